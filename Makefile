@@ -1,0 +1,32 @@
+# Two commands: `make demo` shows what dprec does, `make test` checks that it does it.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: demo test clean
+
+demo: $(VENV)/run.stamp
+	$(BIN)/dprec compare configs/compare-quick.yaml
+
+test: $(VENV)/test.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dprec needs Python 3.11 or later")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/run.stamp: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) install --constraint constraints.txt --editable .
+	touch $@
+
+$(VENV)/test.stamp: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) install --constraint constraints.txt --editable '.[test]'
+	touch $@
+
+clean:
+	rm -rf $(VENV)
