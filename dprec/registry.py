@@ -1,0 +1,52 @@
+"""One registry per kind of component: the place where a new file becomes a name in a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Generic, TypeVar
+
+from dprec.errors import InputError
+from dprec.options import Options
+
+OptionsT = TypeVar("OptionsT", bound=Options)
+
+
+class Registry(Generic[OptionsT]):
+    """The components of one kind, by the name that configurations use.
+
+    Parameters
+    ----------
+    name : str
+        What the components are, in the singular ("mechanism").
+    components : sequence of Options subclasses
+        Each has a ``kind`` field whose default is its name.
+    """
+
+    def __init__(self, name: str, components: Sequence[type[OptionsT]]) -> None:
+        self.name = name
+        self._components = {kind_of(component): component for component in components}
+        if len(self._components) != len(components):
+            raise TypeError(f"two components share a kind in the {name} registry")
+
+    def __iter__(self) -> Iterator[type[OptionsT]]:
+        return iter(self._components.values())
+
+    @property
+    def kinds(self) -> list[str]:
+        """The registered names, in the order of registration."""
+        return list(self._components)
+
+    def __getitem__(self, kind: str) -> type[OptionsT]:
+        if kind not in self._components:
+            raise InputError(self.name, repr(kind), ", ".join(self.kinds))
+        return self._components[kind]
+
+
+def kind_of(component: type[Options]) -> str:
+    """Return the name under which a component is configured."""
+    return str(component.__dataclass_fields__["kind"].default)
+
+
+def summary_of(component: type[Options]) -> str:
+    """Return the first line of a component's docstring, for listings."""
+    return (component.__doc__ or "").strip().splitlines()[0]
