@@ -1,0 +1,36 @@
+"""Data sets, each a way to load a matrix of ratings."""
+
+from dprec.datasets.base import Dataset, Source
+from dprec.datasets.douban import Douban
+from dprec.datasets.jester import Jester
+from dprec.datasets.libimseti import Libimseti
+from dprec.datasets.movielens import (
+    MovieLens1M,
+    MovieLens10M,
+    MovieLens20M,
+    MovieLens25M,
+    MovieLens100K,
+)
+from dprec.datasets.rc import RestaurantConsumer
+from dprec.datasets.synthetic import Synthetic
+from dprec.datasets.table import DelimitedTable
+from dprec.registry import Registry
+
+DATASETS: Registry[Dataset] = Registry(
+    "dataset",
+    [
+        MovieLens100K,
+        MovieLens1M,
+        MovieLens10M,
+        MovieLens20M,
+        MovieLens25M,
+        Jester,
+        Libimseti,
+        RestaurantConsumer,
+        Douban,
+        DelimitedTable,
+        Synthetic,
+    ],
+)
+
+__all__ = ["DATASETS", "Dataset", "Source"]

@@ -1,0 +1,99 @@
+"""What every data set is: settings that say where ratings come from, and a way to load them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from dprec.errors import InputError
+from dprec.options import Options, option
+from dprec.ratings import Ratings
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a data set's distributor offers it.
+
+    Parameters
+    ----------
+    url : str
+        A zip archive, over http or https.
+    holds : str
+        Name of a file whose folder, once unpacked, is what the data set's ``path`` names.
+    md5 : str, optional
+        Checksum in hexadecimal, for the distributors that publish one.
+    """
+
+    url: str
+    holds: str
+    md5: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset(Options):
+    """Base of the data sets; one that can be downloaded sets `source`."""
+
+    kind: str
+    source: ClassVar[Source | None] = None
+
+    @abstractmethod
+    def load(self) -> Ratings:
+        """Return all ratings.
+
+        Raises
+        ------
+        InputError
+            When the data cannot be read, naming the file and the line.
+        """
+
+    def load_fold(self, fold: str) -> tuple[Ratings, Ratings]:
+        """Return the train and test ratings of a split that is distributed with the data.
+
+        Parameters
+        ----------
+        fold : str
+            Its name, as the distributor calls it.
+
+        Returns
+        -------
+        tuple of Ratings
+            Train and test, in one space of users and items: the union of both files.
+
+        Raises
+        ------
+        InputError
+            When the data set has no such fold, and as `load`.
+        """
+        raise InputError(
+            "fold",
+            f"{fold!r}, but {self.kind} comes without predefined folds",
+            "a split of another kind, such as k-fold or holdout",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileDataset(Dataset):
+    """Base of the data sets that are read from files."""
+
+    path: str = option("The folder of the data set, or its file of ratings.")
+    duplicates: Literal["error", "last"] = option(
+        "What to do when a user rates an item twice: 'error' refuses, 'last' keeps the later line.", "error"
+    )
+
+
+def locate(path: str, *names: str) -> Path:
+    """Return the file that a ``path`` setting means: itself, or the first of `names` in the folder."""
+    place = Path(path).expanduser()
+    if place.is_dir():
+        candidates = [place / name for name in names]
+        for candidate in candidates:
+            if candidate.exists():
+                return candidate
+        found = "a folder" if not names else f"a folder without {' or '.join(names)}"
+        raise InputError(str(place), found, f"a file{' or the folder that holds it' if names else ''}")
+    if not place.exists():
+        accepted = f"the file {' or '.join(names)}, or its folder" if names else "a file"
+        raise InputError(str(place), "no such file or folder", accepted)
+    return place

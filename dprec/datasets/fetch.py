@@ -1,0 +1,173 @@
+"""Download of data sets from their distributors, into a folder that keeps them.
+
+A data set is in the cache completely or not at all: it is downloaded and unpacked beside its place,
+and takes it by one rename.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import stat
+import tempfile
+import urllib.request
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from dprec.datasets import DATASETS
+from dprec.datasets.base import Source
+from dprec.errors import InputError, RunError
+from dprec.registry import kind_of
+
+Progress = Callable[[int, int | None], None]
+"""Called with the bytes received and, where the server tells, the bytes there are."""
+
+_CHUNK_BYTES = 1 << 20
+_TIMEOUT_SECONDS = 60
+_MOST_DOWNLOADED = 1 << 30
+_MOST_UNPACKED = 4 << 30
+
+
+def fetch(kind: str, cache: str | Path, *, url: str | None = None, progress: Progress | None = None) -> Path:
+    """Download a data set, unless the cache holds it.
+
+    Parameters
+    ----------
+    kind : str
+        A data set that its distributor offers for download.
+    cache : str or Path
+        Folder that keeps data sets, one folder per kind; made when it is missing.
+    url : str, optional
+        Another place that offers the same archive; the distributor's checksum holds for it too.
+    progress : callable, optional
+        See `Progress`.
+
+    Returns
+    -------
+    Path
+        The folder that the ``path`` of the data set should name.
+
+    Raises
+    ------
+    InputError
+        When the data set cannot be downloaded at all, the URL is not http or https, or the cache
+        cannot be written.
+    RunError
+        When the download fails, or what was received is not the archive that was asked for. Nothing
+        of it is left in the cache.
+    """
+    source = DATASETS[kind].source
+    if source is None:
+        offered = ", ".join(kind_of(dataset) for dataset in DATASETS if dataset.source is not None)
+        raise InputError("dataset", f"{kind!r}, which is not offered for download", offered)
+    url = url or source.url
+    if not url.lower().startswith(("http://", "https://")):
+        raise InputError("url", repr(url), "an http or https address")
+    cache = Path(cache).expanduser()
+    place = cache / kind
+    if not place.is_dir():
+        try:
+            cache.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(prefix=f".{kind}-", dir=cache) as scratch:
+                archive, unpacked = Path(scratch, "archive"), Path(scratch, "unpacked")
+                _download(url, archive, progress)
+                _verify(url, archive, source)
+                _unpack(url, archive, unpacked)
+                _folder(unpacked, source, url)
+                _settle(unpacked, place)
+        except OSError as error:
+            raise InputError(
+                str(error.filename or cache), error.strerror or str(error), "a folder that can be written"
+            ) from error
+    return _folder(place, source, str(place))
+
+
+def _download(url: str, archive: Path, progress: Progress | None) -> None:
+    received = 0
+    with archive.open("wb") as file:
+        try:
+            with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as reply:
+                length = reply.headers.get("Content-Length", "")
+                total = int(length) if length.isdigit() else None
+                while chunk := reply.read(_CHUNK_BYTES):
+                    received += len(chunk)
+                    if received > _MOST_DOWNLOADED:
+                        raise RunError(f"{url}: more than {_MOST_DOWNLOADED} bytes, which no data set has")
+                    file.write(chunk)
+                    if progress is not None:
+                        progress(received, total)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise RunError(_one_line(f"{url}: could not be downloaded ({error})")) from error
+    if total is not None and received != total:
+        raise RunError(f"{url}: the connection ended after {received} of {total} bytes")
+
+
+def _verify(url: str, archive: Path, source: Source) -> None:
+    if source.md5 is None:
+        return
+    with archive.open("rb") as file:
+        # The distributor publishes MD5; it tells a damaged or outdated file, not an attacker's.
+        found = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+    if found != source.md5:
+        raise RunError(f"{url}: MD5 {found}, but the distributor publishes {source.md5}")
+
+
+def _unpack(url: str, archive: Path, folder: Path) -> None:
+    folder.mkdir()
+    left = _MOST_UNPACKED
+    try:
+        with zipfile.ZipFile(archive) as members:
+            for member in members.infolist():
+                target = folder / _safe(member, url)
+                if member.is_dir():
+                    target.mkdir(parents=True, exist_ok=True)
+                    continue
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with members.open(member) as packed, target.open("xb") as file:
+                    left = _copy(packed, file, left, url)
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, FileExistsError) as error:
+        raise RunError(_one_line(f"{url}: not a zip archive that can be unpacked ({error})")) from error
+
+
+def _safe(member: zipfile.ZipInfo, url: str) -> PurePosixPath:
+    """Return a member's path once it is known to stay inside the folder."""
+    path = PurePosixPath(member.filename)
+    mode = stat.S_IFMT(member.external_attr >> 16)
+    outside = path.is_absolute() or ".." in path.parts or any(mark in member.filename for mark in "\\:")
+    if outside or mode not in (0, stat.S_IFREG, stat.S_IFDIR) or member.flag_bits & 1:
+        raise RunError(f"{url}: refused to unpack {member.filename!r}, which is not a plain file inside")
+    return path
+
+
+def _copy(packed: IO[bytes], file: IO[bytes], left: int, url: str) -> int:
+    # Counted while unpacking, since an archive may lie about the sizes it declares.
+    while chunk := packed.read(_CHUNK_BYTES):
+        left -= len(chunk)
+        if left < 0:
+            raise RunError(f"{url}: unpacks to more than {_MOST_UNPACKED} bytes, which no data set has")
+        file.write(chunk)
+    return left
+
+
+def _folder(place: Path, source: Source, where: str) -> Path:
+    """Return the folder of the data set in what was unpacked, the outermost if there are several."""
+    found = sorted(place.rglob(source.holds), key=lambda path: (len(path.parts), path))
+    if not found:
+        raise RunError(f"{where}: holds no file {source.holds}")
+    return found[0].parent
+
+
+def _settle(unpacked: Path, place: Path) -> None:
+    try:
+        unpacked.rename(place)
+    except OSError:
+        # Another process may have been faster; its copy is as good.
+        if not place.is_dir():
+            raise
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,133 @@
+"""Jester: ratings of jokes on a slider (Goldberg et al., "Eigentaste", 2001)."""
+
+from __future__ import annotations
+
+import importlib
+import io
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.datasets.base import FileDataset, Source, locate
+from dprec.datasets.delimited import WHITESPACE, Layout, first_cells, read_columns, read_triples
+from dprec.errors import InputError
+from dprec.options import option
+from dprec.ratings import Ratings, RatingScale
+
+_NOT_RATED = 99.0
+_FILES = ("jester-data-1.xls", "jester-data-1.xlsx", "jester-data-1.csv", "jester_ratings.dat")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Jester(FileDataset):
+    """Jester: ratings of 100 jokes from -10 to 10 on a slider.
+
+    Two layouts are read: one row per user, which is the number of ratings and then one column per
+    joke with 99 for "not rated" (.csv, .xls, .xlsx); or one line per rating (user, joke, rating).
+    """
+
+    kind: Literal["jester"] = "jester"
+    source: ClassVar[Source | None] = Source(
+        "https://goldberg.berkeley.edu/jester-data/jester-data-1.zip", "jester-data-1.xls"
+    )
+    step: float = option(
+        "Distance between the levels that a device rounds a rating to before it is sent; divides 20.",
+        0.5,
+        gt=0,
+    )
+
+    def load(self) -> Ratings:
+        """Return all ratings; InputError names the file and line of what cannot be read."""
+        scale = RatingScale.evenly(-10, 10, self.step, continuous=True)
+        path = locate(self.path, *_FILES)
+        if path.suffix.lower() in _SHEETS:
+            return _from_wide(_sheet(path), scale, str(path))
+        start = "".join(first_cells(path, WHITESPACE))
+        separator = next((mark for mark in ",;" if mark in start), WHITESPACE)
+        width = len(first_cells(path, separator))
+        if width == 3:
+            return read_triples(path, Layout(separator=separator, width=3)).ratings(scale, self.duplicates)
+        columns = read_columns(
+            path, Layout(separator=separator), [(position + 1, "number") for position in range(width)]
+        )
+        return _from_wide(np.column_stack(columns), scale, str(path))
+
+
+def _from_wide(table: NDArray[np.float64], scale: RatingScale, source: str) -> Ratings:
+    """Return the ratings of a table with one row per user, users and jokes counted from 1."""
+    if table.shape[1] < 2:
+        raise InputError(f"{source}, line 1", "one column", "user, joke and rating; or a column per joke")
+    jokes = table[:, 1:]
+    rated = jokes != _NOT_RATED
+    wrong = np.argwhere(rated & ~scale.accepts(jokes))
+    if wrong.size:
+        row, column = wrong[0]
+        raise InputError(
+            f"{source}, line {row + 1}",
+            f"rating {jokes[row, column]:g} of joke {column + 1}",
+            f"{scale.describe()}, or {_NOT_RATED:g} for not rated",
+        )
+    users, items = np.nonzero(rated)
+    return Ratings.from_triples(
+        users + 1,
+        items + 1,
+        jokes[users, items],
+        scale,
+        user_ids=np.arange(1, len(jokes) + 1),
+        item_ids=np.arange(1, jokes.shape[1] + 1),
+        source=source,
+    )
+
+
+def _xls_rows(xlrd: Any, path: Path) -> list[Sequence[Any]]:
+    # Remarks on the file's structure would be printed in the middle of a run.
+    sheet = xlrd.open_workbook(path, logfile=io.StringIO()).sheet_by_index(0)
+    return [sheet.row_values(row) for row in range(sheet.nrows)]
+
+
+def _xlsx_rows(openpyxl: Any, path: Path) -> list[Sequence[Any]]:
+    with path.open("rb") as file:
+        book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+        return list(book.worksheets[0].iter_rows(values_only=True))
+
+
+_SHEETS: dict[str, tuple[str, Callable[[Any, Path], list[Sequence[Any]]]]] = {
+    ".xls": ("xlrd", _xls_rows),
+    ".xlsx": ("openpyxl", _xlsx_rows),
+}
+
+
+def _sheet(path: Path) -> NDArray[np.float64]:
+    """Return the first sheet of a workbook, with a package that dprec does not require otherwise."""
+    package, rows_of = _SHEETS[path.suffix.lower()]
+    try:
+        reader = importlib.import_module(package)
+    except ImportError as error:
+        raise InputError(
+            str(path), f"a spreadsheet, but no {package}", f"pip install {package}, or the sheet as .csv"
+        ) from error
+    try:
+        rows = rows_of(reader, path)
+    except Exception as error:  # These packages raise whatever a torn file leads them into.
+        raise InputError(str(path), f"no spreadsheet ({error})", f"a {path.suffix} workbook") from error
+    return _numbers(rows, path)
+
+
+def _numbers(rows: Iterable[Sequence[Any]], path: Path) -> NDArray[np.float64]:
+    """Return a sheet as numbers, shape (rows, columns)."""
+    numbers: list[NDArray[np.float64]] = []
+    for line, row in enumerate(rows, start=1):
+        width = numbers[0].size if numbers else len(row)
+        # A text or an empty cell is no number here, even where it could be read as one.
+        wrong = [cell for cell in row if not (isinstance(cell, int | float) and np.isfinite(cell))]
+        if len(row) != width or wrong:
+            found = f"{len(row)} columns" if len(row) != width else f"{wrong[0]!r}"
+            raise InputError(f"{path}, line {line}", found, f"{width} numbers")
+        numbers.append(np.array(row, dtype=np.float64))
+    if not numbers:
+        raise InputError(str(path), "an empty sheet", "one row per user")
+    return np.array(numbers)

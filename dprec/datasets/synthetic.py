@@ -1,0 +1,146 @@
+"""Ratings made from a seed, with the shape of MovieLens 100K and any size.
+
+Who rates how much and which items are popular follow gamma distributions fitted to MovieLens 100K. A
+rating is a latent opinion, the sum of the user's and the item's effects, an inner product of factors
+and noise, cut into stars where the histogram of MovieLens 100K wants it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.datasets.base import Dataset
+from dprec.errors import InputError
+from dprec.options import option
+from dprec.randomness import generator
+from dprec.ratings import Ratings, RatingScale
+
+_STARS = np.array([6110, 11370, 27145, 34174, 21201])  # Ratings of 1 to 5 stars in MovieLens 100K.
+_LEAST_PER_USER = 20
+# Quartiles of MovieLens 100K: 33, 65, 148 ratings per user; 6, 27, 80 ratings per item.
+_ACTIVITY_SHAPE, _POPULARITY_SHAPE = 0.7, 0.5
+# Standard deviations of the parts of an opinion, in stars.
+_USER_EFFECT, _ITEM_EFFECT, _FACTORS = 0.45, 0.5, 0.4
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Synthetic(Dataset):
+    """Made from a seed, low-rank: by default the size, stars and skew of MovieLens 100K."""
+
+    kind: Literal["synthetic"] = "synthetic"
+    users: int = option("Number of users.", 943, ge=1, le=2**31 - 1)
+    items: int = option("Number of items.", 1682, ge=1, le=2**31 - 1)
+    ratings: int = option("Number of ratings, at most users x items.", 100_000, ge=1)
+    rank: int = option("Number of factors behind the opinions.", 5, ge=1)
+    noise: float = option("Standard deviation, in stars, of what no model can predict.", 0.85, ge=0)
+    seed: int = option("Seed of the data; a run's own seed does not change them.", 0, ge=0)
+
+    def load(self) -> Ratings:
+        """Return the ratings; InputError when they do not fit into users x items."""
+        most = self.users * self.items
+        if self.ratings > most:
+            raise InputError("ratings", str(self.ratings), f"at most users x items = {most}")
+        counts = self._activity()
+        cells = self._profiles(counts)
+        items = (cells % self.items).astype(np.int32)
+        return Ratings(
+            indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            items=items,
+            levels=self._levels(np.repeat(np.arange(self.users, dtype=np.int32), counts), items),
+            scale=RatingScale.evenly(1, 5, 1),
+            user_ids=np.arange(1, self.users + 1),
+            item_ids=np.arange(1, self.items + 1),
+        )
+
+    def _activity(self) -> NDArray[np.int64]:
+        """Return the ratings of each user: some for everybody, the others in skewed shares."""
+        weights = generator(self.seed, "synthetic activity").standard_gamma(_ACTIVITY_SHAPE, self.users)
+        least = min(_LEAST_PER_USER, self.ratings // self.users)
+        return least + _apportioned(self.ratings - least * self.users, weights, self.items - least)
+
+    def _profiles(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return user * items + item of every rating, ascending.
+
+        A user's items are drawn one after the other in proportion to their popularity, without
+        replacement. Light users draw with replacement and draw again for what they have already;
+        heavy users, who would repeat themselves too often, take the items with the greatest keys
+        log(weight) + Gumbel noise, which is the same distribution (Efraimidis and Spirakis, 2006).
+        """
+        random = generator(self.seed, "synthetic profiles")
+        weights = random.standard_gamma(_POPULARITY_SHAPE, self.items) + 1e-9
+        thresholds = np.cumsum(weights) / weights.sum()
+        heavy = counts > self.items // 16
+        wanted = np.where(heavy, 0, counts)
+        held = np.zeros(0, dtype=np.int64)
+        complete = []
+        while True:
+            missing = wanted - np.bincount(held // self.items, minlength=self.users)
+            open_users = missing > 0
+            finished = ~open_users[held // self.items]
+            complete.append(held[finished])
+            if not open_users.any():
+                break
+            wanted = np.where(open_users, wanted, 0)
+            drawers = np.repeat(np.flatnonzero(open_users), missing[open_users])
+            drawn = np.searchsorted(thresholds, random.random(drawers.size), side="right")
+            # Rounding may leave the last threshold just below 1.
+            drawn = np.minimum(drawn, self.items - 1)
+            held = np.sort(np.concatenate([held[~finished], drawers * self.items + drawn]))
+            held = held[np.diff(held, prepend=-1) > 0]
+        log_weights = np.log(weights)
+        for users in _stretches(np.flatnonzero(heavy), max(1, _CHUNK // self.items)):
+            keys = log_weights + random.gumbel(size=(users.size, self.items))
+            ranked = np.argsort(-keys, axis=1)
+            chosen = np.arange(self.items) < counts[users, None]
+            complete.append((users[:, None] * self.items + ranked)[chosen])
+        return np.sort(np.concatenate(complete))
+
+    def _levels(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.uint8]:
+        """Return the level of each rating: its opinion's place in the order of all opinions."""
+        random = generator(self.seed, "synthetic opinions")
+        user_effects = random.normal(0, _USER_EFFECT, self.users)
+        item_effects = random.normal(0, _ITEM_EFFECT, self.items)
+        # The variance of an inner product is that of one term times the rank.
+        spread = np.sqrt(_FACTORS) / self.rank**0.25
+        user_factors = random.normal(0, spread, (self.users, self.rank))
+        item_factors = random.normal(0, spread, (self.items, self.rank))
+        opinions = np.empty(users.size)
+        for start in range(0, users.size, _CHUNK):
+            rows = slice(start, start + _CHUNK)
+            user, item = users[rows], items[rows]
+            opinions[rows] = (
+                user_effects[user]
+                + item_effects[item]
+                + np.einsum("nk,nk->n", user_factors[user], item_factors[item])
+                + random.normal(0, self.noise, user.size)
+            )
+        per_level = _apportioned(users.size, _STARS, users.size)
+        lower = np.concatenate([[0], np.cumsum(per_level)[:-1]])
+        order = np.argsort(opinions)
+        levels = np.empty(users.size, dtype=np.uint8)
+        levels[order] = np.searchsorted(lower, np.arange(users.size), side="right")
+        return levels
+
+
+def _stretches(values: NDArray[np.int64], length: int) -> list[NDArray[np.int64]]:
+    return [values[start : start + length] for start in range(0, values.size, length)]
+
+
+def _apportioned(total: int, weights: NDArray[np.float64], most: int) -> NDArray[np.int64]:
+    """Divide a whole number in proportion to weights, no share above `most`, by largest remainders."""
+    full = np.zeros(weights.size, dtype=np.bool_)
+    while True:
+        left = total - most * int(full.sum())
+        quotas = np.where(full, most, left * weights / max(weights[~full].sum(), np.finfo(float).tiny))
+        if not np.any(overfull := (quotas > most) & ~full):
+            break
+        full |= overfull
+    shares = np.floor(quotas).astype(np.int64)
+    remainders = np.where(shares < most, quotas - shares, -1.0)
+    shares[np.argsort(-remainders, kind="stable")[: total - int(shares.sum())]] += 1
+    return shares

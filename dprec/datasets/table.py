@@ -1,0 +1,78 @@
+"""Ratings in any delimited text file, such as the one that `Ratings.to_csv` writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.datasets.base import FileDataset, locate
+from dprec.datasets.delimited import Layout, read_triples
+from dprec.errors import InputError
+from dprec.options import option
+from dprec.ratings import MAX_LEVELS, Ratings, RatingScale
+
+_CONTINUOUS_STEPS = 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class DelimitedTable(FileDataset):
+    """Any delimited text file with a user, an item and a rating on each line.
+
+    The scale runs from `low` to `high` by `step`. What is left out is taken from the ratings: the
+    least, the greatest, and the smallest distance between two different ones, which must then fit all.
+    Give `low` and `high` where the data may not hold the ends of the scale.
+    """
+
+    kind: Literal["csv"] = "csv"
+    user_column: str | int = option("Users' column: its name in the header, or its position from 1.", "user")
+    item_column: str | int = option("Items' column: its name in the header, or its position from 1.", "item")
+    rating_column: str | int = option("Ratings' column: its name in the header, or its position.", "rating")
+    has_header: bool = option("Whether the first line names the columns; if not, give positions.", True)
+    separator: str = option(
+        "What stands between the columns: ',', ';', a tab, '::', ... or 'whitespace' for any blanks.", ","
+    )
+    low: float | None = option("Least rating of the scale; by default the least that occurs.", None)
+    high: float | None = option("Greatest rating of the scale; by default the greatest that occurs.", None)
+    step: float | None = option(
+        "Distance between two levels of the scale; by default the smallest distance between two ratings, "
+        "or a fortieth of the range if the scale is continuous.",
+        None,
+        gt=0,
+    )
+    continuous: bool = option("Whether ratings lie between the levels too, as on a slider.", False)
+
+    def load(self) -> Ratings:
+        """Return all ratings; InputError names the file and line of what cannot be read."""
+        layout = Layout(
+            separator=self.separator,
+            header=self.has_header,
+            user=self.user_column,
+            item=self.item_column,
+            rating=self.rating_column,
+        )
+        triples = read_triples(locate(self.path), layout)
+        return triples.ratings(self._scale(triples.values, triples.source), self.duplicates)
+
+    def _scale(self, values: NDArray[np.float64], source: str) -> RatingScale:
+        low = float(values.min()) if self.low is None else float(self.low)
+        high = float(values.max()) if self.high is None else float(self.high)
+        if not low < high:
+            raise InputError(source, f"a scale from {low:g} to {high:g}", "low and high, with low < high")
+        step = self.step
+        if step is None and self.continuous:
+            step = (high - low) / _CONTINUOUS_STEPS
+        elif step is None:
+            # Rounding keeps two spellings of one rating from counting as neighbours.
+            step = float(np.diff(np.unique(np.round([low, high, *np.unique(values)], 9))).min())
+            steps = (high - low) / step
+            if not (abs(steps - round(steps)) < 1e-6 and steps < MAX_LEVELS):
+                raise InputError(
+                    source,
+                    f"ratings from {low:g} to {high:g} that are as little as {step:g} apart",
+                    "evenly spaced ratings, or a step, with continuous: true where it does not fit all",
+                )
+            step = (high - low) / round(steps)
+        return RatingScale.evenly(low, high, step, continuous=self.continuous)

@@ -1,0 +1,366 @@
+"""The rating matrix: who rated what, as integer levels of a rating scale, stored by user.
+
+Users and items are contiguous integers inside dprec; the data set's own identifiers are kept beside
+them and come back in every file that is written. Memory is proportional to the number of ratings.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from dprec.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Duplicates = Literal["error", "last"]
+
+MAX_LEVELS = 255
+"""Levels are stored in one byte, and 0 means "not rated"."""
+
+
+@dataclass(frozen=True, eq=False)
+class RatingScale:
+    """The levels a rating can take.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (levels,)
+        The numbers the levels stand for, ascending; level ``k`` (from 1) is ``values[k - 1]``.
+    continuous : bool
+        True when ratings lie between the levels too; a device then rounds to the nearest level
+        before it sends anything, and accuracy is measured against the unrounded rating.
+    """
+
+    values: NDArray[np.float64]
+    continuous: bool = False
+
+    def __post_init__(self) -> None:
+        values = np.asarray(self.values, dtype=np.float64)
+        if not (values.ndim == 1 and 2 <= values.size <= MAX_LEVELS):
+            raise InputError("scale", f"{values.size} levels", f"2 to {MAX_LEVELS} levels")
+        if not (np.all(np.isfinite(values)) and np.all(np.diff(values) > 0)):
+            raise InputError("scale", str(values.tolist()), "finite, ascending values")
+        values.setflags(write=False)
+        object.__setattr__(self, "values", values)
+
+    @classmethod
+    def evenly(cls, low: float, high: float, step: float, *, continuous: bool = False) -> RatingScale:
+        """Build the scale low, low + step, ..., high.
+
+        Raises
+        ------
+        InputError
+            When the step does not divide the range, or the scale would have too many levels.
+        """
+        if not (step > 0 and high > low):
+            raise InputError("scale", f"{low} to {high} by {step}", "low < high and a step above 0")
+        steps = (high - low) / step
+        if not (steps < MAX_LEVELS and abs(steps - round(steps)) < 1e-9):
+            raise InputError(
+                "scale",
+                f"{low} to {high} by {step}",
+                f"a step that divides the range into fewer than {MAX_LEVELS}",
+            )
+        return cls(np.linspace(low, high, round(steps) + 1), continuous)
+
+    @property
+    def levels(self) -> int:
+        """Number of levels."""
+        return self.values.size
+
+    @property
+    def low(self) -> float:
+        """Smallest rating."""
+        return float(self.values[0])
+
+    @property
+    def high(self) -> float:
+        """Largest rating."""
+        return float(self.values[-1])
+
+    def level_of(self, values: ArrayLike) -> NDArray[np.uint8]:
+        """Return the nearest level, 1 to `levels`, of each value."""
+        midpoints = (self.values[1:] + self.values[:-1]) / 2
+        return (np.searchsorted(midpoints, np.asarray(values, dtype=np.float64)) + 1).astype(np.uint8)
+
+    def accepts(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Tell which values can be ratings on this scale."""
+        inside = (values >= self.low) & (values <= self.high)
+        if self.continuous:
+            return inside
+        nearest = self.values[self.level_of(np.where(inside, values, self.low)) - 1]
+        return inside & (np.abs(nearest - values) < 1e-9)
+
+    def describe(self) -> str:
+        """Return the scale in words, for error messages."""
+        if self.continuous:
+            return f"a number from {self.low:g} to {self.high:g}"
+        if self.levels <= 12:
+            return "one of " + ", ".join(f"{value:g}" for value in self.values)
+        return f"{self.low:g} to {self.high:g} in {self.levels} levels"
+
+
+@dataclass(frozen=True, eq=False)
+class Ratings:
+    """A sparse matrix of ratings, by user, items ascending within a user.
+
+    Parameters
+    ----------
+    indptr : ndarray of int64, shape (users + 1,)
+        The ratings of user ``u`` are at ``indptr[u]:indptr[u + 1]``.
+    items : ndarray of int32, shape (ratings,)
+    levels : ndarray of uint8, shape (ratings,)
+        Levels of the scale, from 1.
+    scale : RatingScale
+    user_ids, item_ids : ndarray, shapes (users,) and (items,)
+        The data set's own identifiers.
+    exact : ndarray of float64, shape (ratings,), optional
+        The unrounded ratings of a continuous scale.
+    """
+
+    indptr: NDArray[np.int64]
+    items: NDArray[np.int32]
+    levels: NDArray[np.uint8]
+    scale: RatingScale
+    user_ids: NDArray[Any]
+    item_ids: NDArray[Any]
+    exact: NDArray[np.float64] | None = field(default=None)
+
+    @classmethod
+    def from_triples(
+        cls,
+        users: ArrayLike,
+        items: ArrayLike,
+        values: ArrayLike,
+        scale: RatingScale,
+        *,
+        duplicates: Duplicates = "error",
+        user_ids: NDArray[Any] | None = None,
+        item_ids: NDArray[Any] | None = None,
+        source: str = "ratings",
+        first_line: int = 1,
+    ) -> Ratings:
+        """Build from one (user, item, rating) row per rating, in any order.
+
+        Parameters
+        ----------
+        users, items : array_like, shape (ratings,)
+            The data set's identifiers, numbers or strings.
+        values : array_like of float, shape (ratings,)
+        scale : RatingScale
+        duplicates : {"error", "last"}
+            What to do when a user rated an item twice: refuse, or keep the last row.
+        user_ids, item_ids : ndarray, optional
+            The identifier spaces, ascending, where they are larger than what occurs in the rows.
+        source : str
+            Name of the rows in error messages, usually the file.
+        first_line : int
+            Line number of the first row, for error messages.
+
+        Raises
+        ------
+        InputError
+            On ratings off the scale, duplicates, or identifiers outside the given spaces.
+        """
+        if duplicates not in ("error", "last"):
+            raise InputError("duplicates", repr(duplicates), "error, last")
+        rows_users, rows_items = np.asarray(users), np.asarray(items)
+        try:
+            numbers = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(source, str(error), "ratings that are numbers") from error
+        if not rows_users.shape == rows_items.shape == numbers.shape or numbers.ndim != 1:
+            raise InputError(source, "columns of different lengths", "one user, item and rating per row")
+        off_scale = np.flatnonzero(~scale.accepts(numbers))
+        if off_scale.size:
+            row = int(off_scale[0])
+            raise InputError(
+                f"{source}, line {row + first_line}", f"rating {numbers[row]:g}", scale.describe()
+            )
+        user_ids, user_of = _index(rows_users, user_ids, f"{source}: user")
+        item_ids, item_of = _index(rows_items, item_ids, f"{source}: item")
+        cell = user_of.astype(np.int64) * item_ids.size + item_of
+        order = np.argsort(cell, kind="stable")
+        repeated = np.flatnonzero(np.diff(cell[order]) == 0)
+        if repeated.size:
+            if duplicates == "error":
+                row = int(np.min(order[repeated + 1]))
+                raise InputError(
+                    f"{source}, line {row + first_line}",
+                    f"user {rows_users[row]} rates item {rows_items[row]} a second time",
+                    "each pair once, or duplicates: last",
+                )
+            order = np.delete(order, repeated)
+        counts = np.bincount(user_of[order], minlength=user_ids.size)
+        return cls(
+            indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            items=item_of[order].astype(np.int32),
+            levels=scale.level_of(numbers[order]),
+            scale=scale,
+            user_ids=user_ids,
+            item_ids=item_ids,
+            exact=numbers[order] if scale.continuous else None,
+        )
+
+    @classmethod
+    def from_sparse(cls, matrix: sp.sparray | sp.spmatrix, scale: RatingScale) -> Ratings:
+        """Build from a users x items matrix whose stored entries are the ratings."""
+        cells = sp.coo_array(matrix)
+        shape: tuple[int, int] = cells.shape
+        rows, columns = cells.coords
+        return cls.from_triples(
+            rows, columns, cells.data, scale, user_ids=np.arange(shape[0]), item_ids=np.arange(shape[1])
+        )
+
+    @classmethod
+    def from_pandas(
+        cls,
+        frame: pd.DataFrame,
+        scale: RatingScale,
+        *,
+        user: str = "user",
+        item: str = "item",
+        rating: str = "rating",
+        duplicates: Duplicates = "error",
+    ) -> Ratings:
+        """Build from a data frame with one row per rating.
+
+        Raises
+        ------
+        InputError
+            When a column is missing, and as `from_triples`.
+        """
+        for column in (user, item, rating):
+            if column not in frame.columns:
+                raise InputError("data frame", f"no column {column!r}", ", ".join(map(str, frame.columns)))
+            missing = np.flatnonzero(frame[column].isna())
+            if missing.size:
+                raise InputError(
+                    f"data frame, line {missing[0] + 1}", f"nothing in {column!r}", "a value in every row"
+                )
+        return cls.from_triples(
+            frame[user].to_numpy(),
+            frame[item].to_numpy(),
+            frame[rating].to_numpy(),
+            scale,
+            duplicates=duplicates,
+            source="data frame",
+        )
+
+    def to_sparse(self) -> sp.csr_array:
+        """Return the true ratings as a users x items CSR array."""
+        return sp.csr_array((self.values, self.items, self.indptr), shape=(self.n_users, self.n_items))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row (user, item, rating) per rating, with the data set's identifiers.
+
+        Raises
+        ------
+        ImportError
+            When pandas is not installed; nothing else in dprec needs it.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(
+            {"user": self.user_ids[self.users], "item": self.item_ids[self.items], "rating": self.values}
+        )
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write one row (user, item, rating) per rating, with a header."""
+        with Path(path).open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(["user", "item", "rating"])
+            writer.writerows(
+                zip(
+                    self.user_ids[self.users].tolist(),
+                    self.item_ids[self.items].tolist(),
+                    self.values.tolist(),
+                    strict=True,
+                )
+            )
+
+    @property
+    def n_users(self) -> int:
+        """Number of users, rated or not."""
+        return self.user_ids.size
+
+    @property
+    def n_items(self) -> int:
+        """Number of items, rated or not."""
+        return self.item_ids.size
+
+    @property
+    def count(self) -> int:
+        """Number of ratings."""
+        return self.items.size
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Ratings per user, shape (users,)."""
+        return np.diff(self.indptr)
+
+    @cached_property
+    def users(self) -> NDArray[np.int32]:
+        """The user of each rating, shape (ratings,)."""
+        return np.repeat(np.arange(self.n_users, dtype=np.int32), self.counts)
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """The true ratings, shape (ratings,)."""
+        return self.exact if self.exact is not None else self.scale.values[self.levels - 1]
+
+    @property
+    def mean(self) -> float:
+        """Mean rating; the middle of the scale when there is none."""
+        return float(self.values.mean()) if self.count else (self.scale.low + self.scale.high) / 2
+
+    def histogram(self) -> NDArray[np.float64]:
+        """Return the share of each level, shape (levels,)."""
+        counts = np.bincount(self.levels, minlength=self.scale.levels + 1)[1:]
+        return counts / max(1, self.count)
+
+    def user_means(self) -> NDArray[np.float64]:
+        """Return each user's mean rating, the overall mean for a user without ratings."""
+        sums = np.bincount(self.users, weights=self.values, minlength=self.n_users)
+        return np.where(self.counts > 0, sums / np.maximum(1, self.counts), self.mean)
+
+    def select(self, keep: NDArray[np.bool_]) -> Ratings:
+        """Return the ratings where ``keep`` is true, in the same identifier spaces."""
+        counts = np.bincount(self.users[keep], minlength=self.n_users)
+        return Ratings(
+            indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            items=self.items[keep],
+            levels=self.levels[keep],
+            scale=self.scale,
+            user_ids=self.user_ids,
+            item_ids=self.item_ids,
+            exact=None if self.exact is None else self.exact[keep],
+        )
+
+
+def _index(
+    identifiers: NDArray[Any], space: NDArray[Any] | None, where: str
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the ascending identifier space and each row's position in it."""
+    if space is None:
+        try:
+            found, positions = np.unique(identifiers, return_inverse=True)
+        except TypeError as error:
+            raise InputError(where, "identifiers of different types", "all numbers or all strings") from error
+        return found, positions.astype(np.int64)
+    positions = np.minimum(np.searchsorted(space, identifiers), max(0, space.size - 1))
+    strangers = np.flatnonzero(space[positions] != identifiers) if space.size else np.arange(identifiers.size)
+    if strangers.size:
+        raise InputError(
+            where, f"unknown identifier {identifiers[strangers[0]]}", f"the {space.size} known ones"
+        )
+    return space, positions.astype(np.int64)

@@ -1,0 +1,210 @@
+"""The reader of delimited text, beyond what every data set's layout asks of it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dprec.datasets import delimited
+from dprec.datasets.delimited import Layout, Triples, first_cells, read_fold, read_triples
+from dprec.errors import InputError
+from dprec.ratings import RatingScale
+
+STARS = RatingScale.evenly(1, 5, 1)
+
+
+def read(path: Path, text: str | bytes, layout: Layout = Layout()) -> Triples:  # noqa: B008 - frozen
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return read_triples(path, layout)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "some.csv"
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delimited, "_BLOCK_BYTES", 64)
+
+
+def test_identifiers_are_numbers_only_if_nothing_is_lost(path: Path) -> None:
+    triples = read(path, "7,007,1\n-3,8,2\n9223372036854775807,9,3\n")
+    assert triples.users.dtype == np.int64
+    assert triples.users.tolist() == [7, -3, 2**63 - 1]
+    assert triples.items.tolist() == ["007", "8", "9"]
+    assert read(path, "1,9223372036854775808,1\n").items.tolist() == ["9223372036854775808"]
+    assert read(path, "1,1.0,1\n").items.tolist() == ["1.0"]
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_one_word_makes_a_column_of_words_across_blocks(path: Path) -> None:
+    triples = read(path, "".join(f"{n},5,1\n" for n in range(100)) + "zoë,5,1\n")
+    assert triples.users.tolist() == [*map(str, range(100)), "zoë"]
+    assert triples.items.dtype == np.int64
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("bad", [1, 2, 50, 100])
+def test_lines_are_counted_across_blocks(bad: int, path: Path) -> None:
+    lines = [f"{n},5,1" for n in range(1, 101)]
+    for wrong, found in {"1,2,x": "'x'", "1,2": "column", "": "empty line", "1,,3": "nothing in"}.items():
+        text = "\n".join([*lines[: bad - 1], wrong, *lines[bad - 1 :]])
+        with pytest.raises(InputError, match=rf"some.csv, line {bad}: .*{found}"):
+            read(path, text)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_empty_lines_matter_only_between_ratings(path: Path) -> None:
+    lines = "1,1,1\n" + "\n" * 200
+    assert read(path, lines).users.size == 1
+    with pytest.raises(InputError, match="line 2: an empty line"):
+        read(path, lines[:100] + "2,2,2\n")
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_file_that_is_one_endless_line(path: Path) -> None:
+    with pytest.raises(InputError, match=r"some.csv, line 1: "):
+        read(path, "1," * 1000)
+
+
+def test_an_overlong_cell(path: Path) -> None:
+    with pytest.raises(InputError, match="line 2: 300 bytes in column 2; accepted: at most 255"):
+        read(path, f"1,1,1\n1,{'x' * 300},1\n")
+
+
+def test_blanks_around_cells_are_not_part_of_them(path: Path) -> None:
+    triples = read(path, 'u , i,r\n a b ,\t7 , 4.5\n"c", 8 ,3\n', Layout(header=True, rating="r"))
+    assert triples.users.tolist() == ["a b", "c"]
+    assert triples.items.tolist() == [7, 8]
+    assert triples.values.tolist() == [4.5, 3]
+
+
+def test_quoted_cells(path: Path) -> None:
+    text = '"user","title","item","rating"\n"1","a, ""b""","x,1","4"\n2,plain,"é",5\n'
+    triples = read(path, text, Layout(header=True, user="user", item="item", rating="rating"))
+    assert triples.users.tolist() == [1, 2]
+    assert triples.items.tolist() == ["x,1", "é"]
+    assert triples.values.tolist() == [4, 5]
+    assert triples.first_line == 2
+
+
+@pytest.mark.parametrize("cell", ['"b\nc"', '"b', '"b"c'])
+def test_quotes_that_do_not_end_with_their_cell(cell: str, path: Path) -> None:
+    with pytest.raises(InputError, match=r"some.csv, line 2: .*accepted: quoted cells"):
+        read(path, f"1,a,1\n2,{cell},1\n3,d,1\n")
+
+
+@pytest.mark.parametrize("separator", [";", "|", "\t", "::", "<>", "¦"])
+def test_separators(separator: str, path: Path) -> None:
+    text = "".join(separator.join(row) + "\n" for row in (["1", "2", "3.5"], ["4", "5", "1"]))
+    triples = read(path, text, Layout(separator=separator))
+    assert triples.users.tolist() == [1, 4]
+    assert triples.values.tolist() == [3.5, 1]
+
+
+def test_whitespace_in_any_amount(path: Path) -> None:
+    triples = read(path, "1 2\t3\n  4\t\t5   1  \r\n", Layout(separator="whitespace"))
+    assert triples.items.tolist() == [2, 5]
+    assert first_cells(path, "whitespace") == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize("separator", ["", '"', "a", "1", ".", "-", "\n"])
+def test_separators_that_occur_in_cells_are_refused(separator: str) -> None:
+    with pytest.raises(InputError, match="separator"):
+        Layout(separator=separator)
+
+
+def test_columns_that_are_not_there(path: Path) -> None:
+    with pytest.raises(InputError, match="line 1: no column 4 among 3; accepted: 1 to 3"):
+        read(path, "1,2,3\n", Layout(rating=4))
+    with pytest.raises(InputError, match="line 1: no column 0 among 3"):
+        read(path, "1,2,3\n", Layout(user=0))
+    with pytest.raises(InputError, match="'user'; accepted: a position"):
+        read(path, "1,2,3\n", Layout(user="user"))
+    with pytest.raises(InputError, match="line 1: 2 columns 'a'; accepted: one of a, b"):
+        read(path, "a,a,b\n1,2,3\n", Layout(header=True, user="a"))
+    with pytest.raises(InputError, match="line 1: 3 columns; accepted: 4 columns separated by ','"):
+        read(path, "1,2,3\n", Layout(width=4))
+
+
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=8),
+            st.integers(-(2**63), 2**63 - 1),
+            st.floats(allow_nan=False, allow_infinity=False),
+        ),
+        min_size=1,
+        max_size=30,
+    )
+)
+def test_whatever_csv_writes_is_read_back(
+    rows: list[tuple[str, int, float]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    file = io.StringIO()
+    csv.writer(file).writerows(rows)
+    triples = read(tmp_path_factory.mktemp("written") / "rows.csv", file.getvalue())
+    assert [str(user) for user in triples.users] == [user for user, _, _ in rows]
+    assert triples.items.tolist() == [item for _, item, _ in rows]
+    assert triples.values.tolist() == [value for _, _, value in rows]
+
+
+@given(
+    lines=st.lists(st.text('0123456789,,,,"\r\t .-e\0é', max_size=14), max_size=30),
+    separator=st.sampled_from([",", ",,", "whitespace"]),
+    header=st.booleans(),
+    bad_byte=st.booleans(),
+)
+def test_any_text_is_read_or_refused_alike_in_blocks_of_any_size(
+    lines: list[str],
+    separator: str,
+    header: bool,
+    bad_byte: bool,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    path = tmp_path_factory.mktemp("any") / "rows.csv"
+    path.write_bytes("\n".join(["1,2,3", "4,5,6", *lines]).encode() + b"\xff" * bad_byte)
+    outcomes = []
+    for block_bytes in (40, 1 << 20):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(delimited, "_BLOCK_BYTES", block_bytes)
+            try:
+                triples = read_triples(path, Layout(separator=separator, header=header))
+                outcomes.append([triples.users.tolist(), triples.items.tolist(), triples.values.tolist()])
+            except InputError as error:
+                outcomes.append(["rows.csv" in error.where])
+    assert outcomes[0] == outcomes[1]
+
+
+def fold(tmp_path: Path, train: str, test: str) -> tuple[Triples, Triples]:
+    return read(tmp_path / "x.base", train), read(tmp_path / "x.test", test)
+
+
+def test_a_fold_has_one_space_of_identifiers(tmp_path: Path) -> None:
+    train, test = read_fold(*fold(tmp_path, "1,10,3\n2,11,4\n", "1,12,5\n3,10,1\n"), STARS, "error")
+    for part in (train, test):
+        assert part.user_ids.tolist() == [1, 2, 3]
+        assert part.item_ids.tolist() == [10, 11, 12]
+    assert (train.count, test.count) == (2, 2)
+
+
+def test_a_fold_with_words_in_one_file_only(tmp_path: Path) -> None:
+    train, test = read_fold(*fold(tmp_path, "1,10,3\n", "1,11,5\nx,11,1\n"), STARS, "error")
+    assert train.user_ids.tolist() == test.user_ids.tolist() == ["1", "x"]
+
+
+def test_files_of_different_people_are_no_fold(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"x.test: not one of the users of .*x.base"):
+        read_fold(*fold(tmp_path, "1,10,3\n", "2,10,5\n"), STARS, "error")
+
+
+def test_a_test_rating_that_was_learnt(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"x.test, line 2: user 1 and item 10 are in .*x.base too"):
+        read_fold(*fold(tmp_path, "1,10,3\n", "1,11,5\n1,10,5\n"), STARS, "error")

@@ -1,0 +1,220 @@
+"""Downloads, from a server on this machine."""
+
+from __future__ import annotations
+
+import hashlib
+import http.server
+import io
+import stat
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from dprec.datasets import fetch as fetch_module
+from dprec.datasets.base import Source
+from dprec.datasets.fetch import fetch
+from dprec.datasets.movielens import MovieLens100K
+from dprec.errors import InputError, RunError
+
+KIND = "movielens-100k"
+ROWS = "".join(f"{user}\t{item}\t3\t0\n" for user in range(1, 5) for item in range(1, 4))
+
+
+def zipped(*members: tuple[str | zipfile.ZipInfo, str]) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members:
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
+GOOD = zipped(("ml-100k/", ""), ("ml-100k/u.data", ROWS), ("__MACOSX/ml-100k/deep/u.data", "junk"))
+
+
+class Server:
+    """Serves `body` at any path except /missing; `claimed` is the length it announces."""
+
+    def __init__(self) -> None:
+        self.body, self.claimed, self.requests = GOOD, -1, 0
+        server = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                server.requests += 1
+                if self.path == "/missing":
+                    self.send_error(404)
+                    return
+                self.send_response(200)
+                if server.claimed:
+                    self.send_header(
+                        "Content-Length", str(len(server.body) if server.claimed < 0 else server.claimed)
+                    )
+                self.end_headers()
+                self.wfile.write(server.body)
+
+            def log_message(self, *args: object) -> None:
+                pass
+
+        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.http.server_port}/ml-100k.zip"
+
+    def offer(self, body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.body = body
+        checksum = hashlib.md5(body).hexdigest()
+        monkeypatch.setattr(MovieLens100K, "source", Source(self.url, "u.data", md5=checksum))
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setenv("no_proxy", "*")
+    served = Server()
+    served.offer(GOOD, monkeypatch)
+    thread = threading.Thread(target=served.http.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield served
+    served.http.shutdown()
+    thread.join()
+    served.http.server_close()
+
+
+def failed(cache: Path, error: type[Exception] = RunError, url: str | None = None) -> str:
+    with pytest.raises(error) as caught:
+        fetch(KIND, cache, url=url)
+    assert not cache.exists() or not list(cache.iterdir())
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def test_downloads_once_and_the_data_set_loads_it(server: Server, tmp_path: Path) -> None:
+    cache = tmp_path / "deep" / "cache"
+    place = fetch(KIND, cache)
+    assert place == cache / KIND / "ml-100k"
+    ratings = MovieLens100K(path=str(place)).load()
+    assert (ratings.n_users, ratings.n_items, ratings.count) == (4, 3, 12)
+    assert fetch(KIND, str(cache)) == place
+    assert server.requests == 1
+    assert [path.name for path in cache.iterdir()] == [KIND]
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_progress(told: bool, server: Server, tmp_path: Path) -> None:
+    server.claimed = -1 if told else 0
+    seen: list[tuple[int, int | None]] = []
+    fetch(KIND, tmp_path, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (len(GOOD), len(GOOD) if told else None)
+
+
+def test_a_mirror_must_offer_the_same_archive(server: Server, tmp_path: Path) -> None:
+    server.body = zipped(("ml-100k/u.data", ROWS + "9\t9\t3\t0\n"))
+    message = failed(tmp_path, url=server.url.replace("ml-100k", "mirror"))
+    assert "mirror.zip: MD5" in message
+    assert hashlib.md5(GOOD).hexdigest() in message
+
+
+def test_a_checksum_is_checked_before_anything_is_unpacked(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.body = b"not the archive"
+
+    def unpacked(*args: object) -> None:
+        raise AssertionError("unpacked")
+
+    monkeypatch.setattr(fetch_module, "_unpack", unpacked)
+    assert "MD5" in failed(tmp_path)
+
+
+def test_http_errors(server: Server, tmp_path: Path) -> None:
+    assert "404" in failed(tmp_path, url=server.url.replace("ml-100k.zip", "missing"))
+
+
+def test_nobody_listens(server: Server, tmp_path: Path) -> None:
+    server.http.socket.close()
+    assert "could not be downloaded" in failed(tmp_path)
+
+
+def test_a_truncated_body(server: Server, tmp_path: Path) -> None:
+    server.claimed = len(GOOD) + 10
+    assert f"after {len(GOOD)} of {len(GOOD) + 10} bytes" in failed(tmp_path)
+
+
+def test_a_body_without_end(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch_module, "_MOST_DOWNLOADED", 100)
+    assert "more than 100 bytes" in failed(tmp_path)
+
+
+def link(name: str) -> zipfile.ZipInfo:
+    member = zipfile.ZipInfo(name)
+    member.create_system = 3
+    member.external_attr = (stat.S_IFLNK | 0o777) << 16
+    return member
+
+
+def torn(archive: bytes) -> bytes:
+    # A byte of the compressed data, which the archive's own checksum covers.
+    place = archive.index(b"u.data") + 12
+    return archive[:place] + bytes([archive[place] ^ 0xFF]) + archive[place + 1 :]
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (lambda: b"<html>moved</html>", "not a zip archive"),
+        (lambda: GOOD[:-30], "not a zip archive"),
+        (lambda: torn(GOOD), "not a zip archive"),
+        (lambda: zipped(("../u.data", ROWS)), "refused to unpack"),
+        (lambda: zipped(("/tmp/u.data", ROWS)), "refused to unpack"),
+        (lambda: zipped(("a/../../u.data", ROWS)), "refused to unpack"),
+        (lambda: zipped(("C:u.data", ROWS)), "refused to unpack"),
+        (lambda: zipped((link("ml-100k"), "/etc"), ("ml-100k/u.data", ROWS)), "refused to unpack"),
+        (lambda: zipped(("ml-100k/other.data", ROWS)), "holds no file u.data"),
+        (lambda: zipped(("x", "a file"), ("x/u.data", ROWS)), "not a zip archive"),
+    ],
+)
+def test_archives_that_are_refused(
+    body: Callable[[], bytes], found: str, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.offer(body(), monkeypatch)
+    assert found in failed(tmp_path / "cache")
+    assert [path.name for path in tmp_path.iterdir()] == ["cache"]
+
+
+def test_an_archive_that_unpacks_without_end(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.offer(zipped(("ml-100k/u.data", "0" * 5_000_000)), monkeypatch)
+    monkeypatch.setattr(fetch_module, "_MOST_UNPACKED", 1_000_000)
+    assert "unpacks to more than" in failed(tmp_path)
+
+
+def test_what_cannot_be_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match="'csv', which is not offered for download; accepted: movielens-100k"
+    ):
+        fetch("csv", tmp_path)
+    with pytest.raises(InputError, match="dataset: 'netflix'"):
+        fetch("netflix", tmp_path)
+    assert "http or https" in failed(tmp_path, InputError, "file:///etc/passwd")
+
+
+def test_a_cache_that_is_a_file(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("in the way")
+    with pytest.raises(InputError, match="cache: File exists"):
+        fetch(KIND, tmp_path / "cache")
+    assert server.requests == 0
+
+
+def test_the_faster_of_two_processes_wins(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def other_finishes_first(url: str, archive: Path, progress: object) -> None:
+        archive.write_bytes(GOOD)
+        (tmp_path / KIND / "ml-100k").mkdir(parents=True)
+        (tmp_path / KIND / "ml-100k" / "u.data").write_text("theirs")
+
+    monkeypatch.setattr(fetch_module, "_download", other_finishes_first)
+    assert (fetch(KIND, tmp_path) / "u.data").read_text() == "theirs"
+    assert [path.name for path in tmp_path.iterdir()] == [KIND]

@@ -1,0 +1,97 @@
+"""Ratings in any delimited file: columns and the inferred scale."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dprec.datasets.synthetic import Synthetic
+from dprec.datasets.table import DelimitedTable
+from dprec.errors import InputError
+from dprec.ratings import Ratings
+
+
+def load(folder: Path, values: list[str], **settings: Any) -> Ratings:
+    path = folder / "mine.csv"
+    path.write_text(
+        "user,item,rating\n" + "".join(f"1,{item},{value}\n" for item, value in enumerate(values))
+    )
+    return DelimitedTable(path=str(path), **settings).load()
+
+
+@pytest.mark.parametrize(
+    ("values", "settings", "expected"),
+    [
+        (["1", "2", "5"], {}, [1, 2, 3, 4, 5]),
+        (["0.5", "5", "1"], {}, np.arange(0.5, 5.1, 0.5)),
+        (["2", "4"], {"low": 1.0, "high": 5.0}, [1, 2, 3, 4, 5]),
+        (["2", "4"], {}, [2, 4]),
+        (["2", "4"], {"step": 1.0}, [2, 3, 4]),
+        (["3"], {"low": 1, "high": 5, "step": 2}, [1, 3, 5]),
+        (["0.1", "0.2", "0.3", "0.7"], {}, np.arange(1, 8) / 10),
+        (["0", "1", "1.0", "+1", "1e0"], {}, [0, 1]),
+    ],
+)
+def test_scale(values: list[str], settings: dict[str, Any], expected: list[float], tmp_path: Path) -> None:
+    if len(set(map(float, values))) < len(values):
+        assert load(tmp_path, values, **settings).count == len(values)
+    np.testing.assert_allclose(load(tmp_path, values, **settings).scale.values, expected)
+
+
+def test_continuous_scale(tmp_path: Path) -> None:
+    ratings = load(tmp_path, ["-3.21", "7.9", "0.004"], continuous=True, low=-10.0, high=10.0)
+    assert ratings.scale.levels == 41
+    assert sorted(ratings.values) == [-3.21, 0.004, 7.9]
+    assert load(tmp_path, ["0", "0.3", "1"], continuous=True, step=0.25).scale.levels == 5
+
+
+@pytest.mark.parametrize(
+    ("values", "settings", "message"),
+    [
+        (["1", "2", "3.5"], {}, "mine.csv: ratings from 1 to 3.5 that are as little as 1 apart"),
+        (["0.001", "0.002", "900"], {}, "mine.csv: ratings from"),
+        (["3", "3"], {}, "mine.csv: a scale from 3 to 3; accepted: low and high"),
+        (["3", "4"], {"low": 5.0}, "mine.csv: a scale from 5 to 4"),
+        (
+            ["1", "6"],
+            {"low": 1.0, "high": 5.0, "step": 1.0},
+            "mine.csv, line 3: rating 6; accepted: one of 1",
+        ),
+        (["1", "2"], {"step": 0.3}, "scale: 1.0 to 2.0 by 0.3"),
+    ],
+)
+def test_scales_that_do_not_fit(
+    values: list[str], settings: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=message):
+        load(tmp_path, values, **settings)
+
+
+def test_positions_without_a_header(tmp_path: Path) -> None:
+    path = tmp_path / "mine.tsv"
+    path.write_text("4 x ann\n5 y bob\n")
+    columns: dict[str, Any] = {"user_column": 3, "item_column": 2, "rating_column": 1}
+    table = DelimitedTable(path=str(path), has_header=False, separator="whitespace", **columns)
+    ratings = table.load()
+    assert ratings.user_ids.tolist() == ["ann", "bob"]
+    assert ratings.item_ids.tolist() == ["x", "y"]
+    assert ratings.values.tolist() == [4, 5]
+    with pytest.raises(InputError, match="column: 'user'; accepted: a position"):
+        DelimitedTable(path=str(path), has_header=False, separator="whitespace").load()
+
+
+def test_reads_what_ratings_write(tmp_path: Path) -> None:
+    made = Synthetic(users=50, items=80, ratings=1500).load()
+    made.to_csv(tmp_path / "made.csv")
+    read = DelimitedTable(path=str(tmp_path / "made.csv")).load()
+    assert read.user_ids.tolist() == made.user_ids.tolist()
+    np.testing.assert_array_equal(read.values, made.values)
+    np.testing.assert_array_equal(read.item_ids[read.items], made.item_ids[made.items])
+
+
+def test_bounds_of_the_settings() -> None:
+    with pytest.raises(InputError, match="step"):
+        DelimitedTable(path="x", step=0.0)

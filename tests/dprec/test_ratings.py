@@ -1,0 +1,201 @@
+"""The rating scale and the rating matrix."""
+
+from __future__ import annotations
+
+import csv
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dprec.errors import InputError
+from dprec.ratings import MAX_LEVELS, Ratings, RatingScale
+
+STARS = RatingScale.evenly(1, 5, 1)
+SLIDER = RatingScale.evenly(-10, 10, 0.5, continuous=True)
+FROM_ZERO = RatingScale.evenly(0, 2, 1)
+
+
+@st.composite
+def rating_matrices(draw: st.DrawFn) -> Ratings:
+    scale = draw(st.sampled_from([STARS, SLIDER, FROM_ZERO]))
+    words = draw(st.booleans())
+    names: st.SearchStrategy[Any] = (
+        st.text("abcä ,\"'", min_size=1, max_size=4) if words else st.integers(-9, 99)
+    )
+    pairs = draw(st.lists(st.tuples(names, names), unique=True, min_size=1, max_size=25))
+    value = st.floats(scale.low, scale.high) if scale.continuous else st.sampled_from(scale.values.tolist())
+    values = draw(st.lists(value, min_size=len(pairs), max_size=len(pairs)))
+    users, items = zip(*pairs, strict=True)
+    return Ratings.from_triples(users, items, values, scale)
+
+
+def assert_same(one: Ratings, other: Ratings) -> None:
+    assert one.user_ids.tolist() == other.user_ids.tolist()
+    assert one.item_ids.tolist() == other.item_ids.tolist()
+    np.testing.assert_array_equal(one.indptr, other.indptr)
+    np.testing.assert_array_equal(one.items, other.items)
+    np.testing.assert_array_equal(one.levels, other.levels)
+    np.testing.assert_array_equal(one.values, other.values)
+
+
+@given(rating_matrices())
+def test_round_trip_through_pandas(ratings: Ratings) -> None:
+    pytest.importorskip("pandas")
+    assert_same(Ratings.from_pandas(ratings.to_pandas(), ratings.scale), ratings)
+
+
+@given(rating_matrices())
+def test_round_trip_through_a_sparse_matrix(ratings: Ratings) -> None:
+    again = Ratings.from_sparse(ratings.to_sparse(), ratings.scale)
+    assert (again.n_users, again.n_items) == (ratings.n_users, ratings.n_items)
+    np.testing.assert_array_equal(again.items, ratings.items)
+    np.testing.assert_array_equal(again.values, ratings.values)
+
+
+@given(ratings=rating_matrices())
+def test_round_trip_through_csv(ratings: Ratings, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("csv") / "ratings.csv"
+    ratings.to_csv(path)
+    with path.open(newline="", encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    assert header == ["user", "item", "rating"]
+    convert = int if ratings.user_ids.dtype.kind == "i" else str
+    users, items, values = zip(*rows, strict=True)
+    again = Ratings.from_triples(
+        [convert(user) for user in users],
+        [convert(item) for item in items],
+        list(map(float, values)),
+        ratings.scale,
+    )
+    assert_same(again, ratings)
+
+
+@given(rating_matrices(), st.randoms(use_true_random=False))
+def test_the_order_of_the_rows_does_not_matter(ratings: Ratings, random: Any) -> None:
+    order = list(range(ratings.count))
+    random.shuffle(order)
+    shuffled = Ratings.from_triples(
+        ratings.user_ids[ratings.users[order]],
+        ratings.item_ids[ratings.items[order]],
+        ratings.values[order],
+        ratings.scale,
+    )
+    assert_same(shuffled, ratings)
+
+
+@given(rating_matrices())
+def test_selecting_splits_the_matrix(ratings: Ratings) -> None:
+    keep = ratings.items % 2 == 0
+    even, odd = ratings.select(keep), ratings.select(~keep)
+    assert (even.to_sparse() + odd.to_sparse() != ratings.to_sparse()).nnz == 0
+    assert even.count + odd.count == ratings.count
+    np.testing.assert_array_equal(even.counts + odd.counts, ratings.counts)
+
+
+def test_counts_means_and_histogram() -> None:
+    ratings = Ratings.from_triples(
+        ["b", "a", "b"], [9, 9, 4], [5, 1, 4], STARS, user_ids=np.array(["a", "b", "c"])
+    )
+    assert ratings.counts.tolist() == [1, 2, 0]
+    assert ratings.users.tolist() == [0, 1, 1]
+    assert ratings.values.tolist() == [1, 4, 5]
+    assert ratings.user_means().tolist() == [1, 4.5, pytest.approx(10 / 3)]
+    assert ratings.histogram().tolist() == [1 / 3, 0, 0, 1 / 3, 1 / 3]
+
+
+def test_no_ratings_at_all() -> None:
+    ratings = Ratings.from_triples([], [], [], STARS)
+    assert ratings.count == 0
+    assert ratings.mean == 3
+    assert ratings.histogram().sum() == 0
+    assert ratings.to_sparse().shape == (0, 0)
+
+
+def test_a_continuous_rating_keeps_its_value_and_has_a_level() -> None:
+    ratings = Ratings.from_triples([1, 1], [1, 2], [-9.8, 0.2], SLIDER)
+    assert ratings.values.tolist() == [-9.8, 0.2]
+    assert SLIDER.values[ratings.levels - 1].tolist() == [-10, 0]
+
+
+@pytest.mark.parametrize("value", [0.0, 6.0, 2.5, np.nan, np.inf, -np.inf])
+def test_a_rating_off_the_scale_is_found(value: float) -> None:
+    with pytest.raises(InputError, match=r"file, line 12: rating .*; accepted: one of 1, 2, 3, 4, 5"):
+        Ratings.from_triples([1, 2, 3], [1, 1, 1], [1, 2, value], STARS, source="file", first_line=10)
+
+
+def test_duplicates() -> None:
+    users, items, values = [1, 2, 1, 1], [7, 7, 7, 8], [1, 2, 3, 4]
+    with pytest.raises(InputError, match="ratings, line 3: user 1 rates item 7 a second time"):
+        Ratings.from_triples(users, items, values, STARS)
+    last = Ratings.from_triples(users, items, values, STARS, duplicates="last")
+    assert last.to_sparse().toarray().tolist() == [[3, 4], [2, 0]]
+    with pytest.raises(InputError, match="duplicates: 'first'; accepted: error, last"):
+        Ratings.from_triples(users, items, values, STARS, duplicates="first")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("users", "values", "message"),
+    [
+        ([1, 2], [1], "columns of different lengths"),
+        ([1], ["good"], "could not convert string to float"),
+        (np.array([1, "a"], dtype=object), [1, 2], "user: identifiers of different types"),
+    ],
+)
+def test_rows_that_make_no_sense(users: Any, values: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Ratings.from_triples(users, np.arange(len(users)), values, STARS)
+
+
+def test_identifiers_outside_the_given_space() -> None:
+    for space in (np.array([1, 2]), np.array([], dtype=np.int64)):
+        with pytest.raises(InputError, match="ratings: user: unknown identifier 5"):
+            Ratings.from_triples([5], [1], [2], STARS, user_ids=space)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"user": [1], "rating": [2]}, "data frame: no column 'item'"),
+        ({"user": [1, 2], "item": [1, 2], "rating": [1, None]}, "data frame, line 2: nothing in 'rating'"),
+        ({"user": ["a", None], "item": [1, 2], "rating": [1, 2]}, "data frame, line 2: nothing in 'user'"),
+        ({"user": [1, float("nan")], "item": [1, 2], "rating": [1, 2]}, "line 2: nothing in 'user'"),
+        ({"user": [1], "item": [1], "rating": ["x"]}, "data frame: could not convert"),
+    ],
+)
+def test_data_frames_that_are_refused(columns: dict[str, Any], message: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(InputError, match=message):
+        Ratings.from_pandas(pandas.DataFrame(columns), STARS)
+
+
+@given(st.floats(-10, 10))
+def test_the_nearest_level(value: float) -> None:
+    level = int(SLIDER.level_of(value))
+    assert abs(SLIDER.values[level - 1] - value) == pytest.approx(np.abs(SLIDER.values - value).min())
+
+
+@given(st.integers(-50, 50), st.integers(1, MAX_LEVELS - 1), st.sampled_from([0.1, 0.25, 0.5, 1, 3]))
+def test_even_scales(low: int, steps: int, step: float) -> None:
+    scale = RatingScale.evenly(low, low + steps * step, step)
+    assert scale.levels == steps + 1
+    np.testing.assert_array_equal(scale.level_of(scale.values), np.arange(1, steps + 2))
+    assert scale.accepts(scale.values).all()
+    assert not scale.accepts((scale.values[1:] + scale.values[:-1]) / 2).any()
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "step"),
+    [(1, 5, 0.3), (1, 1, 1), (5, 1, 1), (1, 5, 0), (0, 1000, 1), (0, float("inf"), 1)],
+)
+def test_scales_that_do_not_divide(low: float, high: float, step: float) -> None:
+    with pytest.raises(InputError, match="scale: "):
+        RatingScale.evenly(low, high, step)
+
+
+@pytest.mark.parametrize("values", [[1], [2, 1], [1, 1], [1, float("nan")], list(range(256))])
+def test_levels_that_make_no_scale(values: list[float]) -> None:
+    with pytest.raises(InputError, match="scale: "):
+        RatingScale(np.array(values, dtype=np.float64))

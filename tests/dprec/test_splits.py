@@ -1,0 +1,155 @@
+"""Splits: exact sizes, nothing lost, nothing twice, a function of the seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dprec.datasets import Dataset
+from dprec.datasets.synthetic import Synthetic
+from dprec.errors import InputError
+from dprec.ratings import Ratings, RatingScale
+from dprec.splits import SPLITS, Holdout, KFold, LeaveNPerUser, Predefined
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given(Dataset):
+    """Ratings from a list."""
+
+    kind: Literal["given"] = "given"
+    ratings: Ratings
+
+    def load(self) -> Ratings:
+        return self.ratings
+
+    def load_fold(self, fold: str) -> tuple[Ratings, Ratings]:
+        return (self.ratings, self.ratings) if fold == "half" else super().load_fold(fold)
+
+
+def cells(ratings: Ratings) -> np.ndarray:
+    return ratings.users.astype(np.int64) * ratings.n_items + ratings.items
+
+
+def assert_partition(whole: Ratings, *parts: Ratings) -> None:
+    for part in parts:
+        np.testing.assert_array_equal(part.user_ids, whole.user_ids)
+        np.testing.assert_array_equal(part.item_ids, whole.item_ids)
+        positions = np.searchsorted(cells(whole), cells(part))
+        np.testing.assert_array_equal(cells(whole)[positions], cells(part))
+        np.testing.assert_array_equal(whole.levels[positions], part.levels)
+    np.testing.assert_array_equal(np.sort(np.concatenate([cells(part) for part in parts])), cells(whole))
+
+
+@st.composite
+def datasets(draw: st.DrawFn, smallest: int = 2) -> Given:
+    shape = draw(st.tuples(st.integers(1, 8), st.integers(1, 8)).filter(lambda s: s[0] * s[1] >= smallest))
+    places = draw(
+        st.lists(st.integers(0, shape[0] * shape[1] - 1), unique=True, min_size=smallest, max_size=60)
+    )
+    positions = np.array(places)
+    levels = 1 + positions * 7 % 5
+    return Given(
+        ratings=Ratings.from_triples(
+            positions // shape[1],
+            positions % shape[1],
+            levels,
+            RatingScale.evenly(1, 5, 1),
+            user_ids=np.arange(shape[0]),
+            item_ids=np.arange(shape[1]),
+        )
+    )
+
+
+SEEDS = st.integers(0, 2**32)
+
+
+@given(datasets(), SEEDS, st.data())
+def test_folds_partition_the_ratings(dataset: Given, seed: int, data: st.DataObject) -> None:
+    whole = dataset.load()
+    folds = data.draw(st.integers(2, min(10, whole.count)))
+    pairs = [KFold(folds=folds, fold=fold).split(dataset, seed) for fold in range(folds)]
+    assert_partition(whole, *[test for _, test in pairs])
+    for train, test in pairs:
+        assert_partition(whole, train, test)
+    sizes = [test.count for _, test in pairs]
+    assert max(sizes) - min(sizes) <= 1
+
+
+@given(datasets(), SEEDS, st.floats(0.01, 0.99))
+def test_holdout_takes_its_share(dataset: Given, seed: int, fraction: float) -> None:
+    whole = dataset.load()
+    expected = round(fraction * whole.count)
+    if expected in (0, whole.count):
+        with pytest.raises(InputError, match="holdout leaves no"):
+            Holdout(test_fraction=fraction).split(dataset, seed)
+        return
+    train, test = Holdout(test_fraction=fraction).split(dataset, seed)
+    assert test.count == expected
+    assert_partition(whole, train, test)
+
+
+@given(datasets(), SEEDS, st.integers(1, 4))
+def test_leave_n_takes_n_of_those_who_have_more(dataset: Given, seed: int, count: int) -> None:
+    whole = dataset.load()
+    expected = np.where(whole.counts > count, count, 0)
+    if not expected.any():
+        with pytest.raises(InputError, match="leaves no test ratings"):
+            LeaveNPerUser(count=count).split(dataset, seed)
+        return
+    train, test = LeaveNPerUser(count=count).split(dataset, seed)
+    np.testing.assert_array_equal(test.counts, expected)
+    assert_partition(whole, train, test)
+
+
+@pytest.mark.parametrize("split", [KFold(), Holdout(), LeaveNPerUser(count=3)])
+def test_the_seed_decides(split: KFold | Holdout | LeaveNPerUser) -> None:
+    dataset = Synthetic(users=60, items=100, ratings=2000)
+    one, again, other = (split.split(dataset, seed)[1] for seed in (1, 1, 2))
+    np.testing.assert_array_equal(cells(one), cells(again))
+    assert not np.array_equal(cells(one), cells(other))
+
+
+def test_every_rating_is_as_likely_to_be_tested() -> None:
+    dataset = Synthetic(users=40, items=50, ratings=1000)
+    whole = dataset.load()
+    for split, share in ((Holdout(test_fraction=0.2), 0.2), (LeaveNPerUser(count=5), 5 / whole.counts)):
+        times = np.zeros(whole.count)
+        for seed in range(400):
+            times += np.isin(cells(whole), cells(split.split(dataset, seed)[1]))
+        expected = np.broadcast_to(share, whole.n_users)[whole.users]
+        spread = np.sqrt(400 * expected * (1 - expected))
+        assert np.max(np.abs(times - 400 * expected) / spread) < 5
+
+
+def test_predefined_is_the_data_sets_own() -> None:
+    whole = Synthetic(users=5, items=5, ratings=20).load()
+    dataset = Given(ratings=whole)
+    assert Predefined(fold="half").split(dataset, 0) == (whole, whole)
+    with pytest.raises(InputError, match=r"fold: 'u1'.*given comes without predefined folds"):
+        Predefined(fold="u1").split(dataset, 0)
+
+
+def test_settings_have_bounds() -> None:
+    with pytest.raises(InputError, match="fold: 5; accepted: 0 to 4, with folds: 5"):
+        KFold(folds=5, fold=5)
+    for wrong in ({"folds": 1}, {"fold": -1}):
+        with pytest.raises(InputError, match="fold"):
+            KFold(**wrong)
+    for fraction in (0.0, 1.0, float("nan")):
+        with pytest.raises(InputError, match="test_fraction"):
+            Holdout(test_fraction=fraction)
+    with pytest.raises(InputError, match="count"):
+        LeaveNPerUser(count=0)
+    assert SPLITS.kinds == ["predefined", "k-fold", "holdout", "leave-n-per-user"]
+
+
+def test_more_folds_than_ratings() -> None:
+    dataset = Given(ratings=Synthetic(users=1, items=3, ratings=3).load())
+    assert KFold(folds=9, fold=2).split(dataset, 0)[1].count == 1
+    with pytest.raises(InputError, match="split: k-fold leaves no test ratings out of 3; accepted: at least"):
+        KFold(folds=9, fold=3).split(dataset, 0)
