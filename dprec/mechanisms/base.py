@@ -1,0 +1,36 @@
+"""What every mechanism is: a recipe that makes a channel for a rating scale and a privacy budget."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dprec.mechanisms.channel import Channel
+from dprec.options import Options
+from dprec.ratings import RatingScale
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mechanism(Options):
+    """Base of the local mechanisms.
+
+    A subclass sets `private` to False when it adds no randomness and `hides_rated_items` to True
+    when it takes "not rated" as an input, so that its users report every item of the catalogue.
+    """
+
+    kind: str
+    private: ClassVar[bool] = True
+    hides_rated_items: ClassVar[bool] = False
+
+    @abstractmethod
+    def channel(self, scale: RatingScale, epsilon: float) -> Channel:
+        """Return the channel for one rating (or one cell) at a budget.
+
+        Parameters
+        ----------
+        scale : RatingScale
+            The levels that are the channel's inputs.
+        epsilon : float
+            Budget per rating, above 0; infinite for a mechanism that is not private.
+        """

@@ -1,0 +1,34 @@
+"""The bounded Laplace mechanism: Laplace noise drawn again until the rating stays on the scale."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from dprec.mechanisms.base import Mechanism
+from dprec.mechanisms.channel import Channel
+from dprec.options import option
+from dprec.ratings import RatingScale
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundedLaplace(Mechanism):
+    """Laplace noise confined to the rating scale (Neera et al., Definition 5)."""
+
+    kind: Literal["bounded-laplace"] = "bounded-laplace"
+    symbols: int = option("Points of the grid on which the noisy rating is sent.", 256, ge=2, le=65536)
+
+    def channel(self, scale: RatingScale, epsilon: float) -> Channel:
+        """Return the channel with density proportional to exp(-|r* - r| / b) on [l, u].
+
+        Neera et al., Definition 5 and Theorem 1: at the sensitivity of the whole scale the
+        normalisations of the two ends are equal, so b = (u - l) / epsilon is exact and not only
+        sufficient. The grid holds both ends, where the largest ratio occurs, so the bound is met
+        with equality on the grid too.
+        """
+        b = (scale.high - scale.low) / epsilon
+        grid = np.linspace(scale.low, scale.high, self.symbols)
+        density = np.exp(-np.abs(grid[None, :] - scale.values[:, None]) / b)
+        return Channel.from_probabilities(density, scale.values, grid)

@@ -1,0 +1,158 @@
+"""A mechanism is a channel: the matrix Q[x, z] = Pr(symbol z is sent | true level x).
+
+The matrix is held in integers: row x gives each symbol a whole number of 2**60 equally likely
+draws. What the device does (compare a random word with the cumulative weights), how private it is
+(the largest ratio in a column) and what the server may infer (the likelihood of a report) are all
+read from these same integers, so the privacy that is reported is that of the draws that are made,
+with no floating-point noise in between.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+DRAW_BITS = 60
+_TOTAL = 1 << DRAW_BITS
+
+
+@dataclass(frozen=True, eq=False)
+class Channel:
+    """A row-stochastic matrix from true levels to symbols.
+
+    Parameters
+    ----------
+    weights : ndarray of uint64, shape (inputs, symbols)
+        Draws out of 2**60 that lead from each input to each symbol; rows sum to 2**60.
+    inputs : ndarray of float64, shape (inputs,)
+        The rating each row stands for; a first row of NaN is "not rated".
+    values : ndarray of float64, shape (symbols,)
+        The rating that a published decoder reads from each symbol; NaN reads as "not rated".
+    """
+
+    weights: NDArray[np.uint64]
+    inputs: NDArray[np.float64]
+    values: NDArray[np.float64]
+
+    @classmethod
+    def from_probabilities(cls, probabilities: ArrayLike, inputs: ArrayLike, values: ArrayLike) -> Channel:
+        """Round a matrix of probabilities to whole draws.
+
+        Parameters
+        ----------
+        probabilities : array_like, shape (inputs, symbols)
+            Non-negative; rows are normalised.
+        inputs, values : array_like
+            As the class's.
+
+        Raises
+        ------
+        ValueError
+            When the shapes do not agree or a row is not a distribution.
+        """
+        rows = np.asarray(probabilities, dtype=np.float64)
+        if rows.ndim != 2 or rows.shape != (np.size(inputs), np.size(values)):
+            raise ValueError(f"probabilities of shape {rows.shape} for {np.size(inputs)} x {np.size(values)}")
+        if not (np.all(np.isfinite(rows)) and np.all(rows >= 0) and np.all(rows.sum(axis=1) > 0)):
+            raise ValueError("every row must hold non-negative numbers with a positive sum")
+        rows = rows / rows.sum(axis=1, keepdims=True)
+        draws = np.floor(rows * _TOTAL).astype(np.int64)
+        # Rounding leaves a few draws over; the likeliest symbol takes them, where they matter least.
+        draws[np.arange(len(draws)), rows.argmax(axis=1)] += _TOTAL - draws.sum(axis=1)
+        return cls(
+            draws.astype(np.uint64),
+            np.array(inputs, dtype=np.float64),
+            np.array(values, dtype=np.float64),
+        )
+
+    @property
+    def symbols(self) -> int:
+        """Number of symbols."""
+        return self.values.size
+
+    @property
+    def first_level(self) -> int:
+        """Level of the first row: 0 when "not rated" is an input, else 1."""
+        return 0 if np.isnan(self.inputs[0]) else 1
+
+    @property
+    def hides_rated_items(self) -> bool:
+        """Whether "not rated" is an input, so that a report covers every item."""
+        return self.first_level == 0
+
+    @cached_property
+    def probabilities(self) -> NDArray[np.float64]:
+        """Q, shape (inputs, symbols)."""
+        return self.weights.astype(np.float64) / _TOTAL
+
+    @cached_property
+    def epsilon(self) -> float:
+        """Exact local privacy loss: max over z, x, x' of log(Q[x, z] / Q[x', z]); may be infinite."""
+        used = self.weights[:, self.weights.max(axis=0) > 0].astype(np.float64)
+        with np.errstate(divide="ignore"):
+            return float(np.max(np.log(used.max(axis=0)) - np.log(used.min(axis=0))))
+
+    @cached_property
+    def _thresholds(self) -> NDArray[np.uint64]:
+        return np.cumsum(self.weights, axis=1, dtype=np.uint64)[:, :-1]
+
+    def sample(
+        self, levels: NDArray[np.unsignedinteger], random_words: NDArray[np.uint64]
+    ) -> NDArray[np.uint16]:
+        """Send each level through the channel.
+
+        Parameters
+        ----------
+        levels : ndarray of unsigned int, shape (cells,)
+            Levels from `first_level`.
+        random_words : ndarray of uint64, shape (cells,)
+            One uniform word per cell.
+
+        Returns
+        -------
+        ndarray of uint16, shape (cells,)
+            Symbols, from 0.
+        """
+        draws = random_words >> np.uint64(64 - DRAW_BITS)
+        symbols = np.empty(levels.size, dtype=np.uint16)
+        for row, thresholds in enumerate(self._thresholds):
+            cells = np.flatnonzero(levels == row + self.first_level)
+            symbols[cells] = np.searchsorted(thresholds, draws[cells], side="right")
+        return symbols
+
+    def marginal(self, prior: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        """Return the distribution of the symbols, shape (symbols,).
+
+        Parameters
+        ----------
+        prior : ndarray, shape (inputs,), optional
+            Distribution of the inputs; uniform by default.
+        """
+        inputs = len(self.inputs)
+        return (np.full(inputs, 1 / inputs) if prior is None else prior) @ self.probabilities
+
+    def entropy(self, prior: NDArray[np.float64] | None = None) -> float:
+        """Return the entropy of a symbol in bits: the least that a report costs per cell."""
+        shares = self.marginal(prior)
+        shares = shares[shares > 0]
+        return float(-(shares * np.log2(shares)).sum())
+
+    def bias(self) -> NDArray[np.float64]:
+        """Return E[values[z] | x] - x per input, shape (inputs,).
+
+        Given that the symbol shows a rating; NaN for the input "not rated".
+        """
+        return self._moment(1) - self.inputs
+
+    def variance(self) -> NDArray[np.float64]:
+        """Return Var[values[z] | x] per input, given that the symbol shows a rating, shape (inputs,)."""
+        return np.maximum(0.0, self._moment(2) - self._moment(1) ** 2)
+
+    def _moment(self, order: int) -> NDArray[np.float64]:
+        shown = ~np.isnan(self.values)
+        shares = self.probabilities[:, shown]
+        moments: NDArray[np.float64] = shares @ self.values[shown] ** order / shares.sum(axis=1)
+        return moments

@@ -1,0 +1,25 @@
+"""k-ary randomized response on the levels of the scale."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from dprec.mechanisms.base import Mechanism
+from dprec.mechanisms.channel import Channel
+from dprec.ratings import RatingScale
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomizedResponse(Mechanism):
+    """The true level with the largest probability, any other level alike (Kairouz et al. 2014)."""
+
+    kind: Literal["randomized-response"] = "randomized-response"
+
+    def channel(self, scale: RatingScale, epsilon: float) -> Channel:
+        """Return Q[x, z] = e^(epsilon [x = z]) / (e^epsilon + d - 1) for d levels."""
+        # Scaled by e^-epsilon, so that a large budget does not overflow.
+        weights = np.where(np.eye(scale.levels) > 0, 1.0, np.exp(-epsilon))
+        return Channel.from_probabilities(weights, scale.values, scale.values)

@@ -1,0 +1,24 @@
+"""No mechanism: the rating itself is sent, and the server must be trusted with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from dprec.mechanisms.base import Mechanism
+from dprec.mechanisms.channel import Channel
+from dprec.ratings import RatingScale
+
+
+@dataclass(frozen=True, kw_only=True)
+class Raw(Mechanism):
+    """No privacy: ratings are sent as they are."""
+
+    kind: Literal["none"] = "none"
+    private: ClassVar[bool] = False
+
+    def channel(self, scale: RatingScale, epsilon: float) -> Channel:
+        """Return the identity."""
+        return Channel.from_probabilities(np.eye(scale.levels), scale.values, scale.values)

@@ -1,0 +1,49 @@
+"""Zheng's modified Laplace mechanism: noisy ratings, some dropped, and others made up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from scipy.special import expit
+
+from dprec.mechanisms.base import Mechanism
+from dprec.mechanisms.channel import Channel
+from dprec.mechanisms.laplace_grid import cell_probabilities, wide_grid
+from dprec.options import option
+from dprec.ratings import RatingScale
+
+
+@dataclass(frozen=True, kw_only=True)
+class ZhengLaplace(Mechanism):
+    """Laplace noise that also drops ratings and makes them up (Zheng, Definition 2)."""
+
+    kind: Literal["zheng-laplace"] = "zheng-laplace"
+    hides_rated_items: ClassVar[bool] = True
+    symbols: int = option(
+        'The symbol "?" and the cells of the grid on which noisy ratings are sent.', 256, ge=4, le=65536
+    )
+
+    def channel(self, scale: RatingScale, epsilon: float) -> Channel:
+        """Return the channel of Definition 2: the first input is "not rated", the first symbol "?".
+
+        With x the rating on [-1, 1], xi ~ Laplace(0, 2 / epsilon) and zeta = 1 with probability
+        e^(epsilon / 2) / (e^(epsilon / 2) + 1): a rated cell sends x + xi if zeta, else "?"; a cell
+        that is not rated sends "?" if zeta, else xi. Symbols read as x (u - l) / 2 + (u + l) / 2, in
+        rating units, where the noise has scale (u - l) / epsilon and a made-up rating has its centre
+        in the middle of the scale. The cells outside [l, u] make the realised epsilon equal to the
+        requested one.
+        """
+        b = (scale.high - scale.low) / epsilon
+        edges, values = wide_grid(scale.low, scale.high, b, self.symbols - 1)
+        centres = np.concatenate([[(scale.low + scale.high) / 2], scale.values])
+        honest, turned = expit(epsilon / 2), expit(-epsilon / 2)
+        shown = np.concatenate([[turned], np.full(scale.levels, honest)])
+        hidden = np.concatenate([[honest], np.full(scale.levels, turned)])
+        noisy = cell_probabilities(edges, centres, b) * shown[:, None]
+        return Channel.from_probabilities(
+            np.column_stack([hidden, noisy]),
+            np.concatenate([[np.nan], scale.values]),
+            np.concatenate([[np.nan], values]),
+        )

@@ -1,0 +1,74 @@
+"""Bit fields of many users at once: the most significant bit first, as `numpy.packbits` has it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+MAX_FIELD_BITS = 24
+"""The widest field that one look-up can read, wherever in a byte it starts."""
+
+
+def segments(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return starts[0], starts[0] + 1, ... (counts[0] of them), then those of the next segment."""
+    offsets = np.cumsum(counts) - counts
+    return np.repeat(starts - offsets, counts) + np.arange(counts.sum())
+
+
+def put(
+    bits: NDArray[np.uint8],
+    positions: NDArray[np.int64],
+    values: NDArray[np.integer],
+    widths: NDArray[np.integer],
+) -> None:
+    """Write each value into the field of its width that begins at its position, in place.
+
+    The fields hold zeros before, and a value takes no more bits than its field has.
+    """
+    widest = int(widths.max(initial=0))
+    aligned = values.astype(np.int64) << (widest - widths)
+    for bit in range(widest):
+        ones = np.flatnonzero((aligned >> (widest - 1 - bit)) & 1 != 0)
+        bits[positions[ones] + bit] = 1
+
+
+class BitStream:
+    """The bytes of many reports, end to end, readable at any bit.
+
+    Parameters
+    ----------
+    reports : sequence of bytes
+
+    Attributes
+    ----------
+    starts, ends : ndarray of int64, shape (reports,)
+        First bit of each report and of what follows it.
+    """
+
+    def __init__(self, reports: Sequence[bytes]) -> None:
+        lengths = np.fromiter(map(len, reports), dtype=np.int64, count=len(reports))
+        self.ends = np.cumsum(lengths) * 8
+        self.starts = self.ends - lengths * 8
+        # Room behind the last byte, so that a look-up of four bytes may start anywhere.
+        self._bytes = np.frombuffer(b"".join(reports) + bytes(8), dtype=np.uint8)
+
+    @cached_property
+    def _words(self) -> NDArray[np.uint32]:
+        wide = self._bytes.astype(np.uint32)
+        words = (wide[:-3] << 24) | (wide[1:-2] << 16) | (wide[2:-1] << 8) | wide[3:]
+        return words.astype(np.uint32, copy=False)
+
+    @cached_property
+    def ones(self) -> NDArray[np.int64]:
+        """Positions of the bits that are set, ascending."""
+        return np.flatnonzero(np.unpackbits(self._bytes).view(np.bool_))
+
+    def peek(self, positions: NDArray[np.int64], widths: NDArray[np.int64] | int) -> NDArray[np.int64]:
+        """Read fields of up to `MAX_FIELD_BITS` bits; what lies behind the stream reads as 0."""
+        behind = positions >> 3 >= self._words.size
+        words = self._words[np.where(behind, self._words.size - 1, positions >> 3)].astype(np.int64)
+        fields = (words >> (32 - (positions & 7) - widths)) & ((1 << np.asarray(widths, dtype=np.int64)) - 1)
+        return np.where(behind, 0, fields)

@@ -1,0 +1,178 @@
+"""Which items a report speaks of, coded as gaps or as a bitmap, whichever is shorter.
+
+A non-empty set begins with a field of 5 bits: the Rice parameter of the gaps, or 31 for a bitmap.
+Gaps are written as in Elias and Fano's code, all quotients in unary first and then all remainders
+in k bits each, but of the differences: with the best k that is never longer than Elias-Fano, and
+both halves are read without walking the stream.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.wire.bits import MAX_FIELD_BITS, BitStream, put, segments
+
+_PARAMETER_BITS = 5
+_BITMAP = 31
+
+
+def count_bits(n_items: int) -> int:
+    """Return the width of the field that holds a number of items from 1 to ``n_items``."""
+    return max(1, (n_items - 1).bit_length())
+
+
+@dataclass(frozen=True, eq=False)
+class ItemSets:
+    """The item sets of a cohort, ready to be written.
+
+    Attributes
+    ----------
+    lengths : ndarray of int64, shape (users,)
+        Bits that each set takes; 0 for an empty one.
+    """
+
+    items: NDArray[np.int64]
+    gaps: NDArray[np.int64]
+    indptr: NDArray[np.int64]
+    parameters: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    n_items: int
+
+    @classmethod
+    def plan(cls, indptr: NDArray[np.int64], items: NDArray[np.integer], n_items: int) -> ItemSets:
+        """Choose the shortest code of every set.
+
+        Parameters
+        ----------
+        indptr : ndarray of int64, shape (users + 1,)
+        items : ndarray of int, shape (cells,)
+            Ascending within a user.
+        n_items : int
+            Size of the catalogue.
+        """
+        counts = np.diff(indptr)
+        filled = np.flatnonzero(counts)
+        wide = items.astype(np.int64)
+        gaps = np.diff(wide, prepend=-1) - 1
+        gaps[indptr[:-1][filled]] = wide[indptr[:-1][filled]]
+        parameters = np.zeros(counts.size, dtype=np.int64)
+        lengths = np.zeros(counts.size, dtype=np.int64)
+        if not filled.size:
+            return cls(wide, gaps, indptr, parameters, lengths, n_items)
+        starts, sizes = indptr[:-1][filled], counts[filled]
+        ideal = np.log2(np.maximum(1.0, n_items / sizes)).astype(np.int64)
+        header = _PARAMETER_BITS + count_bits(n_items)
+        shortest = np.full(filled.size, _PARAMETER_BITS + n_items)
+        choice = np.full(filled.size, _BITMAP)
+        for step in (-1, 0, 1):
+            parameter = np.clip(ideal + step, 0, MAX_FIELD_BITS)
+            quotients = np.add.reduceat(gaps >> np.repeat(parameter, sizes), starts)
+            length = header + quotients + sizes * (1 + parameter)
+            better = length < shortest
+            shortest[better], choice[better] = length[better], parameter[better]
+        parameters[filled], lengths[filled] = choice, shortest
+        return cls(wide, gaps, indptr, parameters, lengths, n_items)
+
+    def write(self, bits: NDArray[np.uint8], positions: NDArray[np.int64]) -> None:
+        """Write each set into ``bits`` from its position on."""
+        counts = np.diff(self.indptr)
+        filled = counts > 0
+        put(bits, positions[filled], self.parameters[filled], np.full(int(filled.sum()), _PARAMETER_BITS))
+        as_bitmap = filled & (self.parameters == _BITMAP)
+        cells = segments(self.indptr[:-1][as_bitmap], counts[as_bitmap])
+        bits[np.repeat(positions[as_bitmap] + _PARAMETER_BITS, counts[as_bitmap]) + self.items[cells]] = 1
+        as_gaps = filled & ~as_bitmap
+        self._write_gaps(bits, positions[as_gaps] + _PARAMETER_BITS, as_gaps, counts[as_gaps])
+
+    def _write_gaps(
+        self,
+        bits: NDArray[np.uint8],
+        positions: NDArray[np.int64],
+        which: NDArray[np.bool_],
+        counts: NDArray[np.int64],
+    ) -> None:
+        if not counts.size:
+            return
+        width = count_bits(self.n_items)
+        put(bits, positions, counts - 1, np.full(counts.size, width))
+        gaps = self.gaps[segments(self.indptr[:-1][which], counts)]
+        parameters = np.repeat(self.parameters[which], counts)
+        first_cells = np.cumsum(counts) - counts
+        # The one that ends a quotient stands behind all earlier quotients and their ones.
+        ends = np.cumsum((gaps >> parameters) + 1)
+        before = np.repeat(np.concatenate([[0], ends])[first_cells], counts)
+        ones = np.repeat(positions + width, counts) + ends - before - 1
+        bits[ones] = 1
+        remainders = ones[first_cells + counts - 1] + 1
+        places = segments(np.zeros(counts.size, dtype=np.int64), counts) * parameters
+        put(
+            bits,
+            np.repeat(remainders, counts) + places,
+            gaps & ((1 << parameters) - 1),
+            parameters,
+        )
+
+
+def longest_item_set(n_items: int) -> int:
+    """Return the most bits that a set of items can take."""
+    return _PARAMETER_BITS + n_items
+
+
+def read_item_sets(
+    stream: BitStream, users: NDArray[np.int64], n_items: int
+) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
+    """Read the item set at the start of each user's report.
+
+    Parameters
+    ----------
+    stream : BitStream
+    users : ndarray of int64, shape (users,)
+        The reports to read, none of them empty.
+    n_items : int
+
+    Returns
+    -------
+    valid : ndarray of bool, shape (users,)
+        False where the set is cut short or names an item outside the catalogue.
+    counts : ndarray of int64, shape (users,)
+        Size of each set; 0 where not valid.
+    items : ndarray of int32
+        The sets of the valid users, by user, ascending.
+    ends : ndarray of int64, shape (users,)
+        The bit behind each valid set.
+    """
+    starts, limits = stream.starts[users] + _PARAMETER_BITS, stream.ends[users]
+    parameters = stream.peek(stream.starts[users], _PARAMETER_BITS)
+    width = count_bits(n_items)
+    is_bitmap = parameters == _BITMAP
+    counts = stream.peek(starts, width) + 1
+    bodies = starts + np.where(is_bitmap, 0, width)
+    ones = np.append(stream.ones, np.iinfo(np.int64).max)
+    first = np.searchsorted(ones, bodies)
+    counts = np.where(is_bitmap, np.searchsorted(ones, starts + n_items) - first, counts)
+    last = np.minimum(first + counts - 1, ones.size - 1)
+    unary_ends = ones[last]
+    valid = (counts >= 1) & (counts <= n_items) & (is_bitmap | (parameters <= MAX_FIELD_BITS))
+    valid &= is_bitmap | (unary_ends < limits)
+    ends = np.where(is_bitmap, starts + n_items, 0)
+    ends[valid & ~is_bitmap] = (unary_ends + 1 + counts * parameters)[valid & ~is_bitmap]
+    valid &= ends <= limits
+
+    kept = np.flatnonzero(valid)
+    sizes = counts[kept]
+    first_cells = np.cumsum(sizes) - sizes
+    cells = ones[segments(first[kept], sizes)]
+    parameter_of = np.repeat(np.where(is_bitmap, 0, parameters)[kept], sizes)
+    steps = np.diff(cells, prepend=0) - 1
+    steps[first_cells] = cells[first_cells] - bodies[kept]
+    remainders = np.repeat(unary_ends[kept] + 1, sizes) + parameter_of * segments(np.zeros_like(sizes), sizes)
+    gaps = (steps << parameter_of) | np.where(parameter_of > 0, stream.peek(remainders, parameter_of), 0)
+    # A hostile gap may be astronomic; beyond the catalogue all are alike, and the sum stays small.
+    reached = np.cumsum(np.minimum(gaps, n_items) + 1)
+    items = reached - np.repeat(np.concatenate([[0], reached])[first_cells], sizes) - 1
+    within = items[first_cells + sizes - 1] < n_items
+    valid[kept[~within]] = False
+    return valid, np.where(valid, counts, 0), items[np.repeat(within, sizes)].astype(np.int32), ends

@@ -1,0 +1,140 @@
+"""A prefix code for symbols: Huffman's, in canonical form, written and read for many users at once.
+
+Sender and receiver build it from the same public distribution of the symbols. Where that is nearly
+uniform the code is plain bit packing; where noise piles up on a few symbols (clamped noise on the
+ends of the scale, "not rated" in a full row) it costs little more than the entropy.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.wire.bits import BitStream, put
+
+_RAREST = 2.0**-12
+"""Rarer symbols are coded as if this likely, which keeps every code word within a bit field."""
+
+
+@dataclass(frozen=True, eq=False)
+class PrefixCode:
+    """A complete prefix code.
+
+    Parameters
+    ----------
+    words : ndarray of int64, shape (symbols,)
+    lengths : ndarray of int64, shape (symbols,)
+        Bits of each code word, at least 1.
+    """
+
+    words: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+
+    @classmethod
+    def for_distribution(cls, probabilities: NDArray[np.float64]) -> PrefixCode:
+        """Build the canonical Huffman code of a distribution over two or more symbols."""
+        shares = np.maximum(_normalised(probabilities), _RAREST)
+        lengths = _huffman_lengths(shares)
+        order = np.lexsort((np.arange(lengths.size), lengths))
+        words = np.zeros(lengths.size, dtype=np.int64)
+        word = 0
+        for previous, symbol in itertools.pairwise(order):
+            word = (word + 1) << int(lengths[symbol] - lengths[previous])
+            words[symbol] = word
+        return cls(words, lengths)
+
+    def expected_bits(self, probabilities: NDArray[np.float64]) -> float:
+        """Return the mean length of a code word under a distribution of the symbols."""
+        return float(_normalised(probabilities) @ self.lengths)
+
+    @property
+    def longest(self) -> int:
+        """Bits of the longest code word."""
+        return int(self.lengths.max())
+
+    @property
+    def shortest(self) -> int:
+        """Bits of the shortest code word."""
+        return int(self.lengths.min())
+
+    def write(
+        self, bits: NDArray[np.uint8], positions: NDArray[np.int64], symbols: NDArray[np.integer]
+    ) -> None:
+        """Write the code word of each symbol at its position."""
+        put(bits, positions, self.words[symbols], self.lengths[symbols])
+
+    @cached_property
+    def _table(self) -> tuple[NDArray[np.uint16], NDArray[np.uint8]]:
+        """Symbol and length of the code word that each window of `longest` bits begins with."""
+        order = np.argsort(self.words << (self.longest - self.lengths))
+        repeats = 1 << (self.longest - self.lengths[order])
+        return (
+            np.repeat(order.astype(np.uint16), repeats),
+            np.repeat(self.lengths[order].astype(np.uint8), repeats),
+        )
+
+    def read(
+        self,
+        stream: BitStream,
+        positions: NDArray[np.int64],
+        counts: NDArray[np.int64],
+    ) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:
+        """Read a number of symbols for each user.
+
+        Parameters
+        ----------
+        stream : BitStream
+        positions : ndarray of int64, shape (users,)
+            Where the first code word of each user begins.
+        counts : ndarray of int64, shape (users,)
+
+        Returns
+        -------
+        symbols : ndarray of uint16, shape (sum of counts,)
+            By user. The code is complete, so any bits decode; the caller checks where they end.
+        ends : ndarray of int64, shape (users,)
+            The bit behind each user's last code word.
+        """
+        table, lengths = self._table
+        offsets = np.cumsum(counts) - counts
+        symbols = np.empty(int(counts.sum()), dtype=np.uint16)
+        ends = positions.copy()
+        # Longest first: the users who still have symbols to read are then a shrinking prefix.
+        order = np.argsort(-counts, kind="stable")
+        ascending = counts[order][::-1]
+        for step in range(int(counts.max(initial=0))):
+            reading = order[: counts.size - int(np.searchsorted(ascending, step, side="right"))]
+            windows = stream.peek(ends[reading], self.longest)
+            symbols[offsets[reading] + step] = table[windows]
+            ends[reading] += lengths[windows]
+        return symbols, ends
+
+
+def _normalised(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the shares of the symbols, equal ones where none ever occurs."""
+    total = probabilities.sum()
+    if total <= 0:
+        return np.full(probabilities.size, 1 / probabilities.size)
+    shares: NDArray[np.float64] = probabilities / total
+    return shares
+
+
+def _huffman_lengths(shares: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return Huffman's code lengths; ties go to the lower index, so that both ends agree."""
+    count = shares.size
+    heap = [(float(share), symbol) for symbol, share in enumerate(shares)]
+    heapq.heapify(heap)
+    parents = np.zeros(2 * count - 1, dtype=np.int64)
+    for node in range(count, 2 * count - 1):
+        (low, first), (high, second) = heapq.heappop(heap), heapq.heappop(heap)
+        parents[first] = parents[second] = node
+        heapq.heappush(heap, (low + high, node))
+    depths = np.zeros(2 * count - 1, dtype=np.int64)
+    for node in range(2 * count - 3, -1, -1):
+        depths[node] = depths[parents[node]] + 1
+    return depths[:count]

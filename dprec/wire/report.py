@@ -1,0 +1,235 @@
+"""The report of a user as bytes: which items it shows as rated, and one symbol for each.
+
+A mechanism that reveals the rated items sends the item set and the symbols. A mechanism that hides
+them sends something for every item; its report is either the whole row of symbols, "not rated"
+among them, or the set of items that it shows as rated with their symbols, whichever the channel
+makes shorter. Every layout and code follows from the channel and the catalogue alone, which both
+ends know. A user without anything to show sends no byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.errors import InputError
+from dprec.mechanisms.channel import Channel
+from dprec.wire.bits import MAX_FIELD_BITS, BitStream
+from dprec.wire.item_sets import ItemSets, longest_item_set, read_item_sets
+from dprec.wire.prefix_code import PrefixCode
+
+_LEAST_RATE = 1e-9
+
+_CELLS_AT_ONCE = 1 << 15
+_BYTES_AT_ONCE = 1 << 16
+"""What is coded together: little enough for the processor's caches, whatever the cohort."""
+
+
+@dataclass(frozen=True, eq=False)
+class DecodedReports:
+    """The reports of a cohort after validation.
+
+    Parameters
+    ----------
+    valid : ndarray of bool, shape (users,)
+    indptr : ndarray of int64, shape (users + 1,)
+        Cells of each user; a rejected report has none.
+    items : ndarray of int32, shape (cells,)
+    symbols : ndarray of uint16, shape (cells,)
+    """
+
+    valid: NDArray[np.bool_]
+    indptr: NDArray[np.int64]
+    items: NDArray[np.int32]
+    symbols: NDArray[np.uint16]
+
+
+class ReportCodec:
+    """Encoder and decoder of reports for one channel and one catalogue.
+
+    Parameters
+    ----------
+    channel : Channel
+    n_items : int
+        Size of the catalogue.
+
+    Raises
+    ------
+    InputError
+        When the catalogue is larger than the fields of a report can name.
+    """
+
+    def __init__(self, channel: Channel, n_items: int) -> None:
+        if not 1 <= n_items <= 1 << MAX_FIELD_BITS:
+            raise InputError("catalogue", f"{n_items} items", f"1 to {1 << MAX_FIELD_BITS}")
+        self.n_items = n_items
+        self._blank = int(np.flatnonzero(np.isnan(channel.values))[0]) if channel.hides_rated_items else None
+        if self._blank is None:
+            self._whole_row = False
+            self._code = PrefixCode.for_distribution(channel.marginal())
+            return
+        # Nearly every cell of a full row is not rated: its row of the channel is what is sent.
+        shares = channel.probabilities[0]
+        shown = np.delete(shares, self._blank)
+        row_code, cell_code = PrefixCode.for_distribution(shares), PrefixCode.for_distribution(shown)
+        # Where next to nothing is shown, the layouts cost the same; a rate of 0 would divide by itself.
+        rate = max(float(shown.sum()), _LEAST_RATE)
+        set_bits = min(1.0, rate * _rice_bits_per_item(rate))
+        self._whole_row = row_code.expected_bits(shares) < set_bits + rate * cell_code.expected_bits(shown)
+        self._code = row_code if self._whole_row else cell_code
+
+    @property
+    def longest_report(self) -> int:
+        """Most bytes that a valid report can have."""
+        set_bits = 0 if self._whole_row else longest_item_set(self.n_items)
+        return -(-(set_bits + self.n_items * self._code.longest) // 8)
+
+    def encode(
+        self, indptr: NDArray[np.int64], items: NDArray[np.integer], symbols: NDArray[np.integer]
+    ) -> list[bytes]:
+        """Encode the reports of a cohort.
+
+        Parameters
+        ----------
+        indptr : ndarray of int64, shape (users + 1,)
+            The cells of each user that the report shows as rated.
+        items : ndarray of int, shape (cells,)
+            Ascending within a user.
+        symbols : ndarray of int, shape (cells,)
+            Symbols of the channel; never the one that reads "not rated".
+
+        Returns
+        -------
+        list of bytes, one per user
+        """
+        counts: NDArray[np.int64] = np.diff(indptr)
+        sizes = np.full_like(counts, self.n_items) if self._whole_row else counts
+        reports: list[bytes] = []
+        for users in _blocks(sizes, _CELLS_AT_ONCE):
+            cells = slice(indptr[users.start], indptr[users.stop])
+            block = indptr[users.start : users.stop + 1] - cells.start
+            reports += self._encode_block(block, items[cells], symbols[cells])
+        return reports
+
+    def _encode_block(
+        self, indptr: NDArray[np.int64], items: NDArray[np.integer], symbols: NDArray[np.integer]
+    ) -> list[bytes]:
+        counts: NDArray[np.int64] = np.diff(indptr)
+        sets = None if self._whole_row else ItemSets.plan(indptr, items, self.n_items)
+        if sets is None:
+            rows = np.full((counts.size, self.n_items), self._blank, dtype=np.int64)
+            rows[np.repeat(np.arange(counts.size), counts), items] = symbols
+            coded: NDArray[np.integer] = rows.ravel()
+            cell_counts = np.full(counts.size, self.n_items)
+        else:
+            coded, cell_counts = self._without_blank(symbols), counts
+        code_ends = np.concatenate([[0], np.cumsum(self._code.lengths[coded])])
+        cell_ends = np.cumsum(cell_counts)
+        symbol_bits = code_ends[cell_ends] - code_ends[cell_ends - cell_counts]
+        set_bits = np.zeros_like(counts) if sets is None else sets.lengths
+        sizes = (set_bits + symbol_bits + 7) // 8
+        ends = np.cumsum(sizes)
+        starts = (ends - sizes) * 8
+        bits = np.zeros(int(sizes.sum()) * 8, dtype=np.uint8)
+        if sets is not None:
+            sets.write(bits, starts)
+        bases = starts + set_bits - code_ends[cell_ends - cell_counts]
+        self._code.write(bits, code_ends[:-1] + np.repeat(bases, cell_counts), coded)
+        packed = np.packbits(bits).tobytes()
+        return [packed[end - size : end] for end, size in zip(ends.tolist(), sizes.tolist(), strict=True)]
+
+    def decode(self, reports: Sequence[bytes]) -> DecodedReports:
+        """Decode and validate the reports of a cohort; what is malformed is rejected, never raised.
+
+        A report is rejected when it is longer than any valid one, is cut short, names an item outside
+        the catalogue, or does not end where its last symbol does with only zeros behind it.
+        """
+        sizes = np.fromiter(map(len, reports), dtype=np.int64, count=len(reports))
+        blocks = [self._decode_block(reports[users]) for users in _blocks(sizes, _BYTES_AT_ONCE)]
+        cells = np.concatenate([np.diff(block.indptr) for block in blocks])
+        return DecodedReports(
+            np.concatenate([block.valid for block in blocks]),
+            np.concatenate([[0], np.cumsum(cells)]),
+            np.concatenate([block.items for block in blocks]),
+            np.concatenate([block.symbols for block in blocks]),
+        )
+
+    def _decode_block(self, reports: Sequence[bytes]) -> DecodedReports:
+        lengths = np.fromiter(map(len, reports), dtype=np.int64, count=len(reports))
+        sane = lengths <= self.longest_report
+        stream = BitStream([report if ok else b"" for report, ok in zip(reports, sane.tolist(), strict=True)])
+        filled = np.flatnonzero(sane & (lengths > 0))
+        if self._whole_row:
+            return self._decode_rows(stream, sane, filled)
+        ok, counts, items, positions = read_item_sets(stream, filled, self.n_items)
+        # A set that claims more cells than bits follow is cheap to send and would be dear to read.
+        ok[ok] = positions[ok] + counts[ok] * self._code.shortest <= stream.ends[filled[ok]]
+        items = items[np.repeat(ok, counts)]
+        readers = filled[ok]
+        symbols, ends = self._code.read(stream, positions[ok], counts[ok])
+        complete = _ends_cleanly(stream, readers, ends)
+        kept = np.repeat(complete, counts[ok])
+        valid = sane & (lengths == 0)
+        valid[readers[complete]] = True
+        cells = np.zeros(lengths.size, dtype=np.int64)
+        cells[readers[complete]] = counts[ok][complete]
+        return DecodedReports(
+            valid,
+            np.concatenate([[0], np.cumsum(cells)]),
+            items[kept],
+            self._with_blank(symbols[kept]),
+        )
+
+    def _decode_rows(
+        self, stream: BitStream, sane: NDArray[np.bool_], filled: NDArray[np.int64]
+    ) -> DecodedReports:
+        symbols, ends = self._code.read(stream, stream.starts[filled], np.full(filled.size, self.n_items))
+        complete = _ends_cleanly(stream, filled, ends)
+        rows = symbols.reshape(filled.size, self.n_items)[complete]
+        shown = rows != self._blank
+        valid = np.zeros(sane.size, dtype=np.bool_)
+        valid[filled[complete]] = True
+        cells = np.zeros(sane.size, dtype=np.int64)
+        cells[filled[complete]] = shown.sum(axis=1)
+        return DecodedReports(
+            valid,
+            np.concatenate([[0], np.cumsum(cells)]),
+            np.nonzero(shown)[1].astype(np.int32),
+            rows[shown],
+        )
+
+    def _without_blank(self, symbols: NDArray[np.integer]) -> NDArray[np.integer]:
+        """Close the gap that the symbol "not rated" leaves in the alphabet of shown cells."""
+        return symbols if self._blank is None else symbols - (symbols > self._blank)
+
+    def _with_blank(self, symbols: NDArray[np.uint16]) -> NDArray[np.uint16]:
+        if self._blank is None:
+            return symbols
+        return symbols + (symbols >= self._blank).astype(np.uint16)
+
+
+def _blocks(sizes: NDArray[np.int64], most: int) -> Iterator[slice]:
+    """Cut users into runs whose sizes add up to about ``most``; a user is never cut."""
+    cuts = np.flatnonzero(np.diff(np.cumsum(sizes) // most)) + 1
+    for start, stop in pairwise([0, *cuts.tolist(), sizes.size]):
+        yield slice(start, stop)
+
+
+def _ends_cleanly(stream: BitStream, users: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
+    padding = stream.ends[users] - ends
+    fits = (padding >= 0) & (padding < 8)
+    clean: NDArray[np.bool_] = fits & (stream.peek(ends, np.where(fits, padding, 0)) == 0)
+    return clean
+
+
+def _rice_bits_per_item(rate: float) -> float:
+    """Return the mean bits of a Rice code of geometric gaps, per item of a set of density ``rate``."""
+    if rate >= 1:
+        return 1.0
+    parameters = np.arange(MAX_FIELD_BITS)
+    blanks = 1 - rate
+    return float(np.min(1 + parameters + blanks ** (2.0**parameters) / (1 - blanks ** (2.0**parameters))))

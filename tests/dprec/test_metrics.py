@@ -1,0 +1,94 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dprec.metrics import RankingAccuracy, mean_absolute_error, ranking_accuracy, root_mean_squared_error
+from dprec.ratings import Ratings, RatingScale
+
+STARS = RatingScale.evenly(1, 5, 1)
+USERS, ITEMS = 4, 6
+Cells = dict[tuple[int, int], int]
+
+
+def ratings(cells: Cells) -> Ratings:
+    ordered = sorted(cells)
+    return Ratings.from_triples(
+        np.array([user for user, _ in ordered], dtype=np.int64),
+        np.array([item for _, item in ordered], dtype=np.int64),
+        [cells[cell] for cell in ordered],
+        STARS,
+        user_ids=np.arange(USERS),
+        item_ids=np.arange(ITEMS),
+    )
+
+
+def by_hand(
+    predicted: dict[tuple[int, int], float], test: Cells, train: Cells, k: int, relevant_from: float | None
+) -> RankingAccuracy:
+    """Follow the definitions with loops and lists."""
+    overall = sum(train.values()) / len(train)
+    precisions, recalls = [], []
+    for user in range(USERS):
+        own = [rating for (rater, _), rating in train.items() if rater == user]
+        mean = sum(own) / len(own) if own else overall
+        threshold = mean if relevant_from is None else relevant_from
+        items = [item for rater, item in test if rater == user]
+        relevant = {item for item in items if test[user, item] >= threshold}
+        ranked = sorted(items, key=lambda item: (-predicted[user, item], item))
+        top = ranked[:k]
+        hits = len(relevant.intersection(top))
+        if items:
+            precisions.append(hits / len(top))
+        if relevant:
+            recalls.append(hits / len(relevant))
+    precision = sum(precisions) / len(precisions) if precisions else None
+    recall = sum(recalls) / len(recalls) if recalls else None
+    if precision is None or recall is None:
+        return RankingAccuracy(precision, recall, None)
+    f_score = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+    return RankingAccuracy(precision, recall, f_score)
+
+
+CELLS = st.dictionaries(
+    st.tuples(st.integers(0, USERS - 1), st.integers(0, ITEMS - 1)), st.integers(1, 5), min_size=1
+)
+
+
+@given(CELLS, CELLS, st.integers(1, 8), st.sampled_from([None, 1, 3.5, 5, 6]), st.data())
+@settings(deadline=None)
+def test_ranking_is_what_loops_find(
+    test: Cells, train: Cells, k: int, relevant_from: float | None, data: st.DataObject
+) -> None:
+    # Few different predictions, so that ties are common.
+    predicted = {cell: data.draw(st.sampled_from([1.0, 2.5, 4.0])) for cell in sorted(test)}
+    found = ranking_accuracy(
+        np.array(list(predicted.values())), ratings(test), ratings(train), k, relevant_from
+    )
+    expected = by_hand(predicted, test, train, k, relevant_from)
+    for name in ("precision", "recall", "f_score"):
+        one, other = getattr(found, name), getattr(expected, name)
+        assert (one is None) == (other is None)
+        assert one is None or one == pytest.approx(other, abs=1e-12)
+
+
+def test_nobody_finds_anything_relevant() -> None:
+    found = ranking_accuracy(np.array([3.0]), ratings({(0, 0): 3}), ratings({(0, 1): 3}), 5, relevant_from=6)
+    assert found == RankingAccuracy(0.0, None, None)
+
+
+def test_relevant_items_beyond_the_list() -> None:
+    test = ratings({(0, 0): 1, (0, 1): 5})
+    found = ranking_accuracy(np.array([5.0, 1.0]), test, ratings({(0, 2): 3}), 1)
+    assert found == RankingAccuracy(0.0, 0.0, 0.0)
+
+
+@given(st.lists(st.tuples(st.floats(-5, 5), st.floats(-5, 5)), min_size=1))
+def test_errors_are_what_loops_find(pairs: list[tuple[float, float]]) -> None:
+    predictions, truth = (np.array(column) for column in zip(*pairs, strict=True))
+    squared = math.sqrt(math.fsum((p - t) ** 2 for p, t in pairs) / len(pairs))
+    absolute = math.fsum(abs(p - t) for p, t in pairs) / len(pairs)
+    assert root_mean_squared_error(predictions, truth) == pytest.approx(squared, abs=1e-12)
+    assert mean_absolute_error(predictions, truth) == pytest.approx(absolute, abs=1e-12)

@@ -1,0 +1,55 @@
+import dataclasses
+import pickle
+from typing import Any
+
+import pytest
+
+from dprec.completion import COMPLETIONS
+from dprec.datasets import DATASETS
+from dprec.errors import InputError
+from dprec.mechanisms import MECHANISMS
+from dprec.registry import Registry, kind_of, summary_of
+from dprec.splits import SPLITS
+
+REGISTRIES = [COMPLETIONS, DATASETS, MECHANISMS, SPLITS]
+COMPONENTS = [component for registry in REGISTRIES for component in registry]
+
+
+@pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.name)
+def test_a_component_is_found_by_its_kind(registry: Registry[Any]) -> None:
+    assert len(registry.kinds) == len(set(registry.kinds))
+    for component in registry:
+        assert registry[kind_of(component)] is component
+
+
+@pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.name)
+def test_an_unknown_kind_is_refused_with_the_known_ones(registry: Registry[Any]) -> None:
+    with pytest.raises(InputError) as caught:
+        registry["no such thing"]
+    assert str(caught.value) == f"{registry.name}: 'no such thing'; accepted: {', '.join(registry.kinds)}"
+
+
+@pytest.mark.parametrize("component", COMPONENTS, ids=kind_of)
+def test_every_setting_says_what_it_means(component: type[Any]) -> None:
+    assert summary_of(component).endswith(".")
+    for field in dataclasses.fields(component):
+        if field.name != "kind":
+            assert field.metadata["description"].endswith(".")
+
+
+def test_kinds_are_unique() -> None:
+    first = next(iter(MECHANISMS))
+    with pytest.raises(TypeError, match="share a kind"):
+        Registry("mechanism", [first, first])
+
+
+def test_kinds_are_unique_over_all_registries() -> None:
+    # Error messages tell components apart by their kind alone.
+    kinds = [kind_of(component) for component in COMPONENTS]
+    assert len(kinds) == len(set(kinds))
+
+
+def test_input_errors_survive_a_trip_to_another_process() -> None:
+    error = pickle.loads(pickle.dumps(InputError("key", "found", "accepted")))
+    assert (error.where, error.found, error.accepted) == ("key", "found", "accepted")
+    assert str(error) == "key: found; accepted: accepted"

@@ -1,0 +1,58 @@
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dprec.wire.bits import MAX_FIELD_BITS, BitStream, put, segments
+
+FIELDS = st.lists(
+    st.integers(0, MAX_FIELD_BITS).flatmap(
+        lambda width: st.tuples(st.just(width), st.integers(0, 2**width - 1))
+    ),
+    max_size=40,
+)
+
+
+def written(fields: list[tuple[int, int]]) -> tuple[bytes, np.ndarray, np.ndarray, np.ndarray]:
+    widths = np.array([width for width, _ in fields], dtype=np.int64)
+    values = np.array([value for _, value in fields], dtype=np.int64)
+    positions = np.cumsum(widths) - widths
+    bits = np.zeros(-(-int(widths.sum()) // 8) * 8, dtype=np.uint8)
+    put(bits, positions, values, widths)
+    return np.packbits(bits).tobytes(), positions, values, widths
+
+
+@given(FIELDS)
+def test_what_is_put_is_peeked(fields: list[tuple[int, int]]) -> None:
+    packed, positions, values, widths = written(fields)
+    assert BitStream([packed]).peek(positions, widths).tolist() == values.tolist()
+
+
+@given(FIELDS)
+def test_fields_are_the_binary_digits_of_their_values_end_to_end(fields: list[tuple[int, int]]) -> None:
+    packed, *_ = written(fields)
+    digits = "".join(f"{value:0{width}b}" for width, value in fields if width)
+    padded = digits.ljust(len(packed) * 8, "0")
+    assert packed == bytes(int(padded[start : start + 8], 2) for start in range(0, len(padded), 8))
+
+
+@given(st.lists(st.binary(max_size=6), max_size=8))
+def test_a_stream_is_its_reports_end_to_end(reports: list[bytes]) -> None:
+    stream = BitStream(reports)
+    for report, start, end in zip(reports, stream.starts, stream.ends, strict=True):
+        assert end - start == 8 * len(report)
+        places = np.arange(start, end, 8)
+        assert bytes(stream.peek(places, 8).astype(np.uint8).tolist()) == report
+    whole = np.unpackbits(np.frombuffer(b"".join(reports), dtype=np.uint8))
+    assert stream.ones.tolist() == np.flatnonzero(whole).tolist()
+
+
+@given(st.binary(max_size=4), st.integers(0, 2**62), st.integers(0, MAX_FIELD_BITS))
+def test_what_lies_behind_the_stream_reads_as_zero(report: bytes, beyond: int, width: int) -> None:
+    stream = BitStream([report])
+    assert stream.peek(stream.ends + beyond, width).tolist() == [0]
+
+
+def test_segments() -> None:
+    starts, counts = np.array([5, 100, 7]), np.array([3, 0, 2])
+    assert segments(starts, counts).tolist() == [5, 6, 7, 7, 8]
+    assert segments(starts[:0], counts[:0]).size == 0

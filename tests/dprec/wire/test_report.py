@@ -1,0 +1,313 @@
+import math
+import os
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dprec.datasets.movielens import MovieLens100K
+from dprec.datasets.synthetic import Synthetic
+from dprec.errors import InputError
+from dprec.mechanisms.bounded_laplace import BoundedLaplace
+from dprec.mechanisms.channel import Channel
+from dprec.mechanisms.randomized_response import RandomizedResponse
+from dprec.mechanisms.raw import Raw
+from dprec.mechanisms.zheng_laplace import ZhengLaplace
+from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
+from dprec.ratings import Ratings, RatingScale
+from dprec.wire import DecodedReports, ReportCodec
+
+DATA = Path(os.environ.get("DPREC_DATA", Path(__file__).parents[4] / "shared" / "data"))
+STARS = RatingScale.evenly(1, 5, 1)
+N_ITEMS = 37
+
+
+def one_shown_symbol() -> Channel:
+    """Hide the rated items and show nothing but that there may be one."""
+    return Channel.from_probabilities([[0.9, 0.1], [0.3, 0.7]], [np.nan, 1], [np.nan, 1])
+
+
+def never_shown() -> Channel:
+    """Hide the rated items so well that no symbol but "not rated" comes from a cell that is not rated."""
+    return Channel.from_probabilities([[0, 1, 0], [0.5, 0, 0.5]], [np.nan, 1], [1, np.nan, 2])
+
+
+CHANNELS = {
+    "raw": Raw().channel(STARS, math.inf),
+    "randomized response": RandomizedResponse().channel(STARS, 1.0),
+    "bounded laplace": BoundedLaplace().channel(STARS, 1.0),
+    "two symbols": BoundedLaplace(symbols=2).channel(STARS, 1.0),
+    "65536 symbols": BoundedLaplace(symbols=65536).channel(STARS, 1.0),
+    "hidden, whole row": ZhengRandomizedResponse().channel(STARS, 0.5),
+    "hidden, set": ZhengRandomizedResponse().channel(STARS, 7.0),
+    "hidden noise, dense set": ZhengLaplace().channel(STARS, 0.1),
+    "hidden noise, set": ZhengLaplace().channel(STARS, 8.0),
+    "hidden, one symbol": one_shown_symbol(),
+    "hidden, blank in the middle": never_shown(),
+}
+CODECS = {name: ReportCodec(channel, N_ITEMS) for name, channel in CHANNELS.items()}
+
+Profiles = list[dict[int, int]]
+
+
+def shown_symbols(channel: Channel) -> np.ndarray:
+    return np.flatnonzero(~np.isnan(channel.values))
+
+
+@st.composite
+def cohorts(draw: st.DrawFn) -> tuple[str, Profiles]:
+    """Draw users as mappings from items to indices of shown symbols."""
+    name = draw(st.sampled_from(sorted(CODECS)))
+    symbols = shown_symbols(CHANNELS[name])
+    cell = st.tuples(st.integers(0, N_ITEMS - 1), st.sampled_from([0, symbols.size // 2, symbols.size - 1]))
+    users = st.lists(cell, max_size=N_ITEMS).map(lambda cells: {i: int(symbols[s]) for i, s in cells})
+    return name, draw(st.lists(users, max_size=5))
+
+
+def encode(codec: ReportCodec, profiles: Profiles) -> list[bytes]:
+    cells = [sorted(profile.items()) for profile in profiles]
+    indptr = np.concatenate([[0], np.cumsum([len(own) for own in cells])]).astype(np.int64)
+    items = np.array([item for own in cells for item, _ in own], dtype=np.int32)
+    symbols = np.array([symbol for own in cells for _, symbol in own], dtype=np.uint16)
+    return codec.encode(indptr, items, symbols)
+
+
+def profiles_of(decoded: DecodedReports) -> Profiles:
+    bounds = decoded.indptr.tolist()
+    return [
+        dict(zip(decoded.items[a:b].tolist(), decoded.symbols[a:b].tolist(), strict=True))
+        for a, b in pairwise(bounds)
+    ]
+
+
+def check_sound(decoded: DecodedReports, reports: list[bytes], channel: Channel, n_items: int) -> None:
+    """Hold what every decoding promises, whatever the bytes were."""
+    assert decoded.valid.shape == (len(reports),)
+    assert decoded.indptr.shape == (len(reports) + 1,)
+    assert decoded.indptr[0] == 0
+    assert decoded.indptr[-1] == decoded.items.size == decoded.symbols.size
+    counts = np.diff(decoded.indptr)
+    assert np.all(counts >= 0)
+    assert np.all(counts[~decoded.valid] == 0)
+    for own in np.split(decoded.items, decoded.indptr[1:-1]):
+        assert np.all(np.diff(own) > 0)
+    assert np.all((decoded.items >= 0) & (decoded.items < n_items))
+    assert not np.isnan(channel.values[decoded.symbols]).any()
+
+
+def test_the_codecs_cover_both_layouts() -> None:
+    for name, codec in CODECS.items():
+        nothing_shown = codec.encode(
+            np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.uint16)
+        )
+        assert (nothing_shown == [b""]) == ("row" not in name), name
+
+
+@given(cohorts())
+@settings(deadline=None)
+def test_round_trip(cohort: tuple[str, Profiles]) -> None:
+    name, profiles = cohort
+    codec = CODECS[name]
+    reports = encode(codec, profiles)
+    assert max(map(len, reports), default=0) <= codec.longest_report
+    decoded = codec.decode(reports)
+    check_sound(decoded, reports, CHANNELS[name], N_ITEMS)
+    assert decoded.valid.all()
+    assert profiles_of(decoded) == profiles
+
+
+@given(cohorts())
+@settings(deadline=None)
+def test_a_report_does_not_depend_on_the_cohort(cohort: tuple[str, Profiles]) -> None:
+    name, profiles = cohort
+    codec = CODECS[name]
+    assert encode(codec, profiles) == [encode(codec, [profile])[0] for profile in profiles]
+
+
+@given(st.sampled_from(sorted(CODECS)), st.lists(st.binary(max_size=60), max_size=6))
+@settings(deadline=None)
+def test_any_bytes_decode_or_are_rejected(name: str, reports: list[bytes]) -> None:
+    check_sound(CODECS[name].decode(reports), reports, CHANNELS[name], N_ITEMS)
+
+
+@given(cohorts(), st.data())
+@settings(deadline=None)
+def test_mutated_reports_decode_or_are_rejected_without_disturbing_the_others(
+    cohort: tuple[str, Profiles], data: st.DataObject
+) -> None:
+    name, profiles = cohort
+    codec = CODECS[name]
+    reports = encode(codec, profiles)
+    for victim in data.draw(st.sets(st.integers(0, len(reports) - 1), max_size=2)) if reports else ():
+        reports[victim] = data.draw(mutations(reports[victim]))
+    decoded = codec.decode(reports)
+    check_sound(decoded, reports, CHANNELS[name], N_ITEMS)
+    alone = [codec.decode([report]) for report in reports]
+    assert decoded.valid.tolist() == [bool(one.valid[0]) for one in alone]
+    assert profiles_of(decoded) == [profiles_of(one)[0] for one in alone]
+
+
+def mutations(report: bytes) -> st.SearchStrategy[bytes]:
+    flipped = st.integers(0, max(0, len(report) * 8 - 1)).map(lambda bit: with_bit_flipped(report, bit))
+    cut = st.integers(0, len(report)).map(lambda length: report[:length])
+    longer = st.binary(min_size=1, max_size=3).map(lambda tail: report + tail)
+    return st.one_of(flipped, cut, longer, st.binary(max_size=60), st.just(b"\xff" * 5000))
+
+
+def with_bit_flipped(report: bytes, bit: int) -> bytes:
+    if not report:
+        return report
+    changed = bytearray(report)
+    changed[bit // 8] ^= 0x80 >> bit % 8
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("name", sorted(CODECS))
+def test_a_bad_report_in_the_middle_leaves_its_neighbours_alone(name: str) -> None:
+    codec = CODECS[name]
+    symbols = shown_symbols(CHANNELS[name])
+    good: Profiles = [
+        {3: int(symbols[0]), 20: int(symbols[-1])},
+        {item: int(symbols[0]) for item in range(N_ITEMS)},
+    ]
+    first, last = encode(codec, good)
+    for bad in (first[:-1] or b"\xff", last + b"\x00", b"\xff" * len(last), bytes(10_000_000)):
+        decoded = codec.decode([first, bad, last])
+        assert decoded.valid[[0, 2]].all()
+        assert profiles_of(decoded)[0] == good[0]
+        assert profiles_of(decoded)[2] == good[1]
+        if bad != b"\xff" * len(last):
+            assert not decoded.valid[1]
+            assert profiles_of(decoded)[1] == {}
+
+
+@pytest.mark.parametrize("name", sorted(CODECS))
+def test_whatever_is_cut_short_or_prolonged_is_rejected(name: str) -> None:
+    codec = CODECS[name]
+    symbol = int(shown_symbols(CHANNELS[name])[-1])
+    (report,) = encode(codec, [dict.fromkeys(range(0, N_ITEMS, 3), symbol)])
+    spoilt = [report[:length] for length in range(1, len(report))]
+    spoilt += [report + tail for tail in (b"\x00", b"\x80", report)]
+    assert not codec.decode(spoilt).valid.any()
+
+
+def test_bits_behind_the_last_symbol_are_rejected() -> None:
+    codec = CODECS["randomized response"]
+    (report,) = encode(codec, [{5: 2}])
+    assert codec.decode([report]).valid.all()
+    used = int(
+        np.flatnonzero(
+            ~codec.decode([with_bit_flipped(report, bit) for bit in range(len(report) * 8)]).valid
+        )[-1]
+    )
+    assert used == len(report) * 8 - 1
+
+
+@pytest.mark.parametrize("name", sorted(CODECS))
+def test_a_giant_report_costs_nothing(name: str) -> None:
+    started = time.perf_counter()
+    decoded = CODECS[name].decode([b"\xff" * 50_000_000])
+    assert not decoded.valid.any()
+    assert time.perf_counter() - started < 1.0
+
+
+def test_a_claim_of_many_symbols_without_any_is_rejected_at_once() -> None:
+    n_items = 1 << 20
+    codec = ReportCodec(CHANNELS["randomized response"], n_items)
+    everything = b"\xff" * (-(-(5 + n_items) // 8))
+    started = time.perf_counter()
+    assert not codec.decode([everything]).valid.any()
+    assert time.perf_counter() - started < 2.0
+
+
+@pytest.mark.parametrize("name", ["bounded laplace", "hidden, set"])
+def test_a_huge_catalogue(name: str) -> None:
+    channel, n_items = CHANNELS[name], 1 << 20
+    codec = ReportCodec(channel, n_items)
+    symbols = shown_symbols(channel)
+    random = np.random.default_rng(5)
+    profiles = [
+        {int(item): int(random.choice(symbols)) for item in random.choice(n_items, size, replace=False)}
+        for size in (0, 1, 300)
+    ]
+    profiles.append({0: int(symbols[0]), n_items - 1: int(symbols[-1])})
+    decoded = codec.decode(encode(codec, profiles))
+    assert decoded.valid.all()
+    assert [dict(sorted(profile.items())) for profile in profiles] == profiles_of(decoded)
+
+
+@pytest.mark.parametrize("n_items", [1, 2])
+@pytest.mark.parametrize("name", sorted(CHANNELS))
+def test_tiny_catalogues(name: str, n_items: int) -> None:
+    codec = ReportCodec(CHANNELS[name], n_items)
+    symbol = int(shown_symbols(CHANNELS[name])[-1])
+    profiles: Profiles = [{}, {0: symbol}, dict.fromkeys(range(n_items), symbol)]
+    assert profiles_of(codec.decode(encode(codec, profiles))) == profiles
+    check = [bytes([first, second]) for first in range(256) for second in (0, 255)]
+    check_sound(codec.decode(check), check, CHANNELS[name], n_items)
+
+
+@pytest.mark.parametrize("n_items", [0, (1 << 24) + 1])
+def test_a_catalogue_that_a_report_cannot_name_is_refused(n_items: int) -> None:
+    with pytest.raises(InputError, match="catalogue"):
+        ReportCodec(CHANNELS["raw"], n_items)
+
+
+def test_no_users() -> None:
+    codec = CODECS["raw"]
+    assert encode(codec, []) == []
+    assert codec.decode([]).indptr.tolist() == [0]
+
+
+def one_bit() -> Channel:
+    """One thresholded bit per rating: at least 4 stars?"""
+    share = math.e / (1 + math.e)
+    likes = np.array([0.0, 0, 0, 1, 1])
+    ones = likes * share + (1 - likes) * (1 - share)
+    return Channel.from_probabilities(np.column_stack([1 - ones, ones]), STARS.values, [2.0, 4.5])
+
+
+def payloads_against_the_bound(ratings: Ratings) -> tuple[float, float]:
+    """Return the payload over the entropy bound at 1 bit per symbol: mean of ratios, ratio of means."""
+    channel = one_bit()
+    symbols = channel.sample(
+        ratings.levels, np.random.default_rng(6).integers(0, 2**64, ratings.count, dtype=np.uint64)
+    )
+    reports = ReportCodec(channel, ratings.n_items).encode(ratings.indptr, ratings.items, symbols)
+    counts = ratings.counts
+    used = counts > 0
+    bits = 8.0 * np.array([len(report) for report in reports])[used]
+    bounds = np.array([math.log2(math.comb(ratings.n_items, int(count))) + count for count in counts[used]])
+    return float(np.mean(bits / bounds)), float(bits.sum() / bounds.sum())
+
+
+@pytest.mark.skipif(not (DATA / "ml-100k").is_dir(), reason=f"no MovieLens 100K in {DATA}; set DPREC_DATA")
+@pytest.mark.parametrize("fold", ["u1", "ua", None])
+def test_the_payload_on_movielens_stays_within_a_tenth_of_its_entropy(fold: str | None) -> None:
+    dataset = MovieLens100K(path=str(DATA / "ml-100k"))
+    ratings = dataset.load() if fold is None else dataset.load_fold(fold)[0]
+    mean_of_ratios, ratio_of_means = payloads_against_the_bound(ratings)
+    assert mean_of_ratios <= 1.10
+    assert ratio_of_means <= 1.10
+
+
+def test_the_payload_on_synthetic_ratings_stays_within_a_tenth_of_its_entropy() -> None:
+    ratings = Synthetic().load()
+    assert max(payloads_against_the_bound(ratings)) <= 1.10
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 3.0, 6.0])
+def test_the_payload_of_a_hidden_profile_stays_near_its_entropy(epsilon: float) -> None:
+    channel, n_items, users = ZhengRandomizedResponse().channel(STARS, epsilon), 1682, 30
+    levels = np.zeros(users * n_items, dtype=np.uint8)
+    words = np.random.default_rng(7).integers(0, 2**64, levels.size, dtype=np.uint64)
+    symbols = channel.sample(levels, words)
+    shown = np.flatnonzero(symbols)
+    indptr = np.searchsorted(shown, np.arange(users + 1) * n_items)
+    reports = ReportCodec(channel, n_items).encode(indptr, shown % n_items, symbols[shown])
+    entropy = channel.entropy(np.eye(len(channel.inputs))[0])
+    assert 8 * sum(map(len, reports)) <= 1.10 * users * n_items * entropy
