@@ -1,0 +1,20 @@
+"""Completion of the rating matrix from what the server received."""
+
+from dprec.completion.base import Completed, Completion, Observations
+from dprec.completion.matrix_factorization import MatrixFactorization
+from dprec.completion.mog_matrix_factorization import MogMatrixFactorization
+from dprec.completion.nuclear_norm import NuclearNorm
+from dprec.completion.svd import TruncatedSvd
+from dprec.registry import Registry
+
+COMPLETIONS: Registry[Completion] = Registry(
+    "completion",
+    [
+        MatrixFactorization,
+        MogMatrixFactorization,
+        TruncatedSvd,
+        NuclearNorm,
+    ],
+)
+
+__all__ = ["COMPLETIONS", "Completed", "Completion", "Observations"]

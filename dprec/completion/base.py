@@ -1,0 +1,114 @@
+"""What a completion method is given and what it returns."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from dprec.options import Options
+from dprec.ratings import RatingScale
+
+Progress = Callable[[int, int], None]
+"""Called with the steps done and the steps planned."""
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """The cells that the server saw as rated, by user, items ascending within a user.
+
+    Parameters
+    ----------
+    users, items : ndarray of int32, shape (cells,)
+    values : ndarray of float64, shape (cells,)
+        What a published decoder reads off the wire; may lie outside the scale.
+    shape : tuple of int
+        Users and items of the whole catalogue, observed or not.
+    scale : RatingScale
+        The scale of the true ratings.
+    noise_variance : float, optional
+        Mean variance of a value given the rating behind it, from the mechanism alone, in squared
+        rating units; None where the server does not know the mechanism.
+    """
+
+    users: NDArray[np.int32]
+    items: NDArray[np.int32]
+    values: NDArray[np.float64]
+    shape: tuple[int, int]
+    scale: RatingScale
+    noise_variance: float | None = None
+
+    @property
+    def mean(self) -> float:
+        """Mean observed value; the middle of the scale when nothing was observed."""
+        return float(self.values.mean()) if self.values.size else (self.scale.low + self.scale.high) / 2
+
+    @cached_property
+    def by_user(self) -> sp.csr_array:
+        """Pattern of the observed cells, users x items, with the position of each cell as data."""
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(self.users, minlength=self.shape[0]))])
+        return sp.csr_array((np.arange(self.items.size), self.items, indptr), shape=self.shape)
+
+    @cached_property
+    def by_item(self) -> sp.csr_array:
+        """The same by item: items x users."""
+        return self.by_user.T.tocsr()
+
+
+@dataclass(frozen=True, eq=False)
+class Completed(ABC):
+    """A completed rating matrix.
+
+    Parameters
+    ----------
+    diagnostics : dict
+        What the method learned and how it ended, for the run's summary; JSON values only.
+    notes : tuple of str
+        Sentences that a reader of the run must not miss.
+    """
+
+    diagnostics: dict[str, Any] = field(kw_only=True, default_factory=dict)
+    notes: tuple[str, ...] = field(kw_only=True, default=())
+
+    @abstractmethod
+    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Predict the ratings of the given cells, shape (cells,); not clipped to the scale."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Completion(Options):
+    """Base of the completion methods."""
+
+    kind: str
+
+    def check(self, shape: tuple[int, int]) -> None:
+        """Refuse settings that do not suit a catalogue of ``shape`` users x items.
+
+        Raises
+        ------
+        InputError
+            Naming the setting and what it may be.
+        """
+
+    @abstractmethod
+    def fit(self, observations: Observations, seed: int, progress: Progress | None = None) -> Completed:
+        """Complete the matrix.
+
+        Parameters
+        ----------
+        observations : Observations
+        seed : int
+            Seed of the initial factors and of randomised algebra.
+        progress : callable, optional
+
+        Raises
+        ------
+        RunError
+            When the iteration diverges or meets a singular system; never returns NaN.
+        """

@@ -1,0 +1,104 @@
+"""Factors of a low-rank model, and the batched algebra that least-squares updates of them share.
+
+A side of the model (the users, or the items) is one vector per entity. Gram matrices are kept
+packed, upper triangle only, so that the sums over a sparse pattern are one sparse-dense product.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.completion.base import Completed
+
+ResultT = TypeVar("ResultT")
+
+BLOCK = 1 << 15
+"""Rows that are solved together: bounds the dense temporaries whatever the number of users."""
+
+
+@dataclass(frozen=True, eq=False)
+class BiasedFactors(Completed):
+    """The model mean + user effect + item effect + user factors . item factors.
+
+    Parameters
+    ----------
+    mean : float
+    user_effects, item_effects : ndarray, shapes (users,) and (items,)
+    user_factors, item_factors : ndarray, shapes (users, rank) and (items, rank)
+    """
+
+    mean: float
+    user_effects: NDArray[np.float64]
+    item_effects: NDArray[np.float64]
+    user_factors: NDArray[np.float64]
+    item_factors: NDArray[np.float64]
+
+    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Predict the ratings of the given cells, shape (cells,)."""
+        predictions = inner_products(self.user_factors, self.item_factors, users, items)
+        predictions += self.mean + self.user_effects[users] + self.item_effects[items]
+        return predictions
+
+
+def inner_products(
+    left: NDArray[np.float64],
+    right: NDArray[np.float64],
+    rows: NDArray[np.integer],
+    columns: NDArray[np.integer],
+) -> NDArray[np.float64]:
+    """Return left[rows] . right[columns], one factor at a time: no cells x rank temporary."""
+    total = np.zeros(rows.size)
+    for factor in range(left.shape[1]):
+        total += np.ascontiguousarray(left[:, factor])[rows] * np.ascontiguousarray(right[:, factor])[columns]
+    return total
+
+
+def packed_outer(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the upper triangle of x x^T for every row x, shape (rows, k (k + 1) / 2)."""
+    upper, lower = np.triu_indices(vectors.shape[1])
+    products: NDArray[np.float64] = vectors[:, upper] * vectors[:, lower]
+    return products
+
+
+def unpack(packed: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the symmetric matrices of packed upper triangles, shape (rows, k, k)."""
+    k = int((np.sqrt(8 * packed.shape[1] + 1) - 1) / 2)
+    upper, lower = np.triu_indices(k)
+    matrices = np.empty((len(packed), k, k))
+    matrices[:, upper, lower] = packed
+    matrices[:, lower, upper] = packed
+    return matrices
+
+
+def pack(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the upper triangles of symmetric matrices, the inverse of `unpack`."""
+    upper, lower = np.triu_indices(matrices.shape[1])
+    return matrices[:, upper, lower]
+
+
+def map_blocks(function: Callable[[slice], ResultT], rows: int, size: int) -> list[ResultT]:
+    """Apply a function to blocks of rows, on all processors, and return its results in order.
+
+    The blocks depend on the number of rows alone and the results keep their order, so a sum over
+    them does not depend on the number of processors.
+
+    Parameters
+    ----------
+    function : callable
+        Called with a slice of rows; NumPy and SciPy let other threads run while they compute.
+    rows : int
+    size : int
+        Rows per block.
+    """
+    slices = [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
+    if len(slices) < 2:
+        return [function(block) for block in slices]
+    with ThreadPoolExecutor(min(len(slices), os.cpu_count() or 1)) as threads:
+        return list(threads.map(function, slices))

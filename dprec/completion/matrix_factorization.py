@@ -1,0 +1,79 @@
+"""Biased matrix factorisation by alternating least squares, with learned ridges.
+
+The model is r_ui = mean + b_u + c_i + p_u . q_i + noise. The ridge of each least-squares problem is
+the noise variance over a prior variance, and all of these are re-estimated after every sweep; see
+`dprec.completion.variational` for the iteration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from dprec.completion.base import Completion, Observations, Progress
+from dprec.completion.factors import BiasedFactors
+from dprec.completion.variational import (
+    SMALLEST_VARIANCE,
+    Side,
+    WeightedCells,
+    check_rank,
+    factors_of,
+    naming_iteration,
+)
+from dprec.options import option
+
+_FEWEST_SWEEPS = 10
+"""The noise variance rests for a few sweeps while the factors leave their random start."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatrixFactorization(Completion):
+    """Biased matrix factorisation by alternating least squares, ridges learned from the data."""
+
+    kind: Literal["mf"] = "mf"
+    rank: int = option("Number of factors.", 5, ge=1)
+    iterations: int = option("Sweeps over users and items, at most.", 60, ge=1)
+    tolerance: float = option("Relative change of the noise variance that ends the sweeps.", 1e-4, ge=0)
+
+    def check(self, shape: tuple[int, int]) -> None:
+        """Refuse a rank that the catalogue cannot carry."""
+        check_rank(self.rank, shape)
+
+    def fit(self, observations: Observations, seed: int, progress: Progress | None = None) -> BiasedFactors:
+        """Complete the matrix; see `Completion.fit`."""
+        mean, size = observations.mean, observations.values.size
+        residuals = observations.values - mean
+        spread = float(residuals.var()) if size else 1.0
+        noise = max(spread, SMALLEST_VARIANCE)
+        users = Side.at_zero(observations.shape[0], self.rank, spread)
+        items = Side.at_random(observations.shape[1], self.rank, spread, seed)
+        ones = np.ones(size)
+        by_user = WeightedCells.of(observations.by_user, residuals, ones)
+        by_item = WeightedCells.of(observations.by_item, residuals, ones)
+        done = 0
+        for sweep in range(self.iterations if size else 0):
+            with naming_iteration("matrix factorisation", sweep + 1):
+                users, _ = users.solve(by_user, items, noise)
+                items, misfit = items.solve(by_item, users, noise)
+            previous, noise = noise, max(misfit / size, SMALLEST_VARIANCE)
+            users, items = users.with_learned_prior(), items.with_learned_prior()
+            done = sweep + 1
+            if progress:
+                progress(done, self.iterations)
+            settled = abs(previous - noise) <= self.tolerance * previous
+            if settled and done >= _FEWEST_SWEEPS:
+                break
+        return factors_of(
+            mean,
+            users,
+            items,
+            diagnostics={
+                "sweeps": done,
+                "noise_variance": noise,
+                "ridge_user_effect": noise / users.prior[0],
+                "ridge_item_effect": noise / items.prior[0],
+                "ridge_factors": (noise / (users.prior[1:] * items.prior[1:])).tolist(),
+            },
+        )

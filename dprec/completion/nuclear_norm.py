@@ -1,0 +1,225 @@
+"""Completion by the least nuclear norm within a distance of the data (Zheng, Eq. 4).
+
+The problem is min ||M||_* subject to ||P(M - Z)||_F <= rho over the observed cells. Its solutions are
+those of min ||P(M - Z)||_F^2 / 2 + multiplier ||M||_*, whose distance from the data grows with the
+multiplier. The multiplier is lowered from where M = 0 until the constraint holds, every problem
+starting from the solution of the one before, and the multiplier that meets the constraint is then
+found between the last two. Each problem is solved by accelerated proximal gradient steps, one
+decomposition of a sparse plus low-rank matrix each (Toh and Yun, "An accelerated proximal gradient
+algorithm for nuclear norm regularized linear least squares problems", 2010).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from dprec.completion.base import Completion, Observations, Progress
+from dprec.completion.factors import BiasedFactors
+from dprec.completion.spectral import LowRank, SparsePlusLowRank
+from dprec.completion.variational import naming_iteration
+from dprec.errors import InputError, RunError
+from dprec.options import option
+
+_CONTINUATION = 0.5
+"""Factor from one multiplier of the continuation to the next."""
+
+_COARSE, _FINE = 0.3, 1e-2
+"""Change of M, over the multiplier, that ends its steps on the way and at the end: what is left
+undone must stay below the threshold, or it enters the next decomposition as rank."""
+
+_MET = 5e-4
+"""Relative distance from rho at which the constraint is met; half of the 1e-3 that is promised."""
+
+_CLOSEST = 1e-5
+"""Least rho over the norm of the data: below it Lanczos vectors and rounding do not reach."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NuclearNorm(Completion):
+    """Least nuclear norm within a distance of the data (Zheng, Eq. 4)."""
+
+    kind: Literal["nuclear-norm"] = "nuclear-norm"
+    rho: float | None = option(
+        "Distance from the data, a Frobenius norm in rating units over all observed cells; when null, "
+        "that of the mechanism's noise or of the rating noise, whichever is larger.",
+        None,
+        ge=0,
+    )
+    rating_noise: float = option(
+        "Deviation of a rating from any low-rank matrix, as a share of the width of the scale.", 0.15, ge=0
+    )
+    max_rank: int = option("Largest rank on the way; bounds the memory.", 1000, ge=1)
+    iterations: int = option("Proximal steps, at most.", 2000, ge=1)
+
+    def fit(self, observations: Observations, seed: int, progress: Progress | None = None) -> BiasedFactors:
+        """Complete the matrix; see `Completion.fit`.
+
+        Values are centred on their mean first, so M = 0 predicts that mean. The constraint is met to
+        a relative 1e-3; a rho below 1e-5 of the norm of the centred data counts as that.
+
+        Without a rho, it is sqrt(cells max(noise variance, rating noise^2)): about Zheng's Eq. (3) on
+        the cells that are truly rated, where the larger part of the noise decides. His bounds (6) and
+        (7) also count the made-up ratings, and mostly exceed the norm of the data.
+
+        Raises
+        ------
+        InputError
+            When no matrix up to ``max_rank`` is within rho of the data.
+        """
+        residuals = observations.values - observations.mean
+        norm = float(np.linalg.norm(residuals))
+        if not np.isfinite(norm):
+            raise RunError(f"nuclear-norm completion cannot start: the data have norm {norm}")
+        rho = self._distance(observations)
+        solver = _Solver(self, observations, residuals, seed, progress)
+        solution, multiplier = LowRank.zero(observations.shape), 0.0
+        distance = norm
+        notes: list[str] = []
+        if norm <= rho * (1 + _MET):
+            if observations.values.size:
+                notes.append(
+                    f"nuclear-norm completion: the data deviate from their mean by {norm:.4g}, no more than "
+                    f"rho = {rho:.4g} allows, so the mean is predicted everywhere."
+                )
+        else:
+            solution, distance, multiplier = solver.solve(max(rho, _CLOSEST * norm), norm)
+            if solver.steps >= self.iterations:
+                notes.append(
+                    f"nuclear-norm completion stopped after {solver.steps} steps at a distance of "
+                    f"{distance:.4g} from the data, where rho is {rho:.4g}."
+                )
+        users, items = observations.shape
+        return BiasedFactors(
+            observations.mean,
+            np.zeros(users),
+            np.zeros(items),
+            solution.left * solution.values,
+            solution.right,
+            diagnostics={
+                "rho": rho,
+                "distance": distance,
+                "multiplier": multiplier,
+                "rank": solution.rank,
+                "largest_rank": solver.largest_rank,
+                "nuclear_norm": float(solution.values.sum()),
+                "steps": solver.steps,
+            },
+            notes=tuple(notes),
+        )
+
+    def _distance(self, observations: Observations) -> float:
+        if self.rho is not None:
+            return self.rho
+        own = self.rating_noise * (observations.scale.high - observations.scale.low)
+        variance = max(observations.noise_variance or 0.0, own**2)
+        return float(np.sqrt(observations.values.size * variance))
+
+
+class _Solver:
+    """The proximal steps, and what is counted over all of them."""
+
+    def __init__(
+        self,
+        settings: NuclearNorm,
+        observations: Observations,
+        residuals: NDArray[np.float64],
+        seed: int,
+        progress: Progress | None,
+    ) -> None:
+        self.settings, self.seed, self.progress = settings, seed, progress
+        self.rows, self.columns, self.residuals = observations.users, observations.items, residuals
+        self.positions = observations.by_user
+        self.steps = self.largest_rank = 0
+        self.nearest = np.inf
+
+    def solve(self, rho: float, norm: float) -> tuple[LowRank, float, float]:
+        """Return the solution, its distance from the data and its multiplier, for rho below the norm."""
+        zero = LowRank.zero(self.positions.shape)
+        with naming_iteration("nuclear-norm completion", 1):
+            largest = self._operator(zero, zero, 0.0, self.residuals).leading(1, self.seed).values[0]
+        multiplier, solution, distance = float(largest), zero, norm
+        while distance > rho and not self._exhausted:
+            multiplier *= _CONTINUATION
+            solution, distance = self._at(multiplier, solution, _COARSE)
+        # Distances are close to a power of the multiplier, so both are interpolated in logarithms;
+        # an end of the bracket that stays put has its gap halved (the Illinois rule).
+        below: tuple[float, float] | None = None
+        above: tuple[float, float] | None = None
+        last = 0
+        while not self._exhausted:
+            solution, distance = self._at(multiplier, solution, _FINE)
+            gap = float(np.log(distance / rho))
+            if abs(gap) <= _MET:
+                break
+            if gap < 0:
+                below = float(np.log(multiplier)), gap
+                above = (above[0], above[1] / 2) if above and last < 0 else above
+            else:
+                above = float(np.log(multiplier)), gap
+                below = (below[0], below[1] / 2) if below and last > 0 else below
+            last = int(np.sign(gap))
+            if below is None:
+                multiplier *= _CONTINUATION
+            elif above is None:
+                multiplier /= _CONTINUATION
+            else:
+                share = below[1] / (below[1] - above[1])
+                multiplier = float(np.exp(below[0] + share * (above[0] - below[0])))
+        return solution, distance, multiplier
+
+    @property
+    def _exhausted(self) -> bool:
+        return self.steps >= self.settings.iterations
+
+    def _at(self, multiplier: float, start: LowRank, tolerance: float) -> tuple[LowRank, float]:
+        """Solve the problem of one multiplier; return its solution and the distance from the data."""
+        current = previous = start
+        fit = fit_before = self.residuals - start.cells(self.rows, self.columns)
+        objective = np.inf
+        momentum = 1.0
+        while not self._exhausted:
+            following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+            ahead = (momentum - 1) / following
+            operator = self._operator(current, previous, ahead, (1 + ahead) * fit - ahead * fit_before)
+            with naming_iteration("nuclear-norm completion", self.steps + 1):
+                found = operator.above(multiplier, current.rank, self.settings.max_rank, self.seed)
+            if found is None:
+                raise InputError(
+                    "completion.rho",
+                    f"cannot be met within max_rank {self.settings.max_rank}",
+                    f"at least {self.nearest:.6g}, which that rank reaches",
+                )
+            previous, current = current, LowRank(found.left, found.values - multiplier, found.right)
+            fit_before, fit = fit, self.residuals - current.cells(self.rows, self.columns)
+            self.steps += 1
+            self.largest_rank = max(self.largest_rank, current.rank)
+            self.nearest = min(self.nearest, float(np.linalg.norm(fit)))
+            if self.progress:
+                self.progress(self.steps, self.settings.iterations)
+            before, objective = objective, float(fit @ fit) / 2 + multiplier * float(current.values.sum())
+            if not np.isfinite(objective):
+                raise RunError(f"nuclear-norm completion diverged in step {self.steps}: {objective}")
+            if current.distance(previous) <= tolerance * multiplier:
+                break
+            momentum = 1.0 if objective > before else following
+        return current, float(np.linalg.norm(fit))
+
+    def _operator(
+        self, current: LowRank, previous: LowRank, ahead: float, fit: NDArray[np.float64]
+    ) -> SparsePlusLowRank:
+        """Return the point of the proximal step: M carried on, plus what it lacks on the cells."""
+        return SparsePlusLowRank(
+            sp.csr_array(
+                (fit[self.positions.data], self.positions.indices, self.positions.indptr),
+                shape=self.positions.shape,
+            ),
+            np.hstack(
+                [current.left * (current.values * (1 + ahead)), previous.left * (-ahead * previous.values)]
+            ),
+            np.hstack([current.right, previous.right]),
+        )

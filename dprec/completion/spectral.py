@@ -1,0 +1,169 @@
+"""Singular vectors of matrices that are sparse plus low rank, in memory for their entries alone.
+
+Small matrices are decomposed exactly, through the symmetric eigenproblem of their shorter side;
+large ones by Lanczos iteration, which only ever multiplies the matrix with vectors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.linalg import ArpackError, LinearOperator, svds
+
+from dprec.completion.factors import inner_products
+from dprec.randomness import generator
+
+DENSE_CELLS = 4_000_000
+"""Up to this many cells, rated or not, a matrix is small."""
+
+_SPARE = 5
+"""Singular values asked for beyond those expected, to see whether more lie above a threshold."""
+
+
+@dataclass(frozen=True, eq=False)
+class LowRank:
+    """The matrix left diag(values) right^T.
+
+    Attributes
+    ----------
+    left, right : ndarray, shapes (users, rank) and (items, rank)
+        Orthonormal columns.
+    values : ndarray, shape (rank,)
+        Descending.
+    """
+
+    left: NDArray[np.float64]
+    values: NDArray[np.float64]
+    right: NDArray[np.float64]
+
+    @classmethod
+    def zero(cls, shape: tuple[int, int]) -> LowRank:
+        """Return the zero matrix, of rank 0."""
+        return cls(np.zeros((shape[0], 0)), np.zeros(0), np.zeros((shape[1], 0)))
+
+    @property
+    def rank(self) -> int:
+        """Number of singular values kept."""
+        return self.values.size
+
+    def distance(self, other: LowRank) -> float:
+        """Return the Frobenius norm of the difference of two matrices."""
+        left = np.hstack([self.left * self.values, -other.left * other.values])
+        right = np.hstack([self.right, other.right])
+        # Triangular factors keep the digits that a difference of squared norms would cancel.
+        left_triangle, right_triangle = np.linalg.qr(left)[1], np.linalg.qr(right)[1]
+        return float(np.linalg.norm(left_triangle @ right_triangle.T))
+
+    def cells(self, rows: NDArray[np.integer], columns: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Return the entries at the given cells, shape (cells,)."""
+        scaled = self.left * self.values
+        if len(self.left) * len(self.right) <= DENSE_CELLS:
+            entries: NDArray[np.float64] = (scaled @ self.right.T)[rows, columns]
+            return entries
+        return inner_products(scaled, self.right, rows, columns)
+
+
+@dataclass(frozen=True, eq=False)
+class SparsePlusLowRank:
+    """The matrix sparse + left right^T.
+
+    Attributes
+    ----------
+    sparse : csr_array, shape (users, items)
+    left, right : ndarray, shapes (users, rank) and (items, rank)
+    """
+
+    sparse: sp.csr_array
+    left: NDArray[np.float64]
+    right: NDArray[np.float64]
+
+    def leading(self, count: int, seed: int) -> LowRank:
+        """Return the ``count`` largest singular values and their vectors.
+
+        Raises
+        ------
+        numpy.linalg.LinAlgError
+            When the algebra fails.
+        """
+        if self._small:
+            sides = min(self.sparse.shape)
+            return self._exact(subset_by_index=[sides - count, sides - 1])
+        return self._truncated(count, seed)
+
+    def above(self, threshold: float, expected: int, most: int, seed: int) -> LowRank | None:
+        """Return the singular values above a threshold and their vectors.
+
+        Parameters
+        ----------
+        threshold : float
+        expected : int
+            About how many there are.
+        most : int
+            Rank that is not exceeded.
+        seed : int
+            Seed of the first Lanczos vector.
+
+        Returns
+        -------
+        LowRank or None
+            None when more than ``most`` lie above the threshold.
+
+        Raises
+        ------
+        numpy.linalg.LinAlgError
+            When the algebra fails.
+        """
+        if self._small:
+            found = self._exact(subset_by_value=[threshold**2, np.inf])
+            return found if found.rank <= most else None
+        limit = min(most + 1, min(self.sparse.shape) - 1)
+        count = min(expected + _SPARE, limit)
+        while True:
+            found = self._truncated(count, seed)
+            kept = int((found.values > threshold).sum())
+            if kept > most:
+                return None
+            if kept < count or count == limit:
+                return LowRank(found.left[:, :kept], found.values[:kept], found.right[:, :kept])
+            count = min(2 * count, limit)
+
+    @property
+    def _small(self) -> bool:
+        users, items = self.sparse.shape
+        return int(users) * int(items) <= DENSE_CELLS
+
+    def _exact(self, **subset: list[float]) -> LowRank:
+        dense = self.left @ self.right.T
+        rows = np.repeat(np.arange(dense.shape[0]), np.diff(self.sparse.indptr))
+        dense[rows, self.sparse.indices] += self.sparse.data
+        wide = dense.shape[0] <= dense.shape[1]
+        shorter = dense if wide else dense.T
+        gram = shorter @ shorter.T
+        if not np.all(np.isfinite(gram)):
+            raise np.linalg.LinAlgError("the squares of the entries are not finite")
+        _, near = scipy.linalg.eigh(gram, driver="evr", **subset)
+        near = near[:, ::-1]
+        # The lengths of the images are more accurate than roots of eigenvalues.
+        images = shorter.T @ near
+        values = np.linalg.norm(images, axis=0)
+        far = images / np.maximum(values, np.finfo(float).tiny)
+        return LowRank(near, values, far) if wide else LowRank(far, values, near)
+
+    def _truncated(self, count: int, seed: int) -> LowRank:
+        transposed = self.sparse.T.tocsr()
+        operator = LinearOperator(
+            self.sparse.shape,
+            matvec=lambda vector: self.sparse @ vector + self.left @ (self.right.T @ vector),
+            rmatvec=lambda vector: transposed @ vector + self.right @ (self.left.T @ vector),
+            dtype=np.float64,
+        )
+        start = generator(seed, "lanczos").standard_normal(min(self.sparse.shape))
+        try:
+            left, values, right = svds(operator, k=count, v0=start)
+        except ArpackError as error:
+            raise np.linalg.LinAlgError(f"Lanczos iteration failed: {error}") from error
+        return LowRank(left[:, ::-1], values[::-1], right[::-1].T)

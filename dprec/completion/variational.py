@@ -1,0 +1,264 @@
+"""Alternating least squares that keeps what is still uncertain, with a weight for every cell.
+
+The model is r_ui = mean + b_u + c_i + p_u . q_i + noise, every parameter normal around 0, and the
+noise of each cell normal with a precision (one over variance) of its own. A half step solves the
+least-squares problems of one side for all users (or all items) at once. It keeps the covariance of
+what it solved and hands it to the other side, whose Gram matrices then average over it; the prior
+variances are re-estimated from the same posterior. The iteration therefore serves clean ratings and
+ratings drowned in privacy noise alike, with nothing to tune. This is the variational Bayesian
+reading of alternating least squares (Lim and Teh, "Variational Bayesian approach to movie rating
+prediction", KDD Cup 2007), with user and item effects as a factor whose other half is fixed to 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from dprec.completion.base import Observations
+from dprec.completion.factors import BLOCK, BiasedFactors, map_blocks, pack, packed_outer, unpack
+from dprec.errors import InputError, RunError
+from dprec.randomness import generator
+
+SMALLEST_VARIANCE = 1e-9
+"""Below this, in squared rating units, no variance is estimated: it keeps exact fits finite."""
+
+_CELL_BLOCK = 1 << 12
+"""Cells whose moments are gathered together; a block's tables fit into the processor's cache."""
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedCells:
+    """The observed cells of one side, each with its weight and its weighted residual.
+
+    Attributes
+    ----------
+    weights, targets : csr_array, shape (entities, entities of the other side)
+        ``w`` and ``w r`` of each cell.
+    square_sum : float
+        The sum of ``w r^2``.
+    """
+
+    weights: sp.csr_array
+    targets: sp.csr_array
+    square_sum: float
+
+    @classmethod
+    def of(
+        cls, positions: sp.csr_array, residuals: NDArray[np.float64], weights: NDArray[np.float64]
+    ) -> WeightedCells:
+        """Arrange cells by the pattern whose data are their positions (`Observations.by_user`)."""
+        structure, shape = (positions.indices, positions.indptr), positions.shape
+        targets = weights * residuals
+        # Not a dot product: for one this long BLAS wakes its threads, and sums in an order of theirs.
+        square_sum = float((targets * residuals).sum())
+        return cls(
+            sp.csr_array((weights[positions.data], *structure), shape=shape),
+            sp.csr_array((targets[positions.data], *structure), shape=shape),
+            square_sum,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """Posterior of one side: column 0 is the effect, the others are the factors.
+
+    Attributes
+    ----------
+    means : ndarray, shape (entities, 1 + rank)
+    covariances : ndarray, shape (entities, packed), upper triangles
+    prior : ndarray, shape (1 + rank,)
+        Prior variances.
+    """
+
+    means: NDArray[np.float64]
+    covariances: NDArray[np.float64]
+    prior: NDArray[np.float64]
+
+    @classmethod
+    def at_zero(cls, entities: int, rank: int, spread: float) -> Side:
+        """Start at zero; ``spread`` is the variance of the ratings."""
+        width = 1 + rank
+        # A fifth of the spread per side is a start of the right order; the sweeps learn the rest.
+        prior = np.full(width, max(0.2 * spread, SMALLEST_VARIANCE))
+        prior[1:] = np.sqrt(prior[1:] / rank)
+        return cls(np.zeros((entities, width)), np.zeros((entities, width * (width + 1) // 2)), prior)
+
+    @classmethod
+    def at_random(cls, entities: int, rank: int, spread: float, seed: int) -> Side:
+        """Start with factors drawn from their prior, effects at zero."""
+        side = cls.at_zero(entities, rank, spread)
+        draws = generator(seed, "initial factors").standard_normal((entities, rank))
+        side.means[:, 1:] = draws * np.sqrt(side.prior[1:])
+        return side
+
+    def solve(self, cells: WeightedCells, other: Side, noise: float = 1.0) -> tuple[Side, float]:
+        """Solve this side given the other.
+
+        With x the other side's factors, a constant 1 in place of its effect c, and w the weights,
+        the normal equations of an entity are
+        (sum w E[x x^T] / noise + 1 / prior) mean = sum w E[x (r - c)] / noise.
+
+        Parameters
+        ----------
+        cells : WeightedCells
+        other : Side
+        noise : float
+            Variance of the noise in a cell of weight 1.
+
+        Returns
+        -------
+        Side
+        float
+            The expected sum of weighted squared residuals.
+
+        Raises
+        ------
+        numpy.linalg.LinAlgError
+            When a system is singular or its solution is not finite.
+        """
+        design = other.means.copy()
+        design[:, 0] = 1.0
+        width = design.shape[1]
+        uncertain = other.covariances.copy()
+        uncertain[:, :width] = 0.0
+        moments = packed_outer(design) + uncertain
+        effects = other.means[:, :1]
+        offsets = design * effects
+        offsets[:, 1:] += other.covariances[:, 1:width]
+        squares = effects**2 + other.covariances[:, :1]
+        # One product over the pattern serves the Gram matrices, the right-hand sides and the misfit.
+        summed = np.hstack([moments, offsets, squares])
+        reaching = np.hstack([design, effects])
+        packed = moments.shape[1]
+
+        means = np.empty_like(self.means)
+        covariances = np.empty_like(self.covariances)
+
+        def solve_rows(rows: slice) -> float:
+            sums = cells.weights[rows] @ summed
+            reached = cells.targets[rows] @ reaching
+            gram = unpack(sums[:, :packed])
+            target = reached[:, :width] - sums[:, packed : packed + width]
+            inverse = np.linalg.inv(gram / noise + np.diag(1 / self.prior)).astype(np.float64, copy=False)
+            means[rows] = np.einsum("ijk,ik->ij", inverse, target) / noise
+            covariances[rows] = pack(inverse)
+            second = means[rows, :, None] * means[rows, None, :] + inverse
+            misfit = sums[:, -1].sum() - 2 * reached[:, -1].sum()
+            return float(
+                misfit + np.einsum("ijk,ijk->", gram, second) - 2 * np.einsum("ij,ij->", means[rows], target)
+            )
+
+        misfit = cells.square_sum + sum(map_blocks(solve_rows, len(means), BLOCK))
+        if not np.isfinite(misfit):
+            raise np.linalg.LinAlgError(f"sum of squared residuals {misfit}")
+        return Side(means, covariances, self.prior), misfit
+
+    def with_learned_prior(self) -> Side:
+        """Re-estimate the prior variances from the posterior (empirical Bayes)."""
+        return replace(self, prior=np.maximum(self._second_moments().mean(axis=0), SMALLEST_VARIANCE))
+
+    def divergence(self) -> float:
+        """Return the Kullback-Leibler divergence of the posterior from the prior, over all entities."""
+
+        def log_determinants(rows: slice) -> float:
+            return float(np.linalg.slogdet(unpack(self.covariances[rows]))[1].sum())
+
+        log_determinant = sum(map_blocks(log_determinants, len(self.means), BLOCK))
+        spread = (self._second_moments() / self.prior - 1 + np.log(self.prior)).sum()
+        return float(spread - log_determinant) / 2
+
+    def _second_moments(self) -> NDArray[np.float64]:
+        width = self.means.shape[1]
+        diagonal = np.cumsum(np.r_[0, np.arange(width, 1, -1)])
+        moments: NDArray[np.float64] = self.means**2 + self.covariances[:, diagonal]
+        return moments
+
+    def extended(self, one: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return means and packed second moments with a constant 1 put in at column ``one``.
+
+        Users extended at 1 are (effect, 1, factors) and items at 0 are (1, effect, factors), so the
+        expected rating is their inner product.
+        """
+        width = self.means.shape[1]
+        means = np.insert(self.means, one, 1.0, axis=1)
+        kept = np.delete(np.arange(width + 1), one)
+        upper, lower = np.triu_indices(width + 1)
+        uncertain = np.flatnonzero(np.isin(upper, kept) & np.isin(lower, kept))
+        moments = packed_outer(means)
+        moments[:, uncertain] += self.covariances
+        return means, moments
+
+
+def expected_squares(
+    users: Side, items: Side, observations: Observations, residuals: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return E[(r_ui - b_u - c_i - p_u . q_i)^2] of every cell under the posterior, shape (cells,).
+
+    Parameters
+    ----------
+    users, items : Side
+    observations : Observations
+        Whose cells.
+    residuals : ndarray, shape (cells,)
+        The observed values, their mean taken off.
+    """
+    user_means, user_moments = users.extended(1)
+    item_means, item_moments = items.extended(0)
+    width = user_means.shape[1]
+    upper, lower = np.triu_indices(width)
+    # Off-diagonal entries of the packed triangles stand for two.
+    user_table = np.hstack([user_moments * np.where(upper == lower, 1.0, 2.0), user_means])
+    item_table = np.hstack([item_moments, item_means])
+    squares = np.empty_like(residuals)
+
+    def fill(cells: slice) -> None:
+        left, right = user_table[observations.users[cells]], item_table[observations.items[cells]]
+        expected = np.einsum("ij,ij->i", left[:, -width:], right[:, -width:])
+        second = np.einsum("ij,ij->i", left[:, :-width], right[:, :-width])
+        squares[cells] = second + residuals[cells] * (residuals[cells] - 2 * expected)
+
+    for _ in map_blocks(fill, residuals.size, _CELL_BLOCK):
+        pass
+    return np.maximum(squares, 0.0)
+
+
+def factors_of(
+    mean: float, users: Side, items: Side, *, diagnostics: dict[str, Any], notes: tuple[str, ...] = ()
+) -> BiasedFactors:
+    """Return the model at the posterior means."""
+    return BiasedFactors(
+        mean,
+        users.means[:, 0],
+        items.means[:, 0],
+        users.means[:, 1:],
+        items.means[:, 1:],
+        diagnostics=diagnostics,
+        notes=notes,
+    )
+
+
+@contextmanager
+def naming_iteration(method: str, iteration: int) -> Iterator[None]:
+    """Turn a failure of the algebra into a `RunError` that says where and why."""
+    try:
+        yield
+    except np.linalg.LinAlgError as error:
+        raise RunError(f"{method} failed in iteration {iteration}: {error}") from error
+
+
+def check_rank(rank: int, shape: tuple[int, int]) -> None:
+    """Refuse a rank that a catalogue of ``shape`` users x items cannot carry.
+
+    Raises
+    ------
+    InputError
+    """
+    if rank >= min(shape):
+        raise InputError("completion.rank", str(rank), f"less than {min(shape)}, users and items")

@@ -1,0 +1,18 @@
+"""Gradients that devices report in rounds, protected or not."""
+
+from dprec.gradients.base import Aggregate, GradientReport, RoundDraws
+from dprec.gradients.full import FullGradient
+from dprec.gradients.one_bit import OneBitGradient
+from dprec.gradients.one_bit_reduced import ReducedOneBitGradient
+from dprec.registry import Registry
+
+GRADIENTS: Registry[GradientReport] = Registry(
+    "gradient",
+    [
+        OneBitGradient,
+        ReducedOneBitGradient,
+        FullGradient,
+    ],
+)
+
+__all__ = ["GRADIENTS", "Aggregate", "GradientReport", "RoundDraws"]

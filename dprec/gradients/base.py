@@ -1,0 +1,148 @@
+"""What a device reports in a round: something about the gradient of its loss in the item factors.
+
+The loss of a user is the sum of (r_ui - u_u . v_i)^2 over the rated items; its gradient in item
+factor (i, f) is -2 u_uf (r_ui - u_u . v_i). A kind of report says how a device encodes (or hides)
+that gradient, how the server reads it, and what one report costs in privacy.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.completion.local_factors import Profiles
+from dprec.options import Options
+
+
+@dataclass(frozen=True)
+class RoundDraws:
+    """Where the randomness of a cohort in a round comes from.
+
+    Parameters
+    ----------
+    seed : int
+    round_index : int
+        From 1.
+    first_user : int
+        Global index of the cohort's first user.
+    """
+
+    seed: int
+    round_index: int
+    first_user: int
+
+
+@dataclass(frozen=True, eq=False)
+class Aggregate:
+    """The sum of what was read from the accepted reports of one or more cohorts.
+
+    Parameters
+    ----------
+    total : ndarray of int64
+        Sum of the reports in whole units of the kind of report, so that it does not depend on how
+        the users were divided into cohorts.
+    raters : ndarray of int64, shape (items,), or None
+        How many users reported on each item, where a report tells.
+    users : int
+        Accepted reports.
+    """
+
+    total: NDArray[np.int64]
+    raters: NDArray[np.int64] | None
+    users: int
+
+    def __add__(self, other: Aggregate) -> Aggregate:
+        raters = None if self.raters is None or other.raters is None else self.raters + other.raters
+        return Aggregate(self.total + other.total, raters, self.users + other.users)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradientReport(Options):
+    """Base of the kinds of gradient report.
+
+    `private` tells whether a report is protected, and `hides_rated_items` whether it tells nothing
+    about which items were rated.
+    """
+
+    kind: str
+    private: ClassVar[bool] = True
+    hides_rated_items: ClassVar[bool] = True
+
+    @abstractmethod
+    def encode(
+        self,
+        profiles: Profiles,
+        user_factors: NDArray[np.float64],
+        item_factors: NDArray[np.float64],
+        epsilon: float,
+        draws: RoundDraws,
+    ) -> list[bytes]:
+        """Return every user's report.
+
+        Parameters
+        ----------
+        profiles : Profiles
+        user_factors : ndarray of float64, shape (users, rank)
+        item_factors : ndarray of float64, shape (items, rank)
+        epsilon : float
+            Budget of this report; infinite where nothing is protected.
+        draws : RoundDraws
+        """
+
+    @abstractmethod
+    def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[NDArray[np.bool_], Aggregate]:
+        """Validate and add up the reports of a cohort.
+
+        Parameters
+        ----------
+        reports : sequence of bytes
+        shape : tuple of int
+            Items and rank.
+
+        Returns
+        -------
+        valid : ndarray of bool, shape (users,)
+            Malformed reports are rejected, never raised, and enter nothing.
+        aggregate : Aggregate
+            Over the valid ones.
+        """
+
+    @abstractmethod
+    def gradient(
+        self, aggregate: Aggregate, shape: tuple[int, int], epsilon: float, seed: int
+    ) -> NDArray[np.float64]:
+        """Return the estimated mean gradient per user, shape (items, rank).
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of at least one report.
+        shape : tuple of int
+            Items and rank.
+        epsilon : float
+            Budget that the reports were calibrated to.
+        seed : int
+            Of the run, for what devices and server share.
+        """
+
+    def check(self, shape: tuple[int, int]) -> None:
+        """Refuse settings that do not suit so many items and factors.
+
+        Raises
+        ------
+        InputError
+            Naming the setting.
+        """
+
+    def noise_deviation(self, shape: tuple[int, int], epsilon: float) -> float:
+        """Return the largest standard deviation of one user's estimate of a coordinate."""
+        return 0.0
+
+    @abstractmethod
+    def exact_epsilon(self, epsilon: float) -> float:
+        """Return the exact loss of one report that was calibrated to a budget."""

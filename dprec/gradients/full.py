@@ -1,0 +1,96 @@
+"""The whole gradient at the rated items, unprotected: what rounds can reach without privacy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.completion.local_factors import Profiles
+from dprec.gradients.base import Aggregate, GradientReport, RoundDraws
+from dprec.wire.bits import BitStream
+from dprec.wire.item_sets import ItemSets, longest_item_set, read_item_sets
+
+_FLOAT = np.dtype("<f4")
+
+_UNIT = 2.0**-24
+"""Gradients are added up in whole units of this, so that no order of the users changes the sum."""
+
+_LARGEST = 2.0**15
+"""No gradient of ratings is this large; such a number would drown everybody else's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FullGradient(GradientReport):
+    """The whole gradient at the rated items, as float32; nothing is protected."""
+
+    kind: Literal["full"] = "full"
+    private: ClassVar[bool] = False
+    hides_rated_items: ClassVar[bool] = False
+
+    def encode(
+        self,
+        profiles: Profiles,
+        user_factors: NDArray[np.float64],
+        item_factors: NDArray[np.float64],
+        epsilon: float,
+        draws: RoundDraws,
+    ) -> list[bytes]:
+        """Send the set of rated items, padded to a byte, and one row of numbers for each of them."""
+        errors = profiles.residuals(user_factors, item_factors)
+        rows = (-2.0 * user_factors[profiles.users] * errors[:, None]).astype(_FLOAT)
+        sets = ItemSets.plan(profiles.indptr, profiles.items, profiles.n_items)
+        sizes = (sets.lengths + 7) // 8
+        ends = np.cumsum(sizes)
+        bits = np.zeros(int(sizes.sum()) * 8, dtype=np.uint8)
+        sets.write(bits, (ends - sizes) * 8)
+        packed, numbers = np.packbits(bits).tobytes(), rows.tobytes()
+        row_bytes = item_factors.shape[1] * _FLOAT.itemsize
+        cuts = (profiles.indptr * row_bytes).tolist()
+        return [
+            packed[end - size : end] + numbers[first:last]
+            for end, size, first, last in zip(ends.tolist(), sizes.tolist(), cuts[:-1], cuts[1:], strict=True)
+        ]
+
+    def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[NDArray[np.bool_], Aggregate]:
+        """Reject what is cut short, too long, out of range or not a plausible number; add up the rest."""
+        n_items, rank = shape
+        row_bytes = rank * _FLOAT.itemsize
+        lengths = np.fromiter(map(len, reports), dtype=np.int64, count=len(reports))
+        # Sets are read bit by bit; the numbers behind them would only cost time.
+        longest = -(-longest_item_set(n_items) // 8)
+        stream = BitStream([report[:longest] for report in reports])
+        filled = np.flatnonzero(lengths)
+        ok, counts, items, positions = read_item_sets(stream, filled, n_items)
+        set_bytes = (positions - stream.starts[filled] + 7) // 8
+        padding = stream.peek(positions, (stream.starts[filled] - positions) % 8)
+        ok &= (lengths[filled] == set_bytes + counts * row_bytes) & (padding == 0)
+
+        rows = np.full((items.size, rank), np.nan)
+        read = zip(filled[ok].tolist(), set_bytes[ok].tolist(), strict=True)
+        numbers = b"".join(reports[user][size:] for user, size in read)
+        rows[np.repeat(ok, counts)] = np.frombuffer(numbers, dtype=_FLOAT).reshape(-1, rank)
+        with np.errstate(invalid="ignore"):
+            plausible = (np.abs(rows) < _LARGEST).all(axis=1)
+        ok &= np.bincount(np.repeat(np.arange(filled.size), counts)[~plausible], minlength=filled.size) == 0
+
+        kept = np.repeat(ok, counts)
+        total = np.zeros((n_items, rank), dtype=np.int64)
+        np.add.at(total, items[kept], np.rint(rows[kept] / _UNIT).astype(np.int64))
+        valid = lengths == 0
+        valid[filled[ok]] = True
+        raters = np.bincount(items[kept], minlength=n_items)
+        return valid, Aggregate(total, raters, int(valid.sum()))
+
+    def gradient(
+        self, aggregate: Aggregate, shape: tuple[int, int], epsilon: float, seed: int
+    ) -> NDArray[np.float64]:
+        """Return the mean gradient per user."""
+        return aggregate.total.astype(np.float64) * (_UNIT / aggregate.users)
+
+    def exact_epsilon(self, epsilon: float) -> float:
+        """Return infinity: nothing is protected."""
+        return float("inf")

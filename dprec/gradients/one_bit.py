@@ -1,0 +1,99 @@
+"""One private bit about one random coordinate of the gradient (Shin et al., Algorithm 1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.completion.local_factors import Profiles
+from dprec.gradients import randomizer
+from dprec.gradients.base import Aggregate, GradientReport, RoundDraws
+from dprec.randomness import words
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneBitGradient(GradientReport):
+    """One private bit about one random coordinate of the gradient (Shin et al., Algorithm 1)."""
+
+    kind: Literal["one-bit"] = "one-bit"
+
+    def encode(
+        self,
+        profiles: Profiles,
+        user_factors: NDArray[np.float64],
+        item_factors: NDArray[np.float64],
+        epsilon: float,
+        draws: RoundDraws,
+    ) -> list[bytes]:
+        """Draw an item and a factor for each user and answer with one bit; see `GradientReport`."""
+        n_items, rank = item_factors.shape
+        users = np.arange(profiles.n_users)
+        coordinates = draw_coordinates(n_items * rank, users.size, draws)
+        items, factors = np.divmod(coordinates, rank)
+        ratings, rated = _ratings_of(profiles, items)
+        own = user_factors[users, factors]
+        errors = ratings - np.einsum("uf,uf->u", user_factors, item_factors[items])
+        answers = randomizer.randomize(
+            np.where(rated, -2.0 * own * errors, 0.0), epsilon, answer_words(users.size, draws)
+        )
+        return randomizer.pack_answers(coordinates, answers, n_items * rank)
+
+    def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[NDArray[np.bool_], Aggregate]:
+        """Validate the reports and count their bits by coordinate."""
+        return add_up(reports, shape[0] * shape[1])
+
+    def gradient(
+        self, aggregate: Aggregate, shape: tuple[int, int], epsilon: float, seed: int
+    ) -> NDArray[np.float64]:
+        """Return the mean of the estimates n d (2 T - 1) (e + 1) / (e - 1), e = exp(epsilon)."""
+        return mean_estimate(aggregate, epsilon).reshape(shape)
+
+    def noise_deviation(self, shape: tuple[int, int], epsilon: float) -> float:
+        """Return sqrt(n d) (e + 1) / (e - 1), reached where the gradient is 0."""
+        return math.sqrt(shape[0] * shape[1]) * randomizer.unbiased_scale(epsilon)
+
+    def exact_epsilon(self, epsilon: float) -> float:
+        """Return the exact loss of the bit; which coordinate was drawn depends on nothing private."""
+        return randomizer.exact_epsilon(epsilon)
+
+
+def draw_coordinates(n_coordinates: int, users: int, draws: RoundDraws) -> NDArray[np.int64]:
+    """Return the coordinate that each user of a cohort draws, uniform on all of them."""
+    random_words = words(draws.seed, "coordinate", draws.first_user, users, round_index=draws.round_index)
+    return randomizer.uniform_below(n_coordinates, random_words)
+
+
+def answer_words(users: int, draws: RoundDraws) -> NDArray[np.uint64]:
+    """Return the random word behind each user's bit."""
+    return words(draws.seed, "answer", draws.first_user, users, round_index=draws.round_index)
+
+
+def add_up(reports: Sequence[bytes], n_coordinates: int) -> tuple[NDArray[np.bool_], Aggregate]:
+    """Validate one-bit reports and sum their signs by coordinate."""
+    valid, coordinates, answers = randomizer.unpack_answers(reports, n_coordinates)
+    votes = np.bincount(coordinates[valid] * 2 + answers[valid], minlength=2 * n_coordinates)
+    return valid, Aggregate(votes[1::2] - votes[::2], None, int(valid.sum()))
+
+
+def mean_estimate(aggregate: Aggregate, epsilon: float) -> NDArray[np.float64]:
+    """Return the unbiased mean over users of every coordinate; each was drawn one time in many."""
+    scale = randomizer.unbiased_scale(epsilon) * aggregate.total.size / aggregate.users
+    return aggregate.total.astype(np.float64) * scale
+
+
+def _ratings_of(
+    profiles: Profiles, items: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return each user's rating of one item, and whether there is one."""
+    cells = profiles.users * profiles.n_items + profiles.items
+    wanted = np.arange(profiles.n_users) * profiles.n_items + items
+    if not cells.size:
+        return np.zeros(items.size), np.zeros(items.size, dtype=np.bool_)
+    places = np.minimum(np.searchsorted(cells, wanted), cells.size - 1)
+    rated = cells[places] == wanted
+    return np.where(rated, profiles.values[places], 0.0), rated

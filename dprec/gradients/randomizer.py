@@ -1,0 +1,111 @@
+"""The one-bit randomiser of a coordinate in [-1, 1], and the coding of its reports.
+
+Shin et al., Algorithm 1: a coordinate x is answered by a bit T with
+Pr(T = 1) = (x (e - 1) + e + 1) / (2 (e + 1)), e = exp(epsilon); (2 T - 1) (e + 1) / (e - 1) is an
+unbiased estimate of x. Probabilities are whole numbers of draws out of 2**60, monotone in x, so the
+exact loss is read from the two extremes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+_DRAW_BITS = 60
+_HALF = 1 << (_DRAW_BITS - 1)
+_MARGIN = 1.0 - 2.0**-50
+
+
+def randomize(
+    coordinates: NDArray[np.float64], epsilon: float, random_words: NDArray[np.uint64]
+) -> NDArray[np.bool_]:
+    """Answer each coordinate in [-1, 1] with one bit.
+
+    Parameters
+    ----------
+    coordinates : ndarray of float64, shape (users,)
+        Clipped to [-1, 1] first. What is not a number counts as 0: whatever a device computes from
+        hostile item factors, its answer keeps within the budget.
+    epsilon : float
+    random_words : ndarray of uint64, shape (users,)
+    """
+    draws = random_words >> np.uint64(64 - _DRAW_BITS)
+    inside = np.clip(np.where(np.isnan(coordinates), 0.0, coordinates), -1.0, 1.0)
+    answers: NDArray[np.bool_] = draws < _thresholds(inside, epsilon)
+    return answers
+
+
+def unbiased_scale(epsilon: float) -> float:
+    """Return (e + 1) / (e - 1): the sign of a bit times this is an unbiased estimate."""
+    return 1.0 / math.tanh(epsilon / 2)
+
+
+def exact_epsilon(epsilon: float) -> float:
+    """Return the exact loss of the bit, from the draws of the two extreme coordinates.
+
+    These lie the same distance from one half, so the loss of both answers is
+    log((half + distance) / (half - distance)).
+    """
+    distance = int(_thresholds(np.ones(1), epsilon)[0]) - _HALF
+    return 2.0 * math.atanh(distance / _HALF)
+
+
+def _thresholds(coordinates: NDArray[np.float64], epsilon: float) -> NDArray[np.uint64]:
+    # With e -> infinity in mind: (x (e - 1) + e + 1) / (2 (e + 1)) = (1 + x tanh(epsilon / 2)) / 2.
+    # Flooring the distance from one half keeps both extremes within the budget, and the margin keeps
+    # the rounding of tanh from adding to it: without it, the loss would be infinite from 38 on.
+    largest = math.tanh(epsilon / 2) * _MARGIN * _HALF
+    distances = np.floor(np.abs(coordinates) * largest).astype(np.int64)
+    return (_HALF + np.where(coordinates < 0, -distances, distances)).astype(np.uint64)
+
+
+def uniform_below(limit: int, random_words: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return whole numbers uniform on 0 to ``limit`` - 1, up to 2**31, one per word."""
+    return ((random_words >> np.uint64(32)) * np.uint64(limit) >> np.uint64(32)).astype(np.int64)
+
+
+def pack_answers(
+    coordinates: NDArray[np.int64], answers: NDArray[np.bool_], n_coordinates: int
+) -> list[bytes]:
+    """Encode which coordinate each user drew and the answer: ceil(log2(coordinates)) + 1 bits."""
+    size = _report_bytes(n_coordinates)
+    fields = (coordinates << 1 | answers) << (size * 8 - _report_bits(n_coordinates))
+    packed = fields.astype(">u8").tobytes()
+    return [packed[end - size : end] for end in range(8, len(packed) + 1, 8)]
+
+
+def unpack_answers(
+    reports: Sequence[bytes], n_coordinates: int
+) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.bool_]]:
+    """Decode and validate such reports.
+
+    Returns
+    -------
+    valid : ndarray of bool, shape (users,)
+        False for a wrong length, a coordinate out of range or padding that is not zero.
+    coordinates : ndarray of int64, shape (users,)
+    answers : ndarray of bool, shape (users,)
+    """
+    size = _report_bytes(n_coordinates)
+    sound = np.fromiter((len(report) == size for report in reports), dtype=np.bool_, count=len(reports))
+    blank = bytes(size)
+    whole = b"".join(
+        bytes(8 - size) + (report if ok else blank)
+        for report, ok in zip(reports, sound.tolist(), strict=True)
+    )
+    fields = np.frombuffer(whole, dtype=">u8").astype(np.int64)
+    padding = size * 8 - _report_bits(n_coordinates)
+    coordinates = fields >> (padding + 1)
+    valid = sound & (coordinates < n_coordinates) & (fields & ((1 << padding) - 1) == 0)
+    return valid, coordinates, (fields >> padding & 1).astype(np.bool_)
+
+
+def _report_bits(n_coordinates: int) -> int:
+    return max(1, (n_coordinates - 1).bit_length()) + 1
+
+
+def _report_bytes(n_coordinates: int) -> int:
+    return -(-_report_bits(n_coordinates) // 8)

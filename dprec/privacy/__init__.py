@@ -1,0 +1,1 @@
+"""What was promised to whom: guarantees, the ledger of every user, and the papers' theory."""

@@ -1,0 +1,215 @@
+"""From what a configuration promises to the channel that each user's device applies.
+
+A budget per rating or per cell is one channel for everybody. A budget per user is divided evenly
+over the cells that the user reports, so that users with different numbers of ratings apply
+different channels of the same family; how many cells a user reports is visible to the server anyway.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.errors import InputError
+from dprec.mechanisms.base import Mechanism
+from dprec.mechanisms.channel import Channel
+from dprec.options import Options, option
+from dprec.ratings import RatingScale
+from dprec.wire.report import ReportCodec
+
+LARGEST_CELL_EPSILON = 20.0
+"""Loss of one cell up to which whole draws out of 2**60 keep the ratios that epsilon asks for."""
+
+_SMALLEST_CELL_EPSILON = 1e-9
+_ROUNDING = 1e-3
+"""By how much, relatively, a channel's exact loss may exceed its budget through whole draws."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivacyBudget(Options):
+    """What is promised: epsilon, and for what.
+
+    ``rating``: the value of one rating; ``cell``: one (user, item) entry, rated or not; ``user``:
+    everything that a user sends.
+    """
+
+    epsilon: float = option("Privacy loss, in natural logarithms.", gt=0)
+    per: Literal["rating", "cell", "user"] = option("What the loss is promised for.", "rating")
+
+
+@dataclass(frozen=True, eq=False)
+class CalibratedMechanism:
+    """A mechanism at a budget, for one scale and one catalogue.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+    budget : PrivacyBudget or None
+        None for a mechanism that is not private.
+    scale : RatingScale
+    n_items : int
+
+    Raises
+    ------
+    InputError
+        When mechanism and budget do not go together.
+    """
+
+    mechanism: Mechanism
+    budget: PrivacyBudget | None
+    scale: RatingScale
+    n_items: int
+    _channels: dict[int, Channel] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        name = self.mechanism.kind
+        if self.mechanism.private and self.budget is None:
+            raise InputError("protocol.privacy", f"none, with mechanism {name}", "an epsilon")
+        if not self.mechanism.private and self.budget is not None:
+            raise InputError(
+                "protocol.privacy",
+                f"an epsilon, with mechanism {name}",
+                "no privacy key: it protects nothing",
+            )
+        if self.budget and self.budget.per == "cell" and not self.mechanism.hides_rated_items:
+            raise InputError(
+                "protocol.privacy.per",
+                f"'cell', with mechanism {name}",
+                "'rating' or 'user': it reveals the rated items",
+            )
+        if self.budget and self.budget.per != "user" and self.budget.epsilon > LARGEST_CELL_EPSILON:
+            raise InputError(
+                "protocol.privacy.epsilon",
+                f"{self.budget.epsilon:g} per {self.budget.per}",
+                f"at most {LARGEST_CELL_EPSILON:g}; noise that rare is as good as none",
+            )
+
+    def cells(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how many cells users with so many ratings report."""
+        return np.full_like(counts, self.n_items) if self.mechanism.hides_rated_items else counts
+
+    def channel(self, cells: int) -> Channel:
+        """Return the channel of a user who reports so many cells."""
+        key = cells if self.budget and self.budget.per == "user" else 1
+        if key not in self._channels:
+            self._channels[key] = self._built(key)
+        return self._channels[key]
+
+    def _built(self, cells: int) -> Channel:
+        """Return the channel of one of so many cells, and see that it keeps what it promises."""
+        if self.budget is None:
+            return self.mechanism.channel(self.scale, math.inf)
+        # Users with few cells may have more budget than a channel can spend; they keep the rest.
+        epsilon = min(self.budget.epsilon / cells, LARGEST_CELL_EPSILON)
+        if epsilon >= _SMALLEST_CELL_EPSILON:
+            channel = self.mechanism.channel(self.scale, epsilon)
+            if channel.epsilon <= epsilon * (1 + _ROUNDING):
+                return channel
+        raise InputError(
+            "protocol.privacy.epsilon",
+            f"{self.budget.epsilon:g} leaves {epsilon:g} per cell, which {self.mechanism.kind} cannot keep",
+            "a larger epsilon, or fewer symbols",
+        )
+
+    @property
+    def reference_channel(self) -> Channel:
+        """The channel that the codec is built for; with budgets per user, that of the longest report."""
+        return self.channel(self.n_items)
+
+    def codec(self) -> ReportCodec:
+        """Return the encoder and decoder of the reports."""
+        return ReportCodec(self.reference_channel, self.n_items)
+
+    def perturb(
+        self, cells: NDArray[np.int64], levels: NDArray[np.uint8], random_words: NDArray[np.uint64]
+    ) -> NDArray[np.uint16]:
+        """Send the cells of a cohort through each user's channel.
+
+        Parameters
+        ----------
+        cells : ndarray of int64, shape (users,)
+            Cells that each user reports.
+        levels : ndarray of uint8, shape (sum of cells,)
+            By user; 0 is "not rated".
+        random_words : ndarray of uint64, shape (sum of cells,)
+
+        Returns
+        -------
+        ndarray of uint16, shape (sum of cells,)
+        """
+        symbols = np.empty(levels.size, dtype=np.uint16)
+        for channel, which in self._by_channel(cells):
+            symbols[which] = channel.sample(levels[which], random_words[which])
+        return symbols
+
+    def read(self, cells: NDArray[np.int64], symbols: NDArray[np.uint16]) -> NDArray[np.float64]:
+        """Return the value that each symbol stands for, the inverse direction of `perturb`.
+
+        Parameters
+        ----------
+        cells : ndarray of int64, shape (users,)
+            Cells with a symbol, by user.
+        symbols : ndarray of uint16, shape (sum of cells,)
+        """
+        if self.mechanism.hides_rated_items:
+            return self.reference_channel.values[symbols]
+        values = np.empty(symbols.size)
+        for channel, which in self._by_channel(cells):
+            values[which] = channel.values[symbols[which]]
+        return values
+
+    def noise_variance(self, cells: NDArray[np.int64]) -> float | None:
+        """Return the mean variance of what a rating reads as, over the levels and the users' reports.
+
+        Parameters
+        ----------
+        cells : ndarray of int64, shape (users,)
+            Cells that each user's report shows as rated.
+
+        Returns
+        -------
+        float or None
+            None where nothing is reported, or nothing is added to the ratings.
+        """
+        if self.budget is None or not cells.any():
+            return None
+        if self.mechanism.hides_rated_items:
+            return _mean_variance(self.reference_channel)
+        sizes, users = np.unique(cells[cells > 0], return_counts=True)
+        variances = [_mean_variance(self.channel(size)) for size in sizes.tolist()]
+        return float(np.average(variances, weights=sizes * users))
+
+    def losses(self, counts: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the exact losses per rating and per user of users with so many ratings.
+
+        Returns
+        -------
+        per_rating, per_user : ndarray of float64, shape (users,)
+            The cells of a report are perturbed independently, so a whole profile costs their sum.
+            Where the rated items are revealed, profiles are compared on the same items, and a user
+            without ratings has spent nothing and has no loss per rating (NaN).
+        """
+        cells = self.cells(counts)
+        sizes, of_user = np.unique(cells, return_inverse=True)
+        per_cell = np.array([self.channel(size).epsilon if size else np.nan for size in sizes.tolist()])
+        per_rating = per_cell[of_user]
+        return per_rating, np.where(cells > 0, per_rating * np.maximum(cells, 1), 0.0)
+
+    def _by_channel(self, cells: NDArray[np.int64]) -> Iterator[tuple[Channel, NDArray[np.int64] | slice]]:
+        sizes = np.unique(cells[cells > 0]).tolist()
+        if len({id(self.channel(size)) for size in sizes}) == 1:
+            yield self.channel(sizes[0]), slice(None)
+            return
+        size_of_cell = np.repeat(cells, cells)
+        for size in sizes:
+            yield self.channel(size), np.flatnonzero(size_of_cell == size)
+
+
+def _mean_variance(channel: Channel) -> float:
+    """Return the variance of the values a channel's ratings are read as, averaged over the levels."""
+    return float(channel.variance()[~np.isnan(channel.inputs)].mean())

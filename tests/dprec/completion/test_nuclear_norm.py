@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dprec.completion import COMPLETIONS, Observations, spectral
+from dprec.errors import InputError
+from dprec.randomness import generator
+from dprec.ratings import RatingScale
+
+STARS = RatingScale.evenly(1, 5, 1)
+
+paths = pytest.mark.parametrize("dense_cells", [spectral.DENSE_CELLS, 1], ids=["exact", "lanczos"])
+
+
+def planted(shape: tuple[int, int], share: float, noise: float = 0.0) -> tuple[Observations, np.ndarray]:
+    random = generator(0, "nuclear")
+    truth = random.normal(size=(shape[0], 3)) @ random.normal(size=(shape[1], 3)).T
+    users, items = np.nonzero(random.random(shape) < share)
+    values = truth[users, items] + noise * random.normal(size=users.size)
+    return Observations(users.astype(np.int32), items.astype(np.int32), values, shape, STARS), truth
+
+
+def completed_matrix(observations: Observations, **options: float) -> tuple[np.ndarray, dict]:
+    completed = COMPLETIONS["nuclear-norm"](**options).fit(observations, seed=0)
+    users, items = np.divmod(np.arange(np.prod(observations.shape)), observations.shape[1])
+    return completed.predict(users, items).reshape(observations.shape), completed.diagnostics
+
+
+def distance(matrix: np.ndarray, observations: Observations) -> float:
+    return float(np.linalg.norm(matrix[observations.users, observations.items] - observations.values))
+
+
+@paths
+def test_a_planted_matrix_is_recovered(dense_cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spectral, "DENSE_CELLS", dense_cells)
+    observations, truth = planted((200, 150), 0.4)
+    norm = np.linalg.norm(observations.values - observations.mean)
+    found, diagnostics = completed_matrix(observations, rho=1e-4 * norm)
+    assert np.linalg.norm(found - truth) < 1e-3 * np.linalg.norm(truth)
+    assert distance(found, observations) == pytest.approx(1e-4 * norm, rel=1e-3)
+    assert diagnostics["rank"] <= 5
+
+
+@paths
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.9])
+def test_the_solution_is_optimal(share: float, dense_cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The conditions of Karush, Kuhn and Tucker, which only the solution of Eq. (4) meets."""
+    monkeypatch.setattr(spectral, "DENSE_CELLS", dense_cells)
+    observations, _ = planted((60, 45), 0.5, noise=0.5)
+    rho = share * np.linalg.norm(observations.values - observations.mean)
+    found, diagnostics = completed_matrix(observations, rho=rho)
+    assert distance(found, observations) == pytest.approx(rho, rel=1e-3)
+    lacking = np.zeros(observations.shape)
+    lacking[observations.users, observations.items] = (
+        observations.values - found[observations.users, observations.items]
+    )
+    centred = found - observations.mean
+    values = np.linalg.svd(centred, compute_uv=False)
+    assert diagnostics["nuclear_norm"] == pytest.approx(values.sum(), rel=1e-9)
+    # What the data still ask for is a subgradient of the nuclear norm, times the multiplier.
+    assert np.linalg.norm(lacking, 2) == pytest.approx(diagnostics["multiplier"], rel=0.02)
+    assert np.sum(lacking * centred) == pytest.approx(diagnostics["multiplier"] * values.sum(), rel=0.01)
+
+
+def test_rho_0_comes_close_to_the_data() -> None:
+    observations, _ = planted((60, 45), 0.3)
+    found, _ = completed_matrix(observations, rho=0.0)
+    assert distance(found, observations) <= 2e-5 * np.linalg.norm(observations.values)
+
+
+def test_a_wide_rho_predicts_the_mean_and_says_so() -> None:
+    observations, _ = planted((60, 45), 0.3)
+    completed = COMPLETIONS["nuclear-norm"](rho=1e6).fit(observations, seed=0)
+    np.testing.assert_array_equal(
+        completed.predict(observations.users, observations.items), observations.mean
+    )
+    assert "the mean is predicted everywhere" in completed.notes[0]
+
+
+def test_the_default_rho_is_that_of_the_noise() -> None:
+    observations, truth = planted((60, 45), 0.5, noise=0.8)
+    known = Observations(
+        observations.users, observations.items, observations.values, observations.shape, STARS, 0.64
+    )
+    found, diagnostics = completed_matrix(known)
+    assert diagnostics["rho"] == pytest.approx(0.8 * np.sqrt(known.values.size))
+    overfitted, _ = completed_matrix(known, rho=0.2 * diagnostics["rho"])
+    assert np.linalg.norm(found - truth) < np.linalg.norm(overfitted - truth)
+    _, unknown = completed_matrix(observations, rating_noise=0.1)
+    assert unknown["rho"] == pytest.approx(0.4 * np.sqrt(known.values.size))
+
+
+def test_a_rho_that_cannot_be_met_is_refused_with_one_that_can() -> None:
+    observations, _ = planted((60, 45), 0.5, noise=0.5)
+    with pytest.raises(InputError, match=r"completion\.rho: cannot be met within max_rank 3") as refused:
+        COMPLETIONS["nuclear-norm"](rho=0.1, max_rank=3).fit(observations, seed=0)
+    assert float(refused.value.accepted.split()[2].rstrip(",")) > 0.1
+    with pytest.raises(InputError, match="rho"):
+        COMPLETIONS["nuclear-norm"](rho=-1.0)
+
+
+def test_running_out_of_steps_is_told() -> None:
+    observations, _ = planted((60, 45), 0.5, noise=0.5)
+    completed = COMPLETIONS["nuclear-norm"](rho=0.5, iterations=4).fit(observations, seed=0)
+    assert completed.diagnostics["steps"] == 4
+    assert "stopped after 4 steps" in completed.notes[0]

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dprec.completion.factors as factors_module
+from dprec.completion import COMPLETIONS, Observations
+from dprec.completion.factors import map_blocks, pack, packed_outer, unpack
+from dprec.completion.variational import Side, WeightedCells, expected_squares, naming_iteration
+from dprec.errors import RunError
+from dprec.randomness import generator
+from dprec.ratings import RatingScale
+
+
+def problem() -> tuple[Observations, np.ndarray, np.ndarray]:
+    random = generator(1, "variational")
+    users, items = np.nonzero(random.random((9, 7)) < 0.5)
+    residuals = random.normal(size=users.size)
+    cells = Observations(
+        users.astype(np.int32), items.astype(np.int32), residuals, (9, 7), RatingScale.evenly(1, 5, 1)
+    )
+    return cells, residuals, random.uniform(0.2, 3.0, users.size)
+
+
+def random_side(entities: int, rank: int, name: str) -> Side:
+    random = generator(2, name)
+    roots = random.normal(size=(entities, 1 + rank, 1 + rank))
+    covariances = pack(roots @ roots.transpose(0, 2, 1) / 10)
+    return Side(random.normal(size=(entities, 1 + rank)), covariances, random.uniform(0.5, 2, 1 + rank))
+
+
+def test_packing_is_the_upper_triangle() -> None:
+    vectors = generator(0, "packing").normal(size=(4, 3))
+    matrices = unpack(packed_outer(vectors))
+    np.testing.assert_allclose(matrices, vectors[:, :, None] * vectors[:, None, :])
+    np.testing.assert_array_equal(pack(matrices), packed_outer(vectors))
+
+
+def test_expected_squares_agree_with_draws_from_the_posterior() -> None:
+    cells, residuals, _ = problem()
+    users, items = random_side(9, 2, "users"), random_side(7, 2, "items")
+    random = generator(3, "posterior")
+    draws = 200_000
+
+    def drawn(side: Side, entity: int) -> np.ndarray:
+        return random.multivariate_normal(side.means[entity], unpack(side.covariances)[entity], draws)
+
+    found = expected_squares(users, items, cells, residuals)
+    for cell in range(0, residuals.size, 7):
+        user, item = drawn(users, cells.users[cell]), drawn(items, cells.items[cell])
+        error = residuals[cell] - user[:, 0] - item[:, 0] - (user[:, 1:] * item[:, 1:]).sum(axis=1)
+        assert found[cell] == pytest.approx((error**2).mean(), rel=0.05)
+
+
+def test_a_weighted_half_step_solves_the_weighted_normal_equations() -> None:
+    cells, residuals, weights = problem()
+    users, items = random_side(9, 2, "users"), random_side(7, 2, "items")
+    items = Side(items.means, np.zeros_like(items.covariances), items.prior)
+    solved, misfit = users.solve(WeightedCells.of(cells.by_user, residuals, weights), items)
+    for user in range(9):
+        mine = cells.users == user
+        design = items.means[cells.items[mine]].copy()
+        target = residuals[mine] - design[:, 0]
+        design[:, 0] = 1.0
+        gram = design.T @ (weights[mine, None] * design) + np.diag(1 / users.prior)
+        np.testing.assert_allclose(
+            solved.means[user], np.linalg.solve(gram, design.T @ (weights[mine] * target))
+        )
+        np.testing.assert_allclose(unpack(solved.covariances)[user], np.linalg.inv(gram))
+    squares = expected_squares(solved, items, cells, residuals)
+    assert misfit == pytest.approx(weights @ squares)
+
+
+def test_a_uniform_weight_is_an_inverse_noise_variance() -> None:
+    cells, residuals, _ = problem()
+    users, items = random_side(9, 2, "users"), random_side(7, 2, "items")
+    ones = np.ones(residuals.size)
+    plain, _ = users.solve(WeightedCells.of(cells.by_user, residuals, ones), items, 0.25)
+    weighted, _ = users.solve(WeightedCells.of(cells.by_user, residuals, 4 * ones), items)
+    np.testing.assert_allclose(plain.means, weighted.means)
+    np.testing.assert_allclose(plain.covariances, weighted.covariances)
+
+
+def test_divergence_is_that_of_two_normals() -> None:
+    side = random_side(5, 2, "divergence")
+    expected = 0.0
+    for mean, covariance in zip(side.means, unpack(side.covariances), strict=True):
+        expected += 0.5 * (
+            np.trace(covariance / side.prior)
+            + (mean**2 / side.prior).sum()
+            - mean.size
+            + np.log(side.prior).sum()
+            - np.linalg.slogdet(covariance)[1]
+        )
+    assert side.divergence() == pytest.approx(expected)
+
+
+def test_blocks_cover_the_rows_in_order() -> None:
+    assert map_blocks(lambda rows: (rows.start, rows.stop), 10, 4) == [(0, 4), (4, 8), (8, 10)]
+    assert map_blocks(lambda rows: rows.start, 0, 4) == []
+
+
+@pytest.mark.parametrize("kind", ["mf", "mog-mf"])
+def test_results_do_not_depend_on_the_number_of_processors(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dprec.completion.variational.BLOCK", 4)
+    monkeypatch.setattr("dprec.completion.variational._CELL_BLOCK", 5)
+    cells, _, _ = problem()
+    predictions = []
+    for processors in (1, 2, 3):
+        monkeypatch.setattr(factors_module.os, "cpu_count", lambda processors=processors: processors)
+        completed = COMPLETIONS[kind](rank=2, iterations=8).fit(cells, seed=0)
+        predictions.append(completed.predict(cells.users, cells.items))
+    np.testing.assert_array_equal(predictions[0], predictions[1])
+    np.testing.assert_array_equal(predictions[0], predictions[2])
+
+
+def test_failures_name_the_iteration() -> None:
+    with (
+        pytest.raises(RunError, match="MF failed in iteration 7: Singular matrix"),
+        naming_iteration("MF", 7),
+    ):
+        np.linalg.inv(np.zeros((2, 2)))
