@@ -1,0 +1,57 @@
+"""What goes wrong on the way: devices that stay silent, answer too late or send damaged reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.errors import InputError
+from dprec.options import Options, option
+from dprec.randomness import uniforms, words
+
+ABSENT, LATE, DAMAGED, PUNCTUAL = 0, 1, 2, 3
+"""The fates of a reply."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FaultOptions(Options):
+    """Shares of the asked users whose reply goes wrong, drawn anew for each user and round."""
+
+    dropout: float = option("Share that never answers.", 0.0, ge=0, le=1)
+    straggle: float = option("Share that answers after the round has ended.", 0.0, ge=0, le=1)
+    corrupt: float = option("Share whose report is damaged on the way.", 0.0, ge=0, le=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        total = self.dropout + self.straggle + self.corrupt
+        if total > 1:
+            raise InputError("simulation.faults", f"shares that add up to {total:g}", "at most 1 together")
+
+
+def fates(
+    options: FaultOptions, seed: int, round_index: int, first_user: int, users: int
+) -> NDArray[np.int8]:
+    """Draw what becomes of each user's reply.
+
+    Parameters
+    ----------
+    options : FaultOptions
+    seed, round_index : int
+    first_user, users : int
+        The users are consecutive.
+
+    Returns
+    -------
+    ndarray of int8, shape (users,)
+        `ABSENT`, `LATE`, `DAMAGED` or `PUNCTUAL`.
+    """
+    draws = uniforms(words(seed, "faults", first_user, users, round_index=round_index))
+    shares = np.cumsum([options.dropout, options.straggle, options.corrupt])
+    return np.searchsorted(shares, draws, side="right").astype(np.int8)
+
+
+def damaged(report: bytes) -> bytes:
+    """Return a report with a byte of noise behind it, as a broken encoder would send it."""
+    return report + b"\xff"

@@ -1,0 +1,64 @@
+"""The device's part of one-shot protocols: perturb the profile, encode it, send it once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clients.population import Cohort, Population
+from dprec.mechanisms import MECHANISMS
+from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.randomness import words
+from dprec.wire import ReportCodec
+
+_CELLS_AT_ONCE = 1 << 22
+"""Bounds the memory of mechanisms that send a symbol for every item."""
+
+
+def reports(cohort: Cohort) -> list[bytes]:
+    """Return the encoded report of every user of a cohort.
+
+    A user's noise is drawn from the words of its own cells, counted over the whole population, so
+    that it does not depend on the cohort.
+    """
+    calibrated, codec = _installed(cohort.population)
+    if calibrated.mechanism.hides_rated_items:
+        return [report for rows in _rows(cohort) for report in _whole_rows(rows, calibrated, codec)]
+    counts, population = cohort.counts, cohort.population
+    noise = words(population.seed, "report", cohort.first_rating, cohort.items.size)
+    symbols = calibrated.perturb(counts, cohort.levels, noise)
+    return codec.encode(np.concatenate([[0], np.cumsum(counts)]), cohort.items, symbols)
+
+
+def _whole_rows(rows: Cohort, calibrated: CalibratedMechanism, codec: ReportCodec) -> list[bytes]:
+    """Report every item of the catalogue, rated or not."""
+    n_items, population = rows.population.n_items, rows.population
+    levels: NDArray[np.uint8] = np.zeros((rows.size, n_items), dtype=np.uint8)
+    levels[np.repeat(np.arange(rows.size), rows.counts), rows.items] = rows.levels
+    noise = words(population.seed, "report", rows.start * n_items, rows.size * n_items)
+    symbols = calibrated.perturb(np.full(rows.size, n_items), levels.ravel(), noise)
+    shown = np.flatnonzero(~np.isnan(calibrated.reference_channel.values[symbols]))
+    counts = np.bincount(shown // n_items, minlength=rows.size)
+    return codec.encode(np.concatenate([[0], np.cumsum(counts)]), shown % n_items, symbols[shown])
+
+
+def _rows(cohort: Cohort) -> Iterator[Cohort]:
+    step = max(1, _CELLS_AT_ONCE // cohort.population.n_items)
+    for start in range(cohort.start, cohort.stop, step):
+        yield Cohort(cohort.population, start, min(start + step, cohort.stop))
+
+
+@lru_cache(maxsize=4)
+def _installed(population: Population) -> tuple[CalibratedMechanism, ReportCodec]:
+    """Return the mechanism installed on the devices of a population, and the code of its reports."""
+    mechanism, budget = dict(population.setup["mechanism"]), population.setup["privacy"]
+    calibrated = CalibratedMechanism(
+        MECHANISMS[mechanism["kind"]](**mechanism),
+        PrivacyBudget(**budget) if budget else None,
+        population.scale,
+        population.n_items,
+    )
+    return calibrated, calibrated.codec()

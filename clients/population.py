@@ -1,0 +1,242 @@
+"""The simulated population on disk: every node opens it and sees just the users it hosts.
+
+A run has a folder of its own, named by the run key that its messages carry as their group. Arrays
+are memory-mapped, so that a worker's memory grows with its cohorts and not with the population.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from flwr.app import Context, Message
+from numpy.typing import NDArray
+
+from clients.faults import FaultOptions
+from dprec.ratings import Ratings, RatingScale
+from dprec.wire.broadcast import Factors
+
+POPULATION_KEY = "population"
+"""Key of the run configuration under which a deployed app finds the folder of the runs."""
+
+_RUN_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
+
+@dataclass(frozen=True, eq=False)
+class HeldFactors:
+    """What a device remembers of the last round it was asked in.
+
+    Parameters
+    ----------
+    round_index : int
+    factors : ndarray of float16 or float32, shape (items, rank)
+        The broadcast of that round.
+    """
+
+    round_index: int
+    factors: Factors
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """All users of a run, and what their devices are set up to do.
+
+    Parameters
+    ----------
+    indptr, items, levels : ndarray
+        The ratings that the devices hold, as in `dprec.ratings.Ratings`.
+    scale : RatingScale
+    n_items : int
+    users_per_node : int
+    seed : int
+        Stands for the entropy that real devices draw their own noise from.
+    faults : FaultOptions
+        What goes wrong between the devices and the server.
+    setup : dict
+        The protocol's settings as installed on the devices. Privacy budgets are among them: a
+        device takes none from the server.
+    exact : ndarray or None
+        The unrounded ratings of a continuous scale.
+    held : HeldFactors or None
+        What the devices received last before the run was interrupted.
+    key : str
+        Of the run, under which a device remembers what it answered.
+    """
+
+    indptr: NDArray[np.int64]
+    items: NDArray[np.int32]
+    levels: NDArray[np.uint8]
+    scale: RatingScale
+    n_items: int
+    users_per_node: int
+    seed: int
+    faults: FaultOptions
+    setup: dict[str, Any]
+    exact: NDArray[np.float64] | None = None
+    held: HeldFactors | None = None
+    key: str = ""
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return self.indptr.size - 1
+
+    def cohort(self, partition: int) -> Cohort:
+        """Return the users that the node of a partition hosts."""
+        start = min(partition * self.users_per_node, self.n_users)
+        return Cohort(self, start, min(start + self.users_per_node, self.n_users))
+
+
+@dataclass(frozen=True, eq=False)
+class Cohort:
+    """The users ``start`` to ``stop`` of a population, hosted by one node.
+
+    Attributes
+    ----------
+    counts : ndarray of int64, shape (users,)
+    items, levels, values : ndarray
+        Their ratings, by user, and what these really are.
+    first_rating : int
+        Global index of the first of these ratings, from which their random words are counted.
+    """
+
+    population: Population
+    start: int
+    stop: int
+
+    @property
+    def size(self) -> int:
+        """Number of users."""
+        return self.stop - self.start
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Ratings of each user, shape (users,)."""
+        return np.diff(self.population.indptr[self.start : self.stop + 1])
+
+    @property
+    def first_rating(self) -> int:
+        """Global index of the cohort's first rating."""
+        return int(self.population.indptr[self.start])
+
+    @property
+    def items(self) -> NDArray[np.int32]:
+        """Rated items, by user."""
+        return self.population.items[self._ratings]
+
+    @property
+    def levels(self) -> NDArray[np.uint8]:
+        """Levels of the ratings, by user."""
+        return self.population.levels[self._ratings]
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """True ratings, by user; unrounded where the scale is continuous."""
+        if self.population.exact is not None:
+            return self.population.exact[self._ratings]
+        return self.population.scale.values[self.levels - 1]
+
+    @property
+    def _ratings(self) -> slice:
+        return slice(self.first_rating, int(self.population.indptr[self.stop]))
+
+
+def write_population(
+    directory: Path,
+    ratings: Ratings,
+    *,
+    users_per_node: int,
+    seed: int,
+    faults: FaultOptions,
+    setup: dict[str, Any],
+) -> None:
+    """Write what the devices hold to a new directory."""
+    directory.mkdir(parents=True)
+    np.save(directory / "indptr.npy", ratings.indptr)
+    np.save(directory / "items.npy", ratings.items)
+    np.save(directory / "levels.npy", ratings.levels)
+    if ratings.exact is not None:
+        np.save(directory / "exact.npy", ratings.exact)
+    description = {
+        "scale": ratings.scale.values.tolist(),
+        "continuous": ratings.scale.continuous,
+        "n_items": ratings.n_items,
+        "users_per_node": users_per_node,
+        "seed": seed,
+        "faults": asdict(faults),
+        "setup": setup,
+    }
+    (directory / "population.json").write_text(json.dumps(description), encoding="utf-8")
+
+
+def write_held_factors(directory: Path, held: HeldFactors) -> None:
+    """Write what the devices of an interrupted run had received; before they start."""
+    np.save(directory / "held.npy", held.factors)
+    (directory / "held.json").write_text(json.dumps({"round": held.round_index}), encoding="utf-8")
+
+
+@lru_cache(maxsize=4)
+def open_population(directory: str) -> Population:
+    """Open a population; kept open, so that a worker reads its description once."""
+    folder = Path(directory)
+    description = json.loads((folder / "population.json").read_text(encoding="utf-8"))
+    return Population(
+        indptr=np.load(folder / "indptr.npy", mmap_mode="r"),
+        items=np.load(folder / "items.npy", mmap_mode="r"),
+        levels=np.load(folder / "levels.npy", mmap_mode="r"),
+        scale=RatingScale(np.array(description["scale"]), description["continuous"]),
+        n_items=description["n_items"],
+        users_per_node=description["users_per_node"],
+        seed=description["seed"],
+        faults=FaultOptions(**description["faults"]),
+        setup=description["setup"],
+        exact=_stored(folder / "exact.npy"),
+        held=_held(folder),
+        key=folder.name,
+    )
+
+
+def _stored(path: Path) -> NDArray[Any] | None:
+    return np.load(path, mmap_mode="r") if path.exists() else None
+
+
+def _held(folder: Path) -> HeldFactors | None:
+    factors = _stored(folder / "held.npy")
+    if factors is None:
+        return None
+    told = json.loads((folder / "held.json").read_text(encoding="utf-8"))
+    return HeldFactors(told["round"], factors)
+
+
+def partition_of(context: Context) -> int:
+    """Return the partition of the node, its position among all nodes."""
+    return int(context.node_config["partition-id"])
+
+
+def cohort_of(root: str | None, message: Message, context: Context) -> Cohort:
+    """Return the cohort that a message is for.
+
+    Parameters
+    ----------
+    root : str or None
+        Folder of the runs; None to take it from the run configuration, as deployed apps do.
+    message : Message
+        Its group is the run key.
+    context : Context
+
+    Raises
+    ------
+    ValueError
+        When the key is not a plain name: a path could lead to a run by another name, and a device
+        remembers by the name what it answered.
+    """
+    key = message.metadata.group_id
+    if not _RUN_KEY.fullmatch(key):
+        raise ValueError(f"no run key: {key!r}")
+    folder = Path(root if root is not None else str(context.run_config[POPULATION_KEY]))
+    return open_population(str(folder / key)).cohort(partition_of(context))

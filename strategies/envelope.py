@@ -1,0 +1,133 @@
+"""How many bytes the Flower message has that carries one user's payload.
+
+A cohort's reports travel in one message, but each user is charged for the message that would carry
+its payload if it were alone on its node. The identifiers that Flower draws at random are counted at
+their full width, so that the figure does not change from run to run.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from flwr.app import ConfigRecord, Message, RecordDict
+from flwr.app.message import make_message
+from flwr.app.metadata import Metadata
+from flwr.common.constant import SUPERLINK_NODE_ID
+from flwr.common.serde import message_to_proto
+from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects, get_object_tree
+from numpy.typing import NDArray
+
+_WIDEST_ID = 2**64 - 1
+_MESSAGE_ID = "0" * 36
+_TASK_ID = 1
+
+
+def reply_content(first_user: int, reports: list[bytes]) -> RecordDict:
+    """Return the content of a reply that carries the reports of users from ``first_user`` on."""
+    return RecordDict({"reply": ConfigRecord({"first": first_user, "reports": reports})})
+
+
+def message_size(message: Message) -> int:
+    """Return the bytes of a message as Flower serialises it, random identifiers at full width."""
+    return int(message_to_proto(_at_full_width(message)).ByteSize())
+
+
+def deployed_size(message: Message) -> int:
+    """Return the bytes that the deployment engine moves for a message: its envelope, tree and objects."""
+    whole = _at_full_width(message)
+    empty = make_message(metadata=whole.metadata, content=RecordDict())
+    objects = get_all_nested_objects(whole)
+    return int(
+        message_to_proto(empty).ByteSize()
+        + get_object_tree(whole).ByteSize()
+        + sum(len(nested.deflate()) for nested in objects.values())
+    )
+
+
+def deployed_factor(message: Message) -> float:
+    """Return the bytes that a deployment moves for a message, per byte of the message itself."""
+    return deployed_size(message) / message_size(message)
+
+
+def reply_message(message_type: str, content: RecordDict, group: str) -> Message:
+    """Return the message in which a user who is alone on its node would send some content."""
+    return _message(message_type, content, group, source=_WIDEST_ID, target=SUPERLINK_NODE_ID, reply=True)
+
+
+def request_message(message_type: str, content: RecordDict, group: str) -> Message:
+    """Return the message in which such a user would be sent some content."""
+    return _message(message_type, content, group, source=SUPERLINK_NODE_ID, target=_WIDEST_ID, reply=False)
+
+
+def report_sizes(
+    message_type: str, group: str, users: NDArray[np.int64], payloads: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return the size of every user's own reply message.
+
+    Parameters
+    ----------
+    message_type : str
+        Of the request that is replied to.
+    group : str
+        Group of the message.
+    users : ndarray of int64, shape (users,)
+    payloads : ndarray of int64, shape (users,)
+        Bytes of each user's report.
+
+    Returns
+    -------
+    ndarray of int64, shape (users,)
+    """
+    # A size depends on the payload's length and on how many groups of 7 bits the user's number has.
+    widths = np.ceil(np.log2(2 * users + 2) / 7).astype(np.int64)
+    classes, of_user = np.unique(payloads << 4 | widths, return_inverse=True)
+    sizes = [_reply_size(message_type, group, kind >> 4, kind & 15) for kind in classes.tolist()]
+    return np.array(sizes, dtype=np.int64)[of_user]
+
+
+@lru_cache(maxsize=1 << 16)
+def _reply_size(message_type: str, group: str, payload: int, user_width: int) -> int:
+    """Return the size of a reply, remembered: rounds repeat the same few thousand lengths."""
+    first_of_the_width = 1 << (7 * (user_width - 1)) >> 1
+    content = reply_content(first_of_the_width, [bytes(payload)])
+    return message_size(reply_message(message_type, content, group))
+
+
+def _message(
+    message_type: str, content: RecordDict, group: str, *, source: int, target: int, reply: bool
+) -> Message:
+    metadata = Metadata(
+        run_id=_WIDEST_ID,
+        message_id=_MESSAGE_ID,
+        src_node_id=source,
+        dst_node_id=target,
+        reply_to_message_id=_MESSAGE_ID if reply else "",
+        group_id=group,
+        created_at=1.0,
+        ttl=1.0,
+        message_type=message_type,
+        src_task_id=None if reply else _TASK_ID,
+        dst_task_id=_TASK_ID if reply else None,
+    )
+    return make_message(metadata=metadata, content=content)
+
+
+def _at_full_width(message: Message) -> Message:
+    """Return the message with every random identifier replaced by one of the full width."""
+    given = message.metadata
+    fixed = (SUPERLINK_NODE_ID, 0)
+    metadata = Metadata(
+        run_id=_WIDEST_ID,
+        message_id=_MESSAGE_ID,
+        src_node_id=given.src_node_id if given.src_node_id in fixed else _WIDEST_ID,
+        dst_node_id=given.dst_node_id if given.dst_node_id in fixed else _WIDEST_ID,
+        reply_to_message_id=_MESSAGE_ID if given.reply_to_message_id else "",
+        group_id=given.group_id,
+        created_at=given.created_at,
+        ttl=given.ttl,
+        message_type=given.message_type,
+        src_task_id=given.src_task_id,
+        dst_task_id=given.dst_task_id,
+    )
+    return make_message(metadata=metadata, content=message.content)

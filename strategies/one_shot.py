@@ -1,0 +1,122 @@
+"""The server's part of one-shot protocols: ask everybody once, decode, account, complete."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from flwr.app import MessageType, RecordDict
+from flwr.serverapp import Grid
+from numpy.typing import NDArray
+
+from dprec.completion import Completed, Completion, Observations
+from dprec.errors import RunError
+from dprec.privacy.calibration import CalibratedMechanism
+from dprec.wire.traffic import TrafficLedger
+from strategies.envelope import message_size, report_sizes, request_message
+from strategies.roster import Progress, Roster, arrivals_of
+from strategies.rounds import RoundRecord, traffic_totals
+
+MESSAGE_TYPE = f"{MessageType.QUERY}.report"
+
+
+@dataclass(frozen=True, eq=False)
+class Collected:
+    """What one round of reports brought.
+
+    Parameters
+    ----------
+    observations : Observations
+        The cells that the accepted reports show as rated.
+    sent, accepted : ndarray of bool, shape (users,)
+        Whose report arrived, and whose was valid.
+    traffic : TrafficLedger
+    record : RoundRecord
+    """
+
+    observations: Observations
+    sent: NDArray[np.bool_]
+    accepted: NDArray[np.bool_]
+    traffic: TrafficLedger
+    record: RoundRecord
+
+
+@dataclass(frozen=True, eq=False)
+class OneShot:
+    """Collect one report from every user and complete the matrix from them.
+
+    Parameters
+    ----------
+    calibrated : CalibratedMechanism
+        What the devices apply, which the server knows and cannot change.
+    completion : Completion
+    seed : int
+        Seed of the completion.
+    group : str
+        Run key under which the devices find their setup.
+    """
+
+    calibrated: CalibratedMechanism
+    completion: Completion
+    seed: int
+    group: str
+
+    def collect(self, grid: Grid, roster: Roster) -> Collected:
+        """Ask every user for its report.
+
+        Raises
+        ------
+        RunError
+            When not a single report was accepted.
+        """
+        started = time.perf_counter()
+        codec, n_users = self.calibrated.codec(), roster.n_users
+        traffic = TrafficLedger(n_users)
+        request = RecordDict()
+        traffic.charge_downlink(
+            slice(None), 0, message_size(request_message(MESSAGE_TYPE, request, self.group))
+        )
+        sent, accepted = np.zeros(n_users, dtype=np.bool_), np.zeros(n_users, dtype=np.bool_)
+        counts = np.zeros(n_users, dtype=np.int64)
+        items: list[NDArray[np.int32]] = []
+        symbols: list[NDArray[np.uint16]] = []
+        requests = dict.fromkeys(range(len(roster.node_ids)), request)
+        for partition, reply in roster.ask(grid, MESSAGE_TYPE, requests, self.group).items():
+            cohort = roster.cohort(partition)
+            arrivals = arrivals_of(reply, cohort.start, len(cohort))
+            if arrivals is None:
+                continue
+            users = cohort.start + np.flatnonzero(arrivals.arrived)
+            payloads = arrivals.payloads[arrivals.arrived]
+            traffic.charge_uplink(users, payloads, report_sizes(MESSAGE_TYPE, self.group, users, payloads))
+            sent[users] = True
+            decoded = codec.decode(arrivals.in_time())
+            punctual = cohort.start + np.flatnonzero(arrivals.punctual)
+            accepted[punctual], counts[punctual] = decoded.valid, np.diff(decoded.indptr)
+            items.append(decoded.items)
+            symbols.append(decoded.symbols)
+        if not accepted.any():
+            raise RunError(f"none of the {n_users} users sent a report that could be used")
+        values = self.calibrated.read(counts, np.concatenate(symbols))
+        observations = Observations(
+            np.repeat(np.arange(n_users, dtype=np.int32), counts),
+            np.concatenate(items),
+            values,
+            (n_users, self.calibrated.n_items),
+            self.calibrated.scale,
+            self.calibrated.noise_variance(counts),
+        )
+        record = RoundRecord(
+            round=1,
+            replies=int(accepted.sum()),
+            failures=int(n_users - accepted.sum()),
+            accuracy=None,
+            seconds=time.perf_counter() - started,
+            **traffic_totals(traffic),
+        )
+        return Collected(observations, sent, accepted, traffic, record)
+
+    def complete(self, observations: Observations, progress: Progress | None = None) -> Completed:
+        """Complete the matrix from what was collected."""
+        return self.completion.fit(observations, self.seed, progress)
