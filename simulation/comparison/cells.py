@@ -1,0 +1,101 @@
+"""Runs the cells of a comparison, many at a time, each into a run directory of its own.
+
+One start of Ray serves all cells: each cell is a Ray task that plays its whole population in its
+worker, which gives the same bits as any other division of the work and leaves no core waiting.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from dprec.datasets.base import Dataset
+from dprec.errors import InputError, RunError
+from dprec.ratings import Ratings
+from dprec.splits import Split
+from simulation.comparison.config import Cell
+from simulation.config import RunConfig, load_config
+from simulation.run import run_prepared
+from simulation.run_directory import CONFIG, SUMMARY, RunDirectory
+
+Failure = str
+
+
+def run_cells(
+    cells: Sequence[Cell], folder: Path, jobs: int, backend: str
+) -> Iterator[tuple[Cell, Failure | None]]:
+    """Run the cells that are not finished yet, and yield each as it ends.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+    folder : Path
+        Holds one run directory per cell.
+    jobs : int
+        Cells at a time.
+    backend : {"ray", "local"}
+
+    Yields
+    ------
+    cell : Cell
+    failure : str or None
+        Why it failed; the others go on.
+    """
+    waiting = []
+    for cell in cells:
+        if (folder / cell.key / SUMMARY).exists():
+            yield cell, None
+        else:
+            # Claimed here, so that a directory that cannot be written stops everything at once.
+            RunDirectory.claim(folder / cell.key, cell.config, resume=True)
+            waiting.append(cell)
+    if backend == "local" or not waiting:
+        for cell in waiting:
+            yield cell, _run_cell(str(folder / cell.key))
+        return
+    yield from _on_ray(waiting, folder, min(jobs, len(waiting)))
+
+
+def _on_ray(cells: Sequence[Cell], folder: Path, jobs: int) -> Iterator[tuple[Cell, Failure | None]]:
+    import ray
+
+    ray.init(num_cpus=jobs, include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False)
+    try:
+        remote: Any = ray.remote(num_cpus=1, max_retries=0)(_run_cell)
+        running = {remote.remote(str((folder / cell.key).absolute())): cell for cell in cells}
+        while running:
+            (done,), _ = ray.wait(list(running), num_returns=1)
+            cell = running.pop(done)
+            try:
+                yield cell, ray.get(done)
+            except ray.exceptions.RayError as error:
+                yield cell, f"its worker was lost: {type(error).__name__}"
+    finally:
+        ray.shutdown()
+
+
+def _run_cell(directory: str) -> Failure | None:
+    """Run the cell whose configuration is in a directory; return why it failed, if it did."""
+    try:
+        config = load_config(Path(directory) / CONFIG)
+        train, test = _ratings(config.dataset, config.split, config.seed)
+        run_prepared(_in_this_process(config), train, test, RunDirectory(Path(directory)))
+    except (InputError, RunError) as error:
+        return str(error)
+    except Exception as error:  # one cell's defect must not end the others
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def _in_this_process(config: RunConfig) -> RunConfig:
+    return config.model_copy(update={"simulation": replace(config.simulation, backend="local")})
+
+
+@lru_cache(maxsize=2)
+def _ratings(dataset: Dataset, split: Split, seed: int) -> tuple[Ratings, Ratings]:
+    """Load ratings once for the cells of a worker that share them."""
+    return split.split(dataset, seed)

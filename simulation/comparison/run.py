@@ -1,0 +1,146 @@
+"""Runs a comparison from its configuration to its table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dprec.errors import InputError
+from simulation.comparison.cells import run_cells
+from simulation.comparison.config import Cell, Comparison, load_comparison
+from simulation.comparison.table import (
+    CELLS,
+    COMPARISON,
+    TABLE,
+    TIMINGS,
+    Row,
+    figures,
+    timing,
+    to_csv,
+)
+from simulation.config import full_keys
+from simulation.files import write_atomically
+from simulation.projection import check_population
+from simulation.protocols.base import Progress
+from simulation.run import load_ratings
+from simulation.run_directory import check_same_config
+
+
+@dataclass(frozen=True)
+class ComparisonResult:
+    """What a comparison produced.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    directory : Path
+    rows : list of dict
+        The lines of comparison.csv.
+    timings : list of dict
+        The lines of timing.csv.
+    failures : dict
+        Why each failed cell failed, by key.
+    """
+
+    comparison: Comparison
+    directory: Path
+    rows: list[Row]
+    timings: list[Row]
+    failures: dict[str, str]
+
+
+def compare(
+    config: str | Path,
+    output: str | Path,
+    *,
+    overrides: Sequence[str] = (),
+    jobs: int | None = None,
+    resume: bool = False,
+    population: float | None = None,
+    progress: Progress | None = None,
+) -> ComparisonResult:
+    """Run every cell of a comparison that is not finished yet, and write the table.
+
+    Parameters
+    ----------
+    config : str or Path
+    output : str or Path
+        The comparison's directory.
+    overrides : sequence of str
+        ``dotted.key=value`` replacements.
+    jobs : int, optional
+        Cells at a time; by default one per core.
+    resume : bool
+        Go on with what an interrupted comparison finished.
+    population : float, optional
+        Users of a deployment whose traffic the report projects.
+    progress : callable, optional
+
+    Raises
+    ------
+    InputError
+        When configuration, data or output cannot be used; nothing has run then.
+    """
+    check_population(population)
+    comparison = load_comparison(config, overrides)
+    if jobs is not None and jobs < 1:
+        raise InputError("--jobs", str(jobs), "at least 1")
+    _check(comparison)
+    directory = _claim(Path(output), comparison, resume)
+    failures: dict[str, str] = {}
+    backend = comparison.config.simulation.backend
+    ended = run_cells(comparison.cells, directory / CELLS, jobs or os.cpu_count() or 1, backend)
+    for done, (cell, failure) in enumerate(ended, start=1):
+        if failure:
+            failures[cell.key] = failure
+        if progress:
+            progress("running cells", done, len(comparison.cells))
+    result = tabulate(comparison, directory, failures)
+    if result.rows:
+        from simulation.report import report  # matplotlib is loaded only where something is drawn
+
+        report(directory, population)
+    return result
+
+
+def tabulate(comparison: Comparison, directory: Path, failures: dict[str, str]) -> ComparisonResult:
+    """Write the table of the finished cells, in the order of the configuration."""
+    finished = [cell for cell in comparison.cells if cell.key not in failures]
+    rows = [figures(cell, directory / CELLS) for cell in finished]
+    timings = [timing(cell, directory / CELLS) for cell in finished]
+    if rows:
+        write_atomically(directory / TABLE, to_csv(rows))
+        write_atomically(directory / TIMINGS, to_csv(timings))
+    return ComparisonResult(comparison, directory, rows, timings, failures)
+
+
+def _check(comparison: Comparison) -> None:
+    """Refuse what a cell's ratings cannot carry before the first cell runs."""
+    checked: list[Cell] = []
+    for cell in comparison.cells:
+        if any(cell.protocol == earlier.protocol for earlier in checked):
+            continue
+        train, _ = load_ratings(cell.config)
+        with full_keys(cell.config):
+            cell.config.protocol.check(train)
+        checked.append(cell)
+
+
+def _claim(directory: Path, comparison: Comparison, resume: bool) -> Path:
+    path = directory / COMPARISON
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            if not resume:
+                raise InputError(
+                    str(directory), "it holds a comparison already", "a new directory, or --resume"
+                )
+            check_same_config(path, comparison.to_yaml())
+        write_atomically(path, comparison.to_yaml())
+    except OSError as error:
+        raise InputError(
+            str(directory), f"cannot be written ({error.strerror})", "a writable directory"
+        ) from None
+    return directory

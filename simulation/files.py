@@ -1,0 +1,34 @@
+"""Files that are there whole or not at all, whatever happens while they are written."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+
+def write_atomically(path: Path, content: str | bytes | Iterable[str]) -> None:
+    """Write a file so that a reader sees the old one or the new one, even after a crash.
+
+    Parameters
+    ----------
+    path : Path
+    content : str, bytes or iterable of str
+    """
+    chunks = (
+        [content]
+        if isinstance(content, bytes)
+        else (chunk.encode() for chunk in ([content] if isinstance(content, str) else content))
+    )
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.writelines(chunks)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

@@ -1,0 +1,43 @@
+"""Progress bars: only on a terminal, and only for what takes longer than two seconds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from simulation.protocols.base import Progress as Report
+
+_PATIENCE_SECONDS = 2.0
+
+
+@contextmanager
+def progress_bar(quiet: bool) -> Iterator[Report]:
+    """Yield a callable that takes what is being done, the steps done and the steps planned."""
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield lambda stage, done, planned: None
+        return
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+    )
+    task = bar.add_task("", total=None)
+    started = time.monotonic()
+
+    def report(stage: str, done: int, planned: int) -> None:
+        if not bar.live.is_started and time.monotonic() - started > _PATIENCE_SECONDS:
+            bar.start()
+        bar.update(task, description=stage, completed=done, total=planned)
+
+    try:
+        yield report
+    finally:
+        bar.stop()

@@ -1,0 +1,88 @@
+"""Traffic of a deployment: what a population of any size sends and receives in a day.
+
+Every user of the simulation is one draw from the people there are. The mean over the simulated ones
+carries over to N others with an uncertainty that has two parts: only n were simulated, and the N who
+come are a draw as well.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from dprec.errors import InputError
+
+CONFIDENCE = 0.95
+METHOD = (
+    "95 % interval by normal theory (Student's t on the mean per user), for both who was simulated "
+    "and who comes"
+)
+_SECONDS_A_DAY = 86_400
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Bytes that a population moves in a day in which everybody takes part once.
+
+    Parameters
+    ----------
+    population : float
+    total : float
+        Expected bytes.
+    low, high : float or None
+        Ends of the interval; None when one user was simulated.
+    """
+
+    population: float
+    total: float
+    low: float | None
+    high: float | None
+
+    @property
+    def bits_per_second(self) -> float:
+        """The mean rate over the day."""
+        return 8 * self.total / _SECONDS_A_DAY
+
+    def times(self, factor: float) -> Projection:
+        """Return the projection of so many times the bytes."""
+        low, high = (None if end is None else end * factor for end in (self.low, self.high))
+        return Projection(self.population, self.total * factor, low, high)
+
+
+def project(bytes_per_user: NDArray[np.float64], population: float) -> Projection:
+    """Extrapolate the bytes of simulated users to a population.
+
+    Parameters
+    ----------
+    bytes_per_user : ndarray, shape (users,)
+    population : float
+        Users a day.
+
+    Returns
+    -------
+    Projection
+        ``total = N mean``, with the interval ``total +- t s sqrt(N^2 / n + N)``, s the standard
+        deviation over the n users and t the quantile of Student's distribution.
+    """
+    users = bytes_per_user.size
+    total = population * float(bytes_per_user.mean())
+    if users < 2:
+        return Projection(population, total, None, None)
+    quantile = float(stdtrit(users - 1, (1 + CONFIDENCE) / 2))
+    spread = float(bytes_per_user.std(ddof=1)) * math.sqrt(population**2 / users + population)
+    return Projection(population, total, max(0.0, total - quantile * spread), total + quantile * spread)
+
+
+def check_population(population: float | None) -> None:
+    """Refuse what is not a number of users.
+
+    Raises
+    ------
+    InputError
+    """
+    if population is not None and not (math.isfinite(population) and population >= 1):
+        raise InputError("--population", repr(population), "a number of users, 1 or more")

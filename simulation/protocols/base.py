@@ -1,0 +1,149 @@
+"""What every protocol provides to the simulation."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
+
+import numpy as np
+from flwr.serverapp import Grid
+from numpy.typing import NDArray
+
+from clients.population import HeldFactors
+from dprec.options import Options
+from dprec.privacy.ledger import Guarantee, PrivacyLedger
+from dprec.ratings import Ratings
+from dprec.wire.traffic import TrafficLedger
+from simulation.checkpoint import Checkpoints
+from strategies.roster import Roster
+from strategies.rounds import RoundRecord
+
+Unit = Literal["per-rating", "per-user"]
+"""The two units of privacy loss that the papers quote; never on one axis."""
+
+Predict = Callable[[NDArray[np.integer], NDArray[np.integer]], NDArray[np.float64]]
+"""From arrays of users and items to predicted ratings, not clipped."""
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done, the steps done and the steps planned."""
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What a protocol works on.
+
+    Parameters
+    ----------
+    train : Ratings
+        What the devices hold.
+    seed : int
+    group : str
+        Run key of the population on disk.
+    roster : Roster
+        Which node hosts which users.
+    progress : callable
+    measure : callable
+        From a function that predicts to the accuracy on the test ratings, for the experiment's eyes.
+    checkpoints : Checkpoints or None
+        Where a protocol of rounds keeps its state.
+    restore : callable
+        Gives the devices back what they had received when the run was interrupted.
+    """
+
+    train: Ratings
+    seed: int
+    group: str
+    roster: Roster
+    progress: Progress
+    measure: Callable[[Predict], dict[str, float | None]]
+    checkpoints: Checkpoints | None
+    restore: Callable[[HeldFactors], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a protocol leaves behind.
+
+    Parameters
+    ----------
+    predict : callable
+        From arrays of users and items to predicted ratings, not clipped.
+    traffic : TrafficLedger
+    privacy : PrivacyLedger
+    guarantee : Guarantee
+    rounds : list of RoundRecord
+    clients_seconds, server_seconds : float
+    notes : tuple of str
+        What a reader of the figures must know.
+    diagnostics : dict
+        What the completion learned; JSON values only.
+    deployed_factor : float or None
+        Bytes that the deployment engine moves per byte of a message.
+    """
+
+    predict: Predict
+    traffic: TrafficLedger
+    privacy: PrivacyLedger
+    guarantee: Guarantee
+    rounds: list[RoundRecord]
+    clients_seconds: float
+    server_seconds: float
+    notes: tuple[str, ...] = ()
+    diagnostics: dict[str, Any] = field(default_factory=dict)
+    deployed_factor: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protocol(Options):
+    """Base of the protocols: how devices and server reach predictions together."""
+
+    kind: str
+
+    @property
+    @abstractmethod
+    def private(self) -> bool:
+        """Whether the protocol takes a privacy budget."""
+
+    @abstractmethod
+    def at_budget(self, epsilon: float, unit: Unit) -> Self:
+        """Return the protocol calibrated to a budget in one of the two units.
+
+        Parameters
+        ----------
+        epsilon : float
+        unit : {"per-rating", "per-user"}
+        """
+
+    @property
+    @abstractmethod
+    def mechanism_name(self) -> str:
+        """Name of what protects the users, for the summary."""
+
+    @property
+    @abstractmethod
+    def completion_name(self) -> str:
+        """Name of what completes the matrix, for the summary."""
+
+    @abstractmethod
+    def check(self, train: Ratings) -> None:
+        """Refuse settings that do not suit the ratings, before anything runs.
+
+        Raises
+        ------
+        InputError
+            Naming the key.
+        """
+
+    def held_ratings(self, train: Ratings, seed: int) -> Ratings:
+        """Return the ratings that are installed on the devices."""
+        return train
+
+    @abstractmethod
+    def setup(self) -> dict[str, Any]:
+        """Return what is installed on the devices; JSON values only."""
+
+    @abstractmethod
+    def run(self, grid: Grid, task: Task) -> Outcome:
+        """Run the protocol with the nodes of a grid."""

@@ -1,0 +1,41 @@
+"""The registries as types that a configuration can name: one of the registered kinds."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Discriminator
+
+from dprec.completion import COMPLETIONS, Completion
+from dprec.datasets import DATASETS
+from dprec.datasets.base import Dataset
+from dprec.gradients import GRADIENTS, GradientReport
+from dprec.mechanisms import MECHANISMS, Mechanism
+from dprec.registry import Registry
+from dprec.splits import SPLITS, Split
+
+COMPONENT_REGISTRIES: list[Registry[Any]] = [DATASETS, SPLITS, MECHANISMS, COMPLETIONS, GRADIENTS]
+
+
+def one_of(registry: Registry[Any]) -> Any:
+    """Return the type "one of the registered components, told apart by kind"."""
+    components = tuple(registry)
+    if len(components) == 1:
+        return components[0]
+    return Annotated[functools.reduce(operator.or_, components), Discriminator("kind")]
+
+
+if TYPE_CHECKING:
+    AnyCompletion = Completion
+    AnyDataset = Dataset
+    AnyGradient = GradientReport
+    AnyMechanism = Mechanism
+    AnySplit = Split
+else:
+    AnyCompletion = one_of(COMPLETIONS)
+    AnyDataset = one_of(DATASETS)
+    AnyGradient = one_of(GRADIENTS)
+    AnyMechanism = one_of(MECHANISMS)
+    AnySplit = one_of(SPLITS)

@@ -1,0 +1,240 @@
+"""Iterative protocols: the item factors are learned over rounds from gradient reports."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any, Literal, Self
+
+import numpy as np
+from flwr.serverapp import Grid
+from numpy.typing import NDArray
+
+from clients.population import HeldFactors
+from dprec.completion.factors import inner_products
+from dprec.completion.item_updates import StepOptions
+from dprec.completion.local_factors import Profiles, solve_user_factors
+from dprec.errors import InputError, RunError
+from dprec.metrics import root_mean_squared_error
+from dprec.options import Options, option
+from dprec.privacy.calibration import PrivacyBudget
+from dprec.privacy.ledger import Guarantee
+from dprec.randomness import uniforms, words
+from dprec.ratings import Ratings
+from dprec.wire.broadcast import BroadcastOptions
+from simulation.protocols.base import Outcome, Predict, Protocol, Task, Unit
+from simulation.protocols.components import AnyGradient
+from strategies.envelope import deployed_factor, reply_content, reply_message
+from strategies.iterative import MESSAGE_TYPE, IterativeFactorization, SamplingOptions, State
+
+
+@dataclass(frozen=True, kw_only=True)
+class EarlyStopping(Options):
+    """Stop when the error on ratings that the devices held back no longer falls."""
+
+    patience: int = option("Rounds without a lower error after which the run stops.", 5, ge=1)
+    validation_fraction: float = option("Share of each device's ratings that is held back.", 0.1, gt=0, lt=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class IterativeProtocol(Protocol):
+    """Devices report gradients over rounds; the server learns item factors, users keep their own."""
+
+    kind: Literal["iterative"] = "iterative"
+    privacy: PrivacyBudget | None = option("What is promised for all rounds together, per user.", None)
+    gradient: AnyGradient = option("What a device reports about its gradient.")
+    rounds: int = option("Rounds, at most.", ge=1)
+    rank: int = option("Number of factors.", 5, ge=1)
+    ridge: float = option("Ridge of the factors that each device solves for its user.", 1.0, gt=0)
+    step: StepOptions = option("How the item factors move.", StepOptions())
+    sampling: SamplingOptions = option("Who is asked in a round.", SamplingOptions())
+    downlink: BroadcastOptions = option("How item factors travel to the devices.", BroadcastOptions())
+    evaluate_every: int = option("Rounds between evaluations; the last is always evaluated.", 1, ge=1)
+    early_stopping: EarlyStopping | None = option("When to stop before the last round.", None)
+    max_empty_rounds: int = option("Rounds in a row without any usable report that end the run.", 3, ge=1)
+
+    @property
+    def private(self) -> bool:
+        """Whether the reports are protected."""
+        return self.gradient.private
+
+    def at_budget(self, epsilon: float, unit: Unit) -> Self:
+        """Return the protocol at a budget; what holds for a user holds for one rating as well."""
+        return replace(self, privacy=PrivacyBudget(epsilon=epsilon, per="user"))
+
+    @property
+    def mechanism_name(self) -> str:
+        """Kind of the gradient report."""
+        return self.gradient.kind
+
+    @property
+    def completion_name(self) -> str:
+        """The factorisation that the rounds learn."""
+        return "federated-factorization"
+
+    @property
+    def epsilon_per_round(self) -> float:
+        """Budget of one report: an even share of the user's; infinite where nothing is protected."""
+        return self.privacy.epsilon / self.rounds if self.privacy else math.inf
+
+    def check(self, train: Ratings) -> None:
+        """Refuse what budget, gradient, sampling and catalogue cannot do together."""
+        name = self.gradient.kind
+        if self.private and self.privacy is None:
+            raise InputError("protocol.privacy", f"none, with {name} gradients", "an epsilon")
+        if not self.private and self.privacy is not None:
+            raise InputError("protocol.privacy", f"an epsilon, with {name} gradients", "no privacy key")
+        if self.privacy and self.privacy.per != "user":
+            raise InputError(
+                "protocol.privacy.per", repr(self.privacy.per), "'user': rounds protect profiles"
+            )
+        if self.rank >= min(train.n_users, train.n_items):
+            most = min(train.n_users, train.n_items)
+            raise InputError("protocol.rank", str(self.rank), f"less than {most}, users and items")
+        self.gradient.check((train.n_items, self.rank))
+        self.sampling.size(train.n_users)
+
+    def setup(self) -> dict[str, Any]:
+        """Return what a device needs to know of the rounds."""
+        return {
+            "gradient": asdict(self.gradient),
+            "broadcast": asdict(self.downlink),
+            "rank": self.rank,
+            "ridge": self.ridge,
+            "epsilon_per_round": self.epsilon_per_round if self.private else None,
+            "rounds": self.rounds,
+        }
+
+    def held_ratings(self, train: Ratings, seed: int) -> Ratings:
+        """Return what the devices learn from: without what they hold back for early stopping."""
+        return train if self.early_stopping is None else train.select(~self._held_back(train, seed))
+
+    def run(self, grid: Grid, task: Task) -> Outcome:
+        """Run the rounds, each checkpointed and evaluated, and deliver the result."""
+        started = time.perf_counter()
+        fit = self.held_ratings(task.train, task.seed)
+        state = State.begin(fit.n_users, fit.n_items, self.rank, task.seed)
+        if task.checkpoints is not None:
+            state = task.checkpoints.load(state)
+        if state.broadcast is not None:
+            task.restore(HeldFactors(state.rounds_done, state.broadcast))
+        strategy = IterativeFactorization(
+            gradient=self.gradient,
+            epsilon=self.epsilon_per_round,
+            step=self.step,
+            broadcast=self.downlink,
+            sampling=self.sampling,
+            seed=task.seed,
+            group=task.group,
+            roster=task.roster,
+            rated=fit.counts > 0,
+            state=state,
+        )
+        while state.rounds_done < self.rounds and not self._exhausted(state):
+            self._round(strategy, grid, task, fit)
+        if state.empty_rounds == state.rounds_done:
+            raise RunError(f"none of the {state.rounds_done} rounds brought a report that could be used")
+        if self.early_stopping is not None:
+            state.factors = state.best_factors
+        strategy.deliver(grid)
+        clients = sum(record.seconds for record in state.records)
+        return Outcome(
+            predict=self._predictor(strategy, fit),
+            traffic=state.traffic,
+            privacy=state.privacy,
+            guarantee=self._guarantee(),
+            rounds=state.records,
+            clients_seconds=clients,
+            server_seconds=time.perf_counter() - started - clients,
+            notes=self._notes(state, fit.n_users),
+            deployed_factor=_deployed_factor(state, task.group),
+        )
+
+    def _round(self, strategy: IterativeFactorization, grid: Grid, task: Task, fit: Ratings) -> None:
+        state = strategy.state
+        record = strategy.run_round(grid)
+        last = record.round == self.rounds
+        predict = self._predictor(strategy, fit)
+        if self.early_stopping is not None:
+            error = self._validation_error(predict, task)
+            if error < state.best_error:
+                state.best_error, state.best_round = error, record.round
+                state.best_factors = state.factors.copy()
+        if last or record.round % self.evaluate_every == 0:
+            state.records[-1] = replace(record, accuracy=task.measure(predict))
+        if task.checkpoints is not None:
+            task.checkpoints.save(state)
+        task.progress("rounds", record.round, self.rounds)
+        if state.empty_rounds >= self.max_empty_rounds:
+            raise RunError(
+                f"no usable report in {state.empty_rounds} rounds in a row, the last of them round "
+                f"{record.round} (protocol.max_empty_rounds: {self.max_empty_rounds})"
+            )
+
+    def _exhausted(self, state: State) -> bool:
+        """Tell whether early stopping has waited long enough."""
+        return (
+            self.early_stopping is not None
+            and state.rounds_done - state.best_round >= self.early_stopping.patience
+        )
+
+    def _predictor(self, strategy: IterativeFactorization, fit: Ratings) -> Predict:
+        """Return the predictions that the devices would make with the factors as they stand."""
+        item_factors = self.downlink.rounded(strategy.state.factors).astype(np.float64)
+        profiles = Profiles(fit.indptr, fit.items, fit.values, fit.n_items)
+        user_factors = solve_user_factors(profiles, item_factors, self.ridge)
+        return partial(inner_products, user_factors, item_factors)
+
+    def _validation_error(self, predict: Predict, task: Task) -> float:
+        held_back = task.train.select(self._held_back(task.train, task.seed))
+        return root_mean_squared_error(predict(held_back.users, held_back.items), held_back.values)
+
+    def _held_back(self, train: Ratings, seed: int) -> NDArray[np.bool_]:
+        assert self.early_stopping is not None
+        draws = uniforms(words(seed, "validation", 0, train.count))
+        return draws < self.early_stopping.validation_fraction
+
+    def _guarantee(self) -> Guarantee:
+        if self.privacy is None:
+            note = "No privacy: gradients at the rated items let the server compute the ratings."
+            return Guarantee(True, False, (note,))
+        return Guarantee(
+            False,
+            True,
+            (
+                f"Epsilon holds for everything a user sends in all rounds, {self.epsilon_per_round:.4g} "
+                "in each; which items were rated is hidden.",
+            ),
+        )
+
+    def _notes(self, state: State, n_users: int) -> tuple[str, ...]:
+        notes = []
+        missing = sum(record.failures for record in state.records)
+        asked = missing + sum(record.replies for record in state.records)
+        if missing:
+            notes.append(f"{missing} of {asked} reports were missing, late or malformed and were not used.")
+        if self.early_stopping is not None:
+            notes.append(
+                f"Stopped after round {state.rounds_done} with the factors of round {state.best_round}, "
+                "chosen by ratings held back on the devices. What the choice would cost, in privacy and in "
+                "bytes, is not charged."
+            )
+        if self.private:
+            noise = self.gradient.noise_deviation((state.factors.shape[0], self.rank), self.epsilon_per_round)
+            notes.append(
+                f"Privacy noise on each coordinate of the mean gradient: standard deviation "
+                f"{noise / math.sqrt(n_users):.3g} with {n_users} users reporting."
+            )
+        return tuple(notes)
+
+
+def _deployed_factor(state: State, group: str) -> float | None:
+    """Measure what the deployment engine moves for the average report."""
+    senders = state.traffic.uplink_payload > 0
+    reports = sum(record.replies for record in state.records)
+    if not senders.any() or not reports:
+        return None
+    payload = round(int(state.traffic.uplink_payload.sum()) / reports)
+    return deployed_factor(reply_message(MESSAGE_TYPE, reply_content(0, [bytes(payload)]), group))

@@ -1,0 +1,154 @@
+"""One-shot protocols: every user sends one report, and the server completes the matrix from them."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, Self
+
+import numpy as np
+from flwr.serverapp import Grid
+
+from dprec.completion import Observations
+from dprec.errors import InputError
+from dprec.options import option
+from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.ledger import Guarantee, PrivacyLedger
+from dprec.ratings import Ratings
+from simulation.protocols.base import Outcome, Protocol, Task, Unit
+from simulation.protocols.components import AnyCompletion, AnyMechanism
+from strategies.envelope import deployed_factor, reply_content, reply_message
+from strategies.one_shot import MESSAGE_TYPE, Collected, OneShot
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneShotProtocol(Protocol):
+    """Every user sends one perturbed report; the server completes the matrix from all of them."""
+
+    kind: Literal["one-shot"] = "one-shot"
+    privacy: PrivacyBudget | None = option("What is promised; left out where nothing is.", None)
+    mechanism: AnyMechanism = option("What the device applies to each rating.")
+    completion: AnyCompletion = option("How the server completes the matrix.")
+    personalization: Literal["none"] = option("What devices do after the completion.", "none")
+    max_symbols: int = option(
+        "Most symbols, users times items, that a mechanism may send that reports every item.",
+        2_000_000_000,
+        ge=1,
+    )
+
+    @property
+    def private(self) -> bool:
+        """Whether the mechanism takes a budget."""
+        return self.mechanism.private
+
+    def at_budget(self, epsilon: float, unit: Unit) -> Self:
+        """Return the protocol at a budget; per rating is per cell where the item set is hidden."""
+        per_rating: Literal["cell", "rating"] = "cell" if self.mechanism.hides_rated_items else "rating"
+        per = per_rating if unit == "per-rating" else "user"
+        return replace(self, privacy=PrivacyBudget(epsilon=epsilon, per=per))
+
+    @property
+    def mechanism_name(self) -> str:
+        """Kind of the mechanism."""
+        return self.mechanism.kind
+
+    @property
+    def completion_name(self) -> str:
+        """Kind of the completion."""
+        return self.completion.kind
+
+    def check(self, train: Ratings) -> None:
+        """Refuse what mechanism, budget, completion and catalogue cannot do together."""
+        self._calibrated(train).codec()
+        symbols = train.n_users * train.n_items
+        if self.mechanism.hides_rated_items and symbols > self.max_symbols:
+            raise InputError(
+                "protocol.max_symbols",
+                f"{self.mechanism.kind} sends every item: {train.n_users} users x {train.n_items} items = "
+                f"{symbols} symbols",
+                f"at most {self.max_symbols}",
+            )
+        self.completion.check((train.n_users, train.n_items))
+
+    def setup(self) -> dict[str, Any]:
+        """Return the mechanism and the budget."""
+        return {
+            "mechanism": asdict(self.mechanism),
+            "privacy": asdict(self.privacy) if self.privacy else None,
+        }
+
+    def run(self, grid: Grid, task: Task) -> Outcome:
+        """Collect the reports and complete the matrix."""
+        calibrated = self._calibrated(task.train)
+        strategy = OneShot(calibrated, self.completion, task.seed, task.group)
+        started = time.perf_counter()
+        collected = strategy.collect(grid, task.roster)
+        received = time.perf_counter()
+        completed = strategy.complete(
+            collected.observations, lambda done, planned: task.progress("completing", done, planned)
+        )
+        finished = time.perf_counter()
+        return Outcome(
+            predict=completed.predict,
+            traffic=collected.traffic,
+            privacy=_charge(calibrated, task.train, collected),
+            guarantee=self._guarantee(),
+            rounds=[collected.record],
+            clients_seconds=received - started,
+            server_seconds=finished - received,
+            notes=completed.notes
+            + _notes_on_reports(task.train, collected, self.mechanism.hides_rated_items),
+            diagnostics=completed.diagnostics,
+            deployed_factor=_deployed_factor(collected, task.group),
+        )
+
+    def _calibrated(self, train: Ratings) -> CalibratedMechanism:
+        return CalibratedMechanism(self.mechanism, self.privacy, train.scale, train.n_items)
+
+    def _guarantee(self) -> Guarantee:
+        if self.privacy is None:
+            return Guarantee(True, False, ("No privacy: the server receives the true ratings.",))
+        hides = self.mechanism.hides_rated_items
+        which = (
+            "Which items a user rated is hidden: epsilon holds for every cell, rated or not."
+            if hides
+            else "Which items a user rated is not hidden; epsilon protects the values of the ratings."
+        )
+        return Guarantee(False, hides, (which,))
+
+
+def _charge(calibrated: CalibratedMechanism, train: Ratings, collected: Collected) -> PrivacyLedger:
+    """Charge everybody whose report arrived, whether or not it could be used."""
+    ledger = PrivacyLedger(train.n_users)
+    per_rating, per_user = calibrated.losses(train.counts)
+    ledger.charge(collected.sent, per_rating[collected.sent], per_user[collected.sent])
+    return ledger
+
+
+def _notes_on_reports(train: Ratings, collected: Collected, hides: bool) -> tuple[str, ...]:
+    notes = []
+    missing = int((~collected.sent).sum())
+    unused = int((collected.sent & ~collected.accepted).sum())
+    if missing:
+        notes.append(f"{missing} of {train.n_users} users sent nothing that could be attributed to them.")
+    if unused:
+        notes.append(f"{unused} of {train.n_users} reports came too late or malformed and were not used.")
+    return (*notes, *_note_on_made_up_cells(train, collected.observations)) if hides else tuple(notes)
+
+
+def _note_on_made_up_cells(train: Ratings, observed: Observations) -> tuple[str, ...]:
+    """Count what a mechanism that hides the rated items made up, and what it swallowed."""
+    shown = observed.users.astype(np.int64) * train.n_items + observed.items
+    rated = train.users.astype(np.int64) * train.n_items + train.items
+    true_cells = int(np.isin(shown, rated, assume_unique=True).sum())
+    fake, lost = shown.size - true_cells, train.count - true_cells
+    return (
+        f"The server sees {shown.size} ratings: {fake} are fake (the cell is not rated), and {lost} of "
+        f"the {train.count} true ones are lost.",
+    )
+
+
+def _deployed_factor(collected: Collected, group: str) -> float:
+    """Measure what the deployment engine moves for the average report."""
+    payload = int(collected.traffic.uplink_payload[collected.sent].mean())
+    return deployed_factor(reply_message(MESSAGE_TYPE, reply_content(0, [bytes(payload)]), group))

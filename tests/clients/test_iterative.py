@@ -1,0 +1,181 @@
+"""What a device gives away, whatever a server asks of it."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from flwr.app import ConfigRecord, Message, RecordDict
+from numpy.typing import NDArray
+
+from clients.app import client_app
+from clients.faults import FaultOptions
+from clients.population import HeldFactors, write_held_factors, write_population
+from dprec.datasets.synthetic import Synthetic
+from dprec.gradients.one_bit import OneBitGradient
+from dprec.ratings import Ratings
+from dprec.wire.broadcast import BroadcastOptions, encode_broadcast
+from simulation.local_grid import LocalGrid
+
+ITEMS, RANK, USERS, ROUNDS = 12, 2, 10, 4
+RUNS = ("run-a", "run-b")
+DOWNLINK = BroadcastOptions(delta=True)
+
+
+def install(folder: Path, ratings: Ratings) -> None:
+    setup = {
+        "gradient": asdict(OneBitGradient()),
+        "broadcast": asdict(DOWNLINK),
+        "rank": RANK,
+        "ridge": 1.0,
+        "epsilon_per_round": 0.4,
+        "rounds": ROUNDS,
+    }
+    for key in RUNS:
+        write_population(
+            folder / key, ratings, users_per_node=USERS, seed=1, faults=FaultOptions(), setup=setup
+        )
+
+
+class Server:
+    """Asks one node whatever a test wants."""
+
+    def __init__(self, folder: Path) -> None:
+        self._grid = LocalGrid(client_app(str(folder)), 1)
+        self._node = next(iter(self._grid.get_node_ids()))
+
+    def ask(
+        self, round_index: Any, payload: bytes, *, run: str = RUNS[0], kind: str = "train", **more: Any
+    ) -> list[bytes] | None:
+        """Return the reports, or None when the node refuses."""
+        record = ConfigRecord({"round": round_index, "factors": payload, **more})
+        question = Message(RecordDict({"request": record}), self._node, kind, group_id=run)
+        (reply,) = self._grid.send_and_receive([question])
+        if not reply.has_content():
+            return None
+        answered = reply.content.get("reply")
+        assert isinstance(answered, ConfigRecord) or kind != "train"
+        return list(answered["reports"]) if isinstance(answered, ConfigRecord) else []  # type: ignore[arg-type]
+
+
+def factors(seed: int) -> NDArray[Any]:
+    return DOWNLINK.rounded(np.random.default_rng(seed).normal(1.0, 0.5, (ITEMS, RANK)))
+
+
+def whole(seed: int) -> bytes:
+    return encode_broadcast(factors(seed))
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Server:
+    install(tmp_path, Synthetic(users=USERS, items=ITEMS, ratings=60).load())
+    return Server(tmp_path)
+
+
+def test_a_round_asked_again_with_the_same_factors_is_answered_alike(server: Server) -> None:
+    first = server.ask(1, whole(1))
+    assert first is not None
+    assert len(first) == USERS
+    for payload in (whole(1), encode_broadcast(factors(1), factors(1))):
+        assert server.ask(1, payload) == first
+    assert server.ask(1, whole(1), asked=np.packbits(np.arange(USERS) == 3).tobytes()) == [first[3]]
+
+
+def test_a_round_asked_again_with_other_factors_is_refused(server: Server) -> None:
+    first = server.ask(1, whole(1))
+    assert server.ask(1, whole(2)) is None
+    # Not even a user who was not asked the first time: its node answers a round for one broadcast.
+    assert server.ask(1, whole(2), asked=np.packbits(np.arange(USERS) == 3).tobytes()) is None
+    assert server.ask(1, whole(1)) == first
+
+
+def test_a_user_asked_later_in_the_round_is_answered_once(server: Server) -> None:
+    some = server.ask(1, whole(1), asked=np.packbits(np.arange(USERS) == 3).tobytes())
+    every = server.ask(1, whole(1))
+    assert some is not None
+    assert every is not None
+    assert every[3] == some[0]
+
+
+def test_earlier_rounds_are_refused(server: Server) -> None:
+    assert server.ask(3, whole(1)) is not None
+    for round_index in (1, 2):
+        assert server.ask(round_index, whole(1)) is None
+        assert server.ask(round_index, whole(2)) is None
+    assert server.ask(4, whole(2)) is not None
+
+
+@pytest.mark.parametrize("round_index", [0, -1, ROUNDS + 1, 2**40, True, 1.0, "1", b"1"])
+def test_rounds_that_the_budget_was_not_divided_by_are_refused(server: Server, round_index: Any) -> None:
+    assert server.ask(round_index, whole(1)) is None
+    assert server.ask(1, whole(1)) is not None
+    assert server.ask(round_index, whole(1)) is None
+
+
+def test_a_run_goes_by_one_name(server: Server) -> None:
+    first = server.ask(2, whole(1))
+    assert first is not None
+    for alias in ("./run-a", "run-b/../run-a", "run-a/", "../run-a", "", ".", ".."):
+        assert server.ask(2, whole(2), run=alias) is None
+        assert server.ask(1, whole(2), run=alias) is None
+
+
+def test_every_run_has_a_memory_of_its_own(server: Server) -> None:
+    first = server.ask(1, whole(1))
+    assert server.ask(1, whole(2), run=RUNS[1]) is not None
+    assert server.ask(1, whole(2)) is None
+    assert server.ask(1, whole(1)) == first
+    # What one run broadcast last is no base for the changes of the other.
+    changes = encode_broadcast(factors(1), factors(1))
+    assert server.ask(2, changes, run=RUNS[1]) is None
+
+
+def test_settings_in_a_request_change_nothing(server: Server, tmp_path: Path) -> None:
+    plain = server.ask(1, whole(1))
+    install(tmp_path / "other", Synthetic(users=USERS, items=ITEMS, ratings=60).load())
+    other = Server(tmp_path / "other")
+    assert other.ask(1, whole(1), epsilon=1e9, epsilon_per_round=1e9, rounds=10**6, seed=0) == plain
+
+
+def test_other_questions_bring_no_reports(server: Server) -> None:
+    assert server.ask(1, whole(1), kind="query.deliver") == []
+    assert server.ask(1, whole(1), kind="query.report") is None
+    assert server.ask(1, whole(1), kind="evaluate") is None
+    # A delivery is no round.
+    assert server.ask(1, whole(2)) is not None
+
+
+@pytest.mark.parametrize("kind", ["train", "query.deliver"])
+def test_malformed_factors_are_refused_and_change_nothing(server: Server, kind: str) -> None:
+    good = whole(1)
+    hostile = factors(1).copy()
+    hostile[0, 0] = np.nan
+    for payload in (b"", good[:-1], good + b"\0", b"\x02" + good[1:], encode_broadcast(hostile)):
+        assert server.ask(1, payload, kind=kind) is None
+    assert server.ask(1, good) is not None
+
+
+def test_who_fails_at_hostile_factors_does_not_depend_on_the_ratings(tmp_path: Path) -> None:
+    """Two equal factors of 1e30 make the system of those who rated the item singular."""
+    ratings = Synthetic(users=USERS, items=ITEMS, ratings=60).load()
+    payload = factors(1).copy()
+    payload[3] = 1e30
+    for name, held in (("with", ratings), ("without", ratings.select(ratings.items != 3))):
+        install(tmp_path / name, held)
+        reports = Server(tmp_path / name).ask(1, encode_broadcast(payload))
+        assert reports is not None
+        assert len({len(report) for report in reports}) == 1
+
+
+def test_devices_of_a_resumed_run_remember(tmp_path: Path) -> None:
+    install(tmp_path, Synthetic(users=USERS, items=ITEMS, ratings=60).load())
+    before = Server(tmp_path).ask(2, whole(1))
+    other = tmp_path / "resumed"
+    install(other, Synthetic(users=USERS, items=ITEMS, ratings=60).load())
+    write_held_factors(other / RUNS[0], HeldFactors(2, factors(1)))
+    server = Server(other)
+    assert server.ask(1, whole(1)) is None
+    assert server.ask(2, whole(2)) is None
+    assert server.ask(2, whole(1)) == before
+    assert server.ask(3, encode_broadcast(factors(1), factors(1))) is not None

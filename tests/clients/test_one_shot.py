@@ -1,0 +1,104 @@
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clients import one_shot
+from clients.faults import FaultOptions
+from clients.population import Population, open_population, write_population
+from dprec.datasets.synthetic import Synthetic
+from dprec.mechanisms.base import Mechanism
+from dprec.mechanisms.bounded_laplace import BoundedLaplace
+from dprec.mechanisms.raw import Raw
+from dprec.mechanisms.zheng_laplace import ZhengLaplace
+from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
+from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.ratings import Ratings
+
+USERS, ITEMS = 25, 30
+
+MECHANISMS: list[tuple[Mechanism, dict[str, Any] | None]] = [
+    (Raw(), None),
+    (BoundedLaplace(), {"epsilon": 1.0, "per": "rating"}),
+    (BoundedLaplace(), {"epsilon": 5.0, "per": "user"}),
+    (ZhengRandomizedResponse(), {"epsilon": 1.0, "per": "cell"}),
+    (ZhengRandomizedResponse(), {"epsilon": 7.0, "per": "cell"}),
+    (ZhengLaplace(), {"epsilon": 30.0, "per": "user"}),
+]
+
+
+@pytest.fixture(scope="module")
+def ratings() -> Ratings:
+    everything = Synthetic(users=USERS, items=ITEMS, ratings=300).load()
+    # The first and a middle user have no ratings.
+    return everything.select(~np.isin(everything.users, [0, 11]))
+
+
+def populate(
+    folder: Path,
+    ratings: Ratings,
+    mechanism: Mechanism,
+    budget: dict[str, Any] | None,
+    size: int,
+    seed: int = 3,
+) -> Population:
+    setup = {"mechanism": asdict(mechanism), "privacy": budget}
+    write_population(folder, ratings, users_per_node=size, seed=seed, faults=FaultOptions(), setup=setup)
+    return open_population(str(folder))
+
+
+def all_reports(population: Population) -> list[bytes]:
+    nodes = -(-population.n_users // population.users_per_node)
+    return [report for node in range(nodes) for report in one_shot.reports(population.cohort(node))]
+
+
+@pytest.mark.parametrize(("mechanism", "budget"), MECHANISMS)
+def test_a_report_depends_on_its_user_alone(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    ratings: Ratings,
+    mechanism: Mechanism,
+    budget: dict[str, Any] | None,
+) -> None:
+    expected = all_reports(populate(tmp_path / "all", ratings, mechanism, budget, USERS))
+    assert len(expected) == USERS
+    for size in (1, 7):
+        population = populate(tmp_path / str(size), ratings, mechanism, budget, size)
+        assert all_reports(population) == expected
+    # However many rows are perturbed at once.
+    for cells in (1, 3 * ITEMS):
+        monkeypatch.setattr(one_shot, "_CELLS_AT_ONCE", cells)
+        assert all_reports(population) == expected
+
+
+@pytest.mark.parametrize(("mechanism", "budget"), MECHANISMS)
+def test_a_report_holds_what_the_mechanism_sends(
+    tmp_path: Path, ratings: Ratings, mechanism: Mechanism, budget: dict[str, Any] | None
+) -> None:
+    reports = all_reports(populate(tmp_path / "run", ratings, mechanism, budget, 7))
+    calibrated = CalibratedMechanism(
+        mechanism, PrivacyBudget(**budget) if budget else None, ratings.scale, ITEMS
+    )
+    decoded = calibrated.codec().decode(reports)
+    assert decoded.valid.all()
+    if not mechanism.hides_rated_items:
+        assert decoded.items.tolist() == ratings.items.tolist()
+        assert decoded.indptr.tolist() == ratings.indptr.tolist()
+        assert [len(report) > 0 for report in reports] == (ratings.counts > 0).tolist()
+    if not mechanism.private:
+        assert (decoded.symbols + 1).tolist() == ratings.levels.tolist()
+
+
+def test_another_seed_gives_other_noise(tmp_path: Path, ratings: Ratings) -> None:
+    budget = {"epsilon": 1.0, "per": "rating"}
+    one = populate(tmp_path / "3", ratings, BoundedLaplace(), budget, 7)
+    other = populate(tmp_path / "4", ratings, BoundedLaplace(), budget, 7, seed=4)
+    assert all_reports(one) != all_reports(other)
+
+
+def test_a_node_without_users_sends_no_report(tmp_path: Path, ratings: Ratings) -> None:
+    for name, (mechanism, budget) in enumerate(MECHANISMS):
+        population = populate(tmp_path / str(name), ratings, mechanism, budget, 7)
+        assert one_shot.reports(population.cohort(100)) == []

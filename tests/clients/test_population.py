@@ -1,0 +1,51 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clients.faults import FaultOptions
+from clients.population import open_population, write_population
+from dprec.datasets.synthetic import Synthetic
+from dprec.ratings import Ratings
+
+
+@pytest.fixture
+def ratings() -> Ratings:
+    return Synthetic(users=23, items=30, ratings=250).load()
+
+
+@pytest.mark.parametrize("users_per_node", [1, 4, 23, 100])
+def test_cohorts_divide_the_population(tmp_path: Path, ratings: Ratings, users_per_node: int) -> None:
+    folder = tmp_path / "run"
+    setup = {"mechanism": {"kind": "none"}, "privacy": None}
+    write_population(
+        folder, ratings, users_per_node=users_per_node, seed=10**30, faults=FaultOptions(), setup=setup
+    )
+    population = open_population(str(folder))
+    assert population.n_users == 23
+    assert population.n_items == 30
+    assert population.seed == 10**30
+    assert population.setup == setup
+    assert population.scale.values.tolist() == ratings.scale.values.tolist()
+    nodes = -(-23 // users_per_node)
+    cohorts = [population.cohort(partition) for partition in range(nodes)]
+    assert [user for cohort in cohorts for user in range(cohort.start, cohort.stop)] == list(range(23))
+    assert np.concatenate([cohort.items for cohort in cohorts]).tolist() == ratings.items.tolist()
+    assert np.concatenate([cohort.levels for cohort in cohorts]).tolist() == ratings.levels.tolist()
+    assert np.concatenate([cohort.counts for cohort in cohorts]).tolist() == ratings.counts.tolist()
+    assert [cohort.first_rating for cohort in cohorts] == ratings.indptr[:23:users_per_node].tolist()
+
+
+def test_a_node_beyond_the_population_hosts_nobody(tmp_path: Path, ratings: Ratings) -> None:
+    write_population(tmp_path / "run", ratings, users_per_node=10, seed=0, faults=FaultOptions(), setup={})
+    cohort = open_population(str(tmp_path / "run")).cohort(3)
+    assert cohort.size == 0
+    assert cohort.items.size == 0
+
+
+def test_a_population_is_never_written_over(tmp_path: Path, ratings: Ratings) -> None:
+    write_population(tmp_path / "run", ratings, users_per_node=10, seed=0, faults=FaultOptions(), setup={})
+    with pytest.raises(FileExistsError):
+        write_population(
+            tmp_path / "run", ratings, users_per_node=10, seed=0, faults=FaultOptions(), setup={}
+        )

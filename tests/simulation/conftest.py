@@ -1,0 +1,53 @@
+"""A population small enough to run in an instant, and the presets that are tried on it."""
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulation.config import read_yaml
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+
+TINY: dict[str, Any] = {
+    "name": "tiny",
+    "seed": 1,
+    "dataset": {"kind": "synthetic", "users": 40, "items": 30, "ratings": 400},
+    "split": {"kind": "holdout", "test_fraction": 0.2},
+    "protocol": {
+        "kind": "one-shot",
+        "privacy": {"epsilon": 1.0, "per": "rating"},
+        "mechanism": {"kind": "bounded-laplace"},
+        "completion": {"kind": "mf", "rank": 2, "iterations": 10},
+    },
+    "simulation": {"backend": "local"},
+}
+
+
+@pytest.fixture
+def tiny() -> dict[str, Any]:
+    """Return a configuration that may be changed."""
+    return copy.deepcopy(TINY)
+
+
+def presets() -> dict[str, dict[str, Any]]:
+    """Return every preset that is a run and not a comparison, on the small population."""
+    found = {path.stem: read_yaml(path) for path in sorted(CONFIGS.glob("*.yaml"))}
+    small = {**TINY, "dataset": {"kind": "synthetic", "users": 40, "items": 60, "ratings": 800}}
+    runs = {
+        name: {**values, **copy.deepcopy({key: small[key] for key in ("dataset", "split", "simulation")})}
+        for name, values in found.items()
+        if "protocol" in values
+    }
+    for values in runs.values():
+        if "rounds" in values["protocol"]:
+            values["protocol"]["rounds"] = min(values["protocol"]["rounds"], 4)
+    return runs
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run what takes a preset with every one of them."""
+    if "preset" in metafunc.fixturenames:
+        every = presets()
+        metafunc.parametrize("preset", [copy.deepcopy(values) for values in every.values()], ids=list(every))

@@ -1,0 +1,46 @@
+"""Every preset runs, and leaves a run directory that keeps the contract."""
+
+import csv
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from simulation.run import run
+
+
+def test_a_preset_runs_and_leaves_a_valid_directory(tmp_path: Path, preset: dict[str, Any]) -> None:
+    result = run(preset, tmp_path)
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert summary["name"] == preset["name"]
+    assert summary["protocol"] == preset["protocol"]["kind"]
+    with (tmp_path / "predictions.csv").open(newline="") as file:
+        predictions = list(csv.DictReader(file))
+    assert len(predictions) == summary["dataset"]["test_ratings"] == 160
+    assert all(1 <= float(row["prediction"]) <= 5 for row in predictions)
+    with (tmp_path / "traffic.csv").open(newline="") as file:
+        traffic = list(csv.DictReader(file))
+    assert len(traffic) == summary["traffic"]["users"] == 40
+    rounds = [json.loads(line) for line in (tmp_path / "rounds.jsonl").read_text().splitlines()]
+    assert [line["round"] for line in rounds] == list(range(1, len(rounds) + 1))
+    assert len(rounds) == summary["traffic"]["rounds"]
+    for direction in ("uplink", "downlink"):
+        for size in ("payload", "message"):
+            total = summary["traffic"][direction][f"{size}_bytes"]
+            assert total == sum(int(row[f"{direction}_{size}_bytes"]) for row in traffic)
+            assert total >= sum(line[direction][f"{size}_bytes"] for line in rounds)
+        assert (
+            summary["traffic"][direction]["message_bytes"] >= summary["traffic"][direction]["payload_bytes"]
+        )
+    assert math.isfinite(summary["accuracy"]["rmse"])
+    assert summary["privacy"]["notes"]
+    private = preset["protocol"].get("privacy")
+    if private:
+        assert summary["privacy"]["trusts_server"] is False
+        promised = private["epsilon"]
+        if private.get("per") == "user":
+            spent = summary["privacy"]["epsilon_per_user"]["max"]
+        else:
+            spent = summary["privacy"]["epsilon_per_rating"]
+        assert spent <= promised * (1 + 1e-6)
+    assert result.summary["accuracy"] == summary["accuracy"]

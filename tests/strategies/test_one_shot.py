@@ -1,0 +1,288 @@
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, MetricRecord, RecordDict
+from flwr.common.serde import message_to_proto
+
+from clients.app import client_app
+from clients.faults import FaultOptions
+from clients.population import write_population
+from dprec.completion.matrix_factorization import MatrixFactorization
+from dprec.datasets.synthetic import Synthetic
+from dprec.errors import RunError
+from dprec.mechanisms.base import Mechanism
+from dprec.mechanisms.bounded_laplace import BoundedLaplace
+from dprec.mechanisms.randomized_response import RandomizedResponse
+from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
+from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.ratings import Ratings
+from dprec.wire import ReportCodec
+from simulation.local_grid import LocalGrid
+from strategies.envelope import message_size
+from strategies.one_shot import Collected, OneShot
+from strategies.roster import Roster, arrivals_of, identify
+
+USERS, ITEMS, GROUP = 30, 40, "00000001"
+SIZE = 5
+VICTIM = 2
+"""Partition whose node misbehaves; it hosts the users 10 to 14."""
+COHORT = range(VICTIM * SIZE, (VICTIM + 1) * SIZE)
+
+Tamper = Callable[[Message], Message | None]
+
+
+class Recording(LocalGrid):
+    """A grid that keeps what went through it and lets one node's replies be tampered with."""
+
+    tamper: Tamper | None = None
+    everywhere = False
+
+    def __init__(self, root: Path, nodes: int) -> None:
+        super().__init__(client_app(str(root)), nodes)
+        self.victim = list(self.get_node_ids())[min(VICTIM, nodes - 1)]
+        self.sent: list[Message] = []
+        self.received: list[Message] = []
+
+    def send_and_receive(
+        self, messages: Iterable[Message], *, timeout: float | None = None
+    ) -> Iterator[Message]:
+        self.sent = list(messages)
+        self.received = []
+        for reply in super().send_and_receive(self.sent, timeout=timeout):
+            aimed = self.everywhere or reply.metadata.src_node_id == self.victim
+            changed = self.tamper(reply) if self.tamper and aimed else reply
+            if changed is not None:
+                self.received.append(changed)
+        return iter(self.received[::-1])
+
+
+@pytest.fixture(scope="module")
+def ratings() -> Ratings:
+    everything = Synthetic(users=USERS, items=ITEMS, ratings=500).load()
+    return everything.select(everything.users != 3)
+
+
+def start(
+    folder: Path, ratings: Ratings, size: int, mechanism: Mechanism | None = None
+) -> tuple[Recording, Roster, OneShot]:
+    mechanism = mechanism or RandomizedResponse()
+    budget = PrivacyBudget(epsilon=1.0, per="cell" if mechanism.hides_rated_items else "rating")
+    setup = {"mechanism": asdict(mechanism), "privacy": asdict(budget)}
+    write_population(folder / GROUP, ratings, users_per_node=size, seed=1, faults=FaultOptions(), setup=setup)
+    grid = Recording(folder, -(-USERS // size))
+    calibrated = CalibratedMechanism(mechanism, budget, ratings.scale, ITEMS)
+    strategy = OneShot(calibrated, MatrixFactorization(rank=2), 1, GROUP)
+    return grid, Roster(identify(grid), USERS, size), strategy
+
+
+@pytest.fixture
+def honest(tmp_path: Path, ratings: Ratings) -> Collected:
+    grid, roster, strategy = start(tmp_path / "honest", ratings, SIZE)
+    return strategy.collect(grid, roster)
+
+
+def collect(folder: Path, ratings: Ratings, tamper: Tamper, *, everywhere: bool = False) -> Collected:
+    grid, roster, strategy = start(folder, ratings, SIZE)
+    grid.tamper, grid.everywhere = tamper, everywhere
+    return strategy.collect(grid, roster)
+
+
+def cells_of(collected: Collected, without: Iterable[int]) -> list[tuple[int, int, float]]:
+    seen = collected.observations
+    keep = ~np.isin(seen.users, list(without))
+    return list(
+        zip(seen.users[keep].tolist(), seen.items[keep].tolist(), seen.values[keep].tolist(), strict=True)
+    )
+
+
+def replying(record: object) -> Tamper:
+    def tamper(reply: Message) -> Message:
+        reply.content = RecordDict({"reply": record})  # type: ignore[dict-item]
+        return reply
+
+    return tamper
+
+
+def with_record(change: Callable[[int, list[bytes]], dict[str, object]]) -> Tamper:
+    """Replace the record by what is made from the honest first user and reports."""
+
+    def tamper(reply: Message) -> Message:
+        record = reply.content["reply"]
+        changed = change(record["first"], list(record["reports"]))  # type: ignore[index, arg-type]
+        reply.content = RecordDict({"reply": ConfigRecord(changed)})  # type: ignore[arg-type]
+        return reply
+
+    return tamper
+
+
+def failing(reply: Message) -> Message:
+    answered = Message(Error(1, "the device is on fire"), reply_to=_question(reply))
+    answered.metadata.__dict__["_src_node_id"] = reply.metadata.src_node_id
+    return answered
+
+
+def _question(reply: Message) -> Message:
+    question = Message(RecordDict(), reply.metadata.src_node_id, reply.metadata.message_type)
+    question.metadata.__dict__["_message_id"] = reply.metadata.reply_to_message_id
+    return question
+
+
+WHOLE_REPLY: dict[str, Tamper] = {
+    "another user's id": with_record(lambda first, reports: {"first": first + 1, "reports": reports}),
+    "the first cohort's id": with_record(lambda first, reports: {"first": 0, "reports": reports}),
+    "a negative id": with_record(lambda first, reports: {"first": -first, "reports": reports}),
+    "an id that is a float": with_record(lambda first, reports: {"first": float(first), "reports": reports}),
+    "an id that is text": with_record(lambda first, reports: {"first": str(first), "reports": reports}),
+    "no id": with_record(lambda first, reports: {"reports": reports}),
+    "a report too few": with_record(lambda first, reports: {"first": first, "reports": reports[:-1]}),
+    "a report too many": with_record(lambda first, reports: {"first": first, "reports": [*reports, b""]}),
+    "no reports": with_record(lambda first, reports: {"first": first}),
+    "an empty list": with_record(lambda first, reports: {"first": first, "reports": []}),
+    "bytes, not a list": with_record(lambda first, reports: {"first": first, "reports": b"".join(reports)}),
+    "NaN for every report": with_record(
+        lambda first, reports: {"first": first, "reports": [float("nan")] * SIZE}
+    ),
+    "numbers": with_record(lambda first, reports: {"first": first, "reports": [1] * SIZE}),
+    "text": with_record(lambda first, reports: {"first": first, "reports": ["a"] * SIZE}),
+    "metrics": replying(MetricRecord({"first": COHORT.start, "reports": [1.0] * SIZE})),
+    "arrays": replying(ArrayRecord({"reports": Array(np.full(SIZE, np.nan))})),
+    "an error": failing,
+    "nothing": lambda reply: None,
+}
+
+
+@pytest.mark.parametrize("tamper", WHOLE_REPLY.values(), ids=WHOLE_REPLY.keys())
+def test_a_reply_that_cannot_be_attributed_is_counted_and_left_out(
+    tmp_path: Path, ratings: Ratings, honest: Collected, tamper: Tamper
+) -> None:
+    collected = collect(tmp_path, ratings, tamper)
+    assert np.flatnonzero(~collected.sent).tolist() == list(COHORT)
+    assert np.flatnonzero(~collected.accepted).tolist() == list(COHORT)
+    assert collected.record.failures == SIZE
+    assert collected.record.replies == USERS - SIZE
+    assert cells_of(collected, []) == cells_of(honest, COHORT)
+    others = np.delete(np.arange(USERS), COHORT)
+    assert collected.traffic.uplink_message[COHORT].tolist() == [0] * SIZE
+    assert collected.traffic.uplink_message[others].tolist() == honest.traffic.uplink_message[others].tolist()
+    assert collected.traffic.downlink_message.tolist() == honest.traffic.downlink_message.tolist()
+
+
+def larger_catalogue(ratings: Ratings) -> bytes:
+    """Encode an item that the catalogue does not have, with fields of the same width."""
+    channel = RandomizedResponse().channel(ratings.scale, 1.0)
+    codec = ReportCodec(channel, 64)
+    return codec.encode(np.array([0, 2]), np.array([1, 63]), np.array([0, 4]))[0]
+
+
+SPOILT: dict[str, Callable[[bytes], bytes]] = {
+    "cut short": lambda report: report[:-1],
+    "one byte longer": lambda report: report + b"\x00",
+    "a million bytes longer": lambda report: report + bytes(1_000_000),
+    "ones": lambda report: b"\xff" * len(report),
+    "the item set alone": lambda report: report[:6],
+    "one byte": lambda report: b"\x80",
+    "twice": lambda report: report + report,
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT.keys())
+@pytest.mark.parametrize("place", [0, 2, 4])
+def test_a_malformed_report_is_counted_and_its_neighbours_are_kept(
+    tmp_path: Path, ratings: Ratings, honest: Collected, spoil: Callable[[bytes], bytes], place: int
+) -> None:
+    bad = COHORT.start + place
+    lengths: list[int] = []
+
+    def change(first: int, reports: list[bytes]) -> dict[str, object]:
+        reports[place] = spoil(reports[place])
+        lengths.append(len(reports[place]))
+        return {"first": first, "reports": reports}
+
+    collected = collect(tmp_path, ratings, with_record(change))
+    assert collected.sent.all()
+    assert np.flatnonzero(~collected.accepted).tolist() == [bad]
+    assert (collected.record.replies, collected.record.failures) == (USERS - 1, 1)
+    assert cells_of(collected, []) == cells_of(honest, [bad])
+    # It crossed the network all the same.
+    assert collected.traffic.uplink_payload[bad] == lengths[0]
+    assert collected.traffic.uplink_message[bad] > lengths[0]
+
+
+def test_an_item_outside_the_catalogue_is_rejected(
+    tmp_path: Path, ratings: Ratings, honest: Collected
+) -> None:
+    def change(first: int, reports: list[bytes]) -> dict[str, object]:
+        return {"first": first, "reports": [*reports[:-1], larger_catalogue(ratings)]}
+
+    collected = collect(tmp_path, ratings, with_record(change))
+    assert np.flatnonzero(~collected.accepted).tolist() == [COHORT.stop - 1]
+    assert cells_of(collected, []) == cells_of(honest, [COHORT.stop - 1])
+
+
+@pytest.mark.parametrize("tamper", [failing, lambda reply: None, WHOLE_REPLY["text"]])
+def test_a_run_without_a_single_report_fails(tmp_path: Path, ratings: Ratings, tamper: Tamper) -> None:
+    with pytest.raises(RunError, match="none of the 30 users"):
+        collect(tmp_path, ratings, tamper, everywhere=True)
+
+
+def test_a_device_that_raises_is_a_missing_reply(tmp_path: Path, ratings: Ratings) -> None:
+    grid, roster, strategy = start(tmp_path, ratings, SIZE)
+    (tmp_path / GROUP / "items.npy").unlink()
+    with pytest.raises(RunError, match="none of the 30 users"):
+        strategy.collect(grid, roster)
+
+
+def test_the_rest_is_completed(tmp_path: Path, ratings: Ratings) -> None:
+    grid, roster, strategy = start(tmp_path, ratings, SIZE)
+    grid.tamper = failing
+    collected = strategy.collect(grid, roster)
+    users, items = np.repeat(np.arange(USERS), ITEMS), np.tile(np.arange(ITEMS), USERS)
+    assert np.isfinite(strategy.complete(collected.observations).predict(users, items)).all()
+
+
+@pytest.mark.parametrize("mechanism", [BoundedLaplace(), ZhengRandomizedResponse()])
+def test_accounted_bytes_are_those_of_the_real_messages(
+    tmp_path: Path, ratings: Ratings, mechanism: Mechanism
+) -> None:
+    grid, roster, strategy = start(tmp_path / "alone", ratings, 1, mechanism)
+    alone = strategy.collect(grid, roster)
+    replies = {reply.metadata.src_node_id: reply for reply in grid.received}
+    questions = {question.metadata.dst_node_id: question for question in grid.sent}
+    for user, node in enumerate(roster.node_ids):
+        assert alone.traffic.uplink_message[user] == message_size(replies[node])
+        assert alone.traffic.downlink_message[user] == message_size(questions[node])
+        # Replacing the random ids by wide ones can only add the bytes of a few varints.
+        excess = message_size(replies[node]) - message_to_proto(replies[node]).ByteSize()
+        assert 0 <= excess <= 2 * 10
+    assert alone.traffic.messages.tolist() == [2] * USERS
+    for size in (SIZE, USERS):
+        grid, roster, strategy = start(tmp_path / str(size), ratings, size, mechanism)
+        together = strategy.collect(grid, roster)
+        for column in ("uplink_payload", "uplink_message", "downlink_payload", "downlink_message"):
+            assert getattr(together.traffic, column).tolist() == getattr(alone.traffic, column).tolist()
+        assert cells_of(together, []) == cells_of(alone, [])
+
+
+def test_a_node_that_answers_as_another_partition_stops_the_run(tmp_path: Path, ratings: Ratings) -> None:
+    grid, _, _ = start(tmp_path, ratings, SIZE)
+    for answer in ({"partition": 0}, {"partition": 99}, {"partition": "2"}, {"partition": True}, {}):
+        grid.tamper = lambda reply, answer=answer: _with_node(reply, answer)
+        with pytest.raises(RunError, match="6 nodes answered"):
+            identify(grid)
+    grid.tamper = failing
+    with pytest.raises(RunError, match="6 nodes answered"):
+        identify(grid)
+
+
+def _with_node(reply: Message, answer: dict[str, object]) -> Message:
+    reply.content = RecordDict({"node": ConfigRecord(answer)})  # type: ignore[arg-type]
+    return reply
+
+
+def test_cohorts_of_a_roster() -> None:
+    roster = Roster((11, 12, 13), 8, 3)
+    assert [roster.cohort(partition) for partition in range(3)] == [range(3), range(3, 6), range(6, 8)]
+    assert arrivals_of(None, 0, 3) is None
