@@ -1,0 +1,114 @@
+"""Kills a run with SIGKILL at random points, resumes it each time, and compares with a run left alone.
+
+    python benchmarks/kill_and_resume.py [KILLS]
+
+Predictions, traffic and accuracy must come out with the same bits. Prints at which rounds the run
+was killed.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simulation.checkpoint import CHECKPOINT
+from simulation.config import dump_yaml
+from simulation.run import run
+
+_COMMAND = [sys.executable, "-c", "from simulation.cli import main; main()"]
+
+
+def configuration(rounds: int) -> dict[str, Any]:
+    """Return a run in which everything that must survive is switched on."""
+    return {
+        "name": "killed",
+        "seed": 5,
+        "dataset": {"kind": "synthetic", "users": 60, "items": 40, "ratings": 900},
+        "split": {"kind": "holdout", "test_fraction": 0.2},
+        "protocol": {
+            "kind": "iterative",
+            "privacy": {"epsilon": 900.0, "per": "user"},
+            "gradient": {"kind": "one-bit"},
+            "rounds": rounds,
+            "rank": 2,
+            "step": {"size": 0.05, "decay": 0.0, "momentum": 0.5},
+            "sampling": {"fraction": 0.6},
+            "downlink": {"dtype": "float16", "delta": True},
+            "early_stopping": {"patience": rounds},
+        },
+        "simulation": {
+            "backend": "local",
+            "users_per_node": 7,
+            "faults": {"dropout": 0.1, "straggle": 0.05, "corrupt": 0.05},
+        },
+    }
+
+
+def kept(folder: Path) -> dict[str, Any]:
+    """Return what must not depend on how often a run was interrupted."""
+    summary = json.loads((folder / "summary.json").read_text())
+    return {
+        "predictions.csv": (folder / "predictions.csv").read_bytes(),
+        "traffic.csv": (folder / "traffic.csv").read_bytes(),
+        **{key: summary[key] for key in ("accuracy", "privacy", "traffic")},
+    }
+
+
+def kill_repeatedly(folder: Path, rounds: int, kills: int, seed: int) -> Iterator[int]:
+    """Kill a run and resume it until it has been killed often enough, then let it finish.
+
+    Yields
+    ------
+    int
+        The rounds that the run had finished when it was killed. Each life is given a random share
+        of the rounds to finish, and ends a random moment later.
+    """
+    draws = random.Random(seed)
+    source, output = folder / "config.yaml", folder / "killed"
+    source.write_text(dump_yaml(configuration(rounds)))
+    command = [*_COMMAND, "run", str(source), "-o", str(output), "--resume", "--quiet"]
+    before = 0
+    for kill in range(kills):
+        remaining = (rounds - before) // (kills - kill + 1)
+        process = subprocess.Popen(command)
+        _wait_until(process, output, before + draws.randint(0, remaining))
+        time.sleep(draws.uniform(0.0, 0.03))
+        if process.poll() is not None:
+            raise RuntimeError(f"the run ended by itself, with {process.returncode}, before kill {kill + 1}")
+        process.kill()
+        process.wait()
+        before = _rounds_done(output)
+        yield before
+    subprocess.run(command, check=True)
+
+
+def _wait_until(process: subprocess.Popen[bytes], output: Path, rounds: int) -> None:
+    while process.poll() is None and _rounds_done(output) < rounds:
+        time.sleep(0.002)
+
+
+def _rounds_done(output: Path) -> int:
+    if not (output / CHECKPOINT).exists():
+        return 0
+    with np.load(output / CHECKPOINT) as archive:
+        return len(json.loads(archive["told"].tobytes())["records"])
+
+
+if __name__ == "__main__":
+    kills = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+    with tempfile.TemporaryDirectory() as place:
+        run(configuration(rounds := 40 * kills), Path(place) / "alone")
+        ended = list(kill_repeatedly(Path(place), rounds, kills, seed=1))
+        print(f"killed after rounds {', '.join(map(str, ended))} of {rounds}")
+        same = kept(Path(place) / "killed") == kept(Path(place) / "alone")
+        print("same bits as the run left alone" if same else "NOT the bits of the run left alone")
+        sys.exit(not same)
