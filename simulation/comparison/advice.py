@@ -160,8 +160,8 @@ def advice_lines(advice: Advice) -> list[str]:
     lines = [
         f"within ε ≤ {limits.epsilon:g} per {limits.unit} and {limits.max_bytes:,.0f} bytes per user: "
         f"{_named(best, advice)}",
-        f"  the server sees {sees(best.setting)}; {best.setting.mean('rounds') or 1:g} round(s), "
-        f"mean of {best.accuracy.count} run(s)",
+        f"  the server sees {sees(best.setting)}; rounds: {best.setting.mean('rounds') or 1:g}; "
+        f"runs: {best.accuracy.count}",
     ]
     if advice.for_epsilon:
         cost = advice.for_epsilon.epsilon - limits.epsilon

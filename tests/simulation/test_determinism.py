@@ -62,6 +62,12 @@ def ray_session(request: pytest.FixtureRequest) -> Iterator[tuple[int, Session]]
         yield request.param, session
 
 
+@pytest.fixture(autouse=True)
+def _without_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the pages, which take longer to draw than these runs take."""
+    monkeypatch.setattr("simulation.report.report", lambda directory, population: None)
+
+
 def one_shot(tiny: dict[str, Any], protocol: str) -> dict[str, Any]:
     completion = tiny["protocol"]["completion"]
     return {**tiny, "protocol": {"kind": "one-shot", "completion": completion, **PROTOCOLS[protocol]}}
