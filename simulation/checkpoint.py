@@ -74,7 +74,8 @@ class Checkpoints:
         for key in sorted({**told["depends"], **self.depends}):
             before, now = told["depends"].get(key), self.depends.get(key)
             if before != now:
-                raise InputError(f"{self.path}: {key}", repr(before), f"{now!r}, as is to be resumed")
+                differing = f"{before!r} there and {now!r} now"
+                raise InputError(f"{self.path}: {key}", differing, "the configuration it began with")
         for name, value in self._places(fresh).items():
             found = arrays[name]
             if found.shape != value.shape or found.dtype != value.dtype:

@@ -128,8 +128,12 @@ class RunDirectory:
             raise RunError(f"{self.path}: the result cannot be written ({error.strerror})") from None
 
 
+_COSMETIC = ("simulation.", "title", "published")
+"""Keys that change no figure: how a run is simulated, but for the faults, and what a page says."""
+
+
 def check_same_config(path: Path, text: str) -> None:
-    """Refuse to go on with what another configuration began; how it is simulated may differ.
+    """Refuse to go on with what another configuration began.
 
     Raises
     ------
@@ -137,20 +141,21 @@ def check_same_config(path: Path, text: str) -> None:
         Naming the first key that differs.
     """
     before, now = flatten(read_yaml(path)), flatten(parse_yaml(text, "configuration"))
-    for key in sorted({**before, **now}):
+    for key in {**now, **before}:
         if before.get(key) != now.get(key) and _matters(key):
-            raise InputError(
-                f"{path}: {key}", repr(before.get(key)), f"{now.get(key)!r}, as is to be resumed"
-            )
+            found = f"{before.get(key)!r} there and {now.get(key)!r} now"
+            raise InputError(f"{path}: {key}", found, "the configuration it began with, or a new directory")
 
 
 def _matters(key: str) -> bool:
-    """Tell whether a result depends on a setting: of how it is simulated, on the faults alone."""
-    return not key.startswith("simulation.") or key.startswith("simulation.faults.")
+    """Tell whether a figure depends on a key."""
+    return not key.startswith(_COSMETIC) or key.startswith("simulation.faults.")
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Remove what writes left behind that were killed before their file had its name."""
+    """Remove what a run left behind that was killed while it wrote a file, or at its very end."""
+    if (folder / SUMMARY).exists():
+        (folder / CHECKPOINT).unlink(missing_ok=True)
     for name in (CONFIG, SUMMARY, ROUNDS, TRAFFIC, PREDICTIONS, CHECKPOINT):
         for temporary in folder.glob(f".{name}-*"):
             temporary.unlink(missing_ok=True)

@@ -138,9 +138,10 @@ def test_a_directory_that_holds_a_run_is_refused_and_left_alone(
 def test_a_finished_run_is_not_repeated_over(tmp_path: Path, tiny: dict[str, Any]) -> None:
     run(tiny, tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
-    for resume in (False, True):
-        with pytest.raises(InputError, match="a finished run"):
-            RunDirectory.claim(tmp_path, parse_config({**tiny, "seed": 2}), resume=resume)
+    with pytest.raises(InputError, match="a finished run"):
+        RunDirectory.claim(tmp_path, parse_config({**tiny, "seed": 2}))
+    with pytest.raises(InputError, match="seed: 1 there and 2 now"):
+        RunDirectory.claim(tmp_path, parse_config({**tiny, "seed": 2}), resume=True)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
 
 

@@ -1,0 +1,379 @@
+"""The server of the rounds: who is asked, what is believed, what is charged."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from flwr.app import ArrayRecord, ConfigRecord, Error, Message, RecordDict
+from flwr.common.serde import message_to_proto
+
+from clients.app import client_app
+from clients.faults import ABSENT, DAMAGED, PUNCTUAL, FaultOptions, fates
+from clients.population import open_population, write_population
+from dprec.completion.item_updates import StepOptions
+from dprec.datasets.synthetic import Synthetic
+from dprec.errors import InputError
+from dprec.gradients import Aggregate, GradientReport
+from dprec.gradients.full import FullGradient
+from dprec.gradients.one_bit import OneBitGradient
+from dprec.gradients.one_bit_reduced import ReducedOneBitGradient
+from dprec.ratings import Ratings
+from dprec.wire.broadcast import BroadcastOptions
+from simulation.local_grid import LocalGrid
+from strategies.envelope import message_size
+from strategies.iterative import IterativeFactorization, SamplingOptions, State
+from strategies.roster import Roster, identify
+
+USERS, ITEMS, RANK, ROUNDS, GROUP, SEED = 30, 20, 2, 5, "00000001", 8
+EPSILON = 0.5
+GRADIENTS: list[GradientReport] = [OneBitGradient(), ReducedOneBitGradient(dimensions=6), FullGradient()]
+FAULTS = FaultOptions(dropout=0.2, straggle=0.1, corrupt=0.2)
+DELTA = BroadcastOptions(dtype="float16", delta=True)
+
+Tamper = Callable[[Message], Message | None]
+
+
+class Recording(LocalGrid):
+    """A grid that keeps what went through it and lets replies be tampered with."""
+
+    tamper: Tamper | None = None
+
+    def __init__(self, root: Path, nodes: int) -> None:
+        super().__init__(client_app(str(root)), nodes)
+        self.sent: list[Message] = []
+        self.received: list[Message] = []
+
+    def send_and_receive(
+        self, messages: Iterable[Message], *, timeout: float | None = None
+    ) -> Iterator[Message]:
+        questions = list(messages)
+        replies = [
+            self.tamper(reply) if self.tamper else reply
+            for reply in super().send_and_receive(questions, timeout=timeout)
+        ]
+        arrived = [reply for reply in replies if reply is not None]
+        self.sent += questions
+        self.received += arrived
+        # In whatever order they come.
+        return iter(arrived[::-1])
+
+
+class Watched(IterativeFactorization):
+    """A strategy that keeps what it took its steps from."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.aggregates: list[Aggregate] = []
+
+    def _step(self, aggregate: Aggregate, round_index: int) -> None:
+        self.aggregates.append(aggregate)
+        super()._step(aggregate, round_index)
+
+
+@pytest.fixture(scope="module")
+def ratings() -> Ratings:
+    everything = Synthetic(users=USERS, items=ITEMS, ratings=250).load()
+    return everything.select(everything.users != 3)
+
+
+def begin(
+    folder: Path,
+    ratings: Ratings,
+    size: int,
+    gradient: GradientReport,
+    *,
+    sampling: SamplingOptions | None = None,
+    broadcast: BroadcastOptions | None = None,
+    faults: FaultOptions | None = None,
+) -> tuple[Recording, Watched]:
+    epsilon = EPSILON if gradient.private else math.inf
+    broadcast = broadcast or BroadcastOptions()
+    setup = {
+        "gradient": asdict(gradient),
+        "broadcast": asdict(broadcast),
+        "rank": RANK,
+        "ridge": 1.0,
+        "epsilon_per_round": EPSILON if gradient.private else None,
+        "rounds": ROUNDS,
+    }
+    write_population(
+        folder / GROUP, ratings, users_per_node=size, seed=SEED, faults=faults or FaultOptions(), setup=setup
+    )
+    grid = Recording(folder, -(-USERS // size))
+    strategy = Watched(
+        gradient=gradient,
+        epsilon=epsilon,
+        step=StepOptions(size=0.05, momentum=0.5),
+        broadcast=broadcast,
+        sampling=sampling or SamplingOptions(),
+        seed=SEED,
+        group=GROUP,
+        roster=Roster(identify(grid), USERS, size),
+        rated=ratings.counts > 0,
+        state=State.begin(USERS, ITEMS, RANK, SEED),
+    )
+    grid.sent, grid.received = [], []
+    return grid, strategy
+
+
+def run(folder: Path, ratings: Ratings, size: int, gradient: GradientReport, **options: Any) -> Watched:
+    grid, strategy = begin(folder, ratings, size, gradient, **options)
+    for _ in range(ROUNDS):
+        strategy.run_round(grid)
+    return strategy
+
+
+def state_of(strategy: Watched) -> dict[str, Any]:
+    state = strategy.state
+    return {
+        "factors": state.factors.tobytes(),
+        "velocity": state.velocity.tobytes(),
+        **{name: column.tolist() for name, column in vars(state.traffic).items()},
+        **{name: column.tobytes() for name, column in vars(state.privacy).items()},
+        "rounds": [{**vars(record), "seconds": None} for record in state.records],
+    }
+
+
+@pytest.mark.parametrize("gradient", GRADIENTS, ids=lambda gradient: gradient.kind)
+def test_flower_runs_it_like_any_strategy(tmp_path: Path, ratings: Ratings, gradient: GradientReport) -> None:
+    grid, strategy = begin(tmp_path / "start", ratings, 7, gradient)
+    initial = ArrayRecord([strategy.state.factors])
+    result = strategy.start(grid, initial, num_rounds=ROUNDS)
+    (final,) = result.arrays.to_numpy_ndarrays()
+    own = run(tmp_path / "own", ratings, 7, gradient)
+    assert final.tobytes() == own.state.factors.tobytes()
+    assert state_of(strategy) == state_of(own)
+    replies = [metrics["replies"] for metrics in result.train_metrics_clientapp.values()]
+    assert replies == [USERS] * ROUNDS
+
+
+def test_flower_may_bring_factors_of_its_own(tmp_path: Path, ratings: Ratings) -> None:
+    grid, strategy = begin(tmp_path, ratings, 7, FullGradient())
+    given = np.random.default_rng(1).normal(1.0, 0.2, (ITEMS, RANK))
+    strategy.start(grid, ArrayRecord([given]), num_rounds=1)
+    assert strategy.state.broadcast is not None
+    assert strategy.state.broadcast.tolist() == given.astype(np.float32).tolist()
+    for hostile in ([given[:-1]], [given, given], []):
+        with pytest.raises(ValueError, match="where item factors of shape"):
+            strategy.configure_train(2, ArrayRecord(hostile), ConfigRecord(), grid)
+
+
+@pytest.mark.parametrize("size", [1, 7])
+@pytest.mark.parametrize("gradient", GRADIENTS, ids=lambda gradient: gradient.kind)
+def test_nothing_depends_on_the_cohorts(
+    tmp_path: Path, ratings: Ratings, gradient: GradientReport, size: int
+) -> None:
+    options = {"sampling": SamplingOptions(fraction=0.5), "broadcast": DELTA, "faults": FAULTS}
+    expected = run(tmp_path / "all", ratings, USERS, gradient, **options)
+    assert state_of(run(tmp_path / "some", ratings, size, gradient, **options)) == state_of(expected)
+
+
+def asked_in(grid: Recording, strategy: Watched) -> list[list[int]]:
+    """Return who was asked in each round, read off the messages of one node per user."""
+    rounds: list[list[int]] = [[] for _ in range(ROUNDS)]
+    for message in grid.sent:
+        record = message.content["request"]
+        user = strategy.roster.node_ids.index(message.metadata.dst_node_id)
+        rounds[int(record["round"]) - 1].append(user)  # type: ignore[index, arg-type]
+    return rounds
+
+
+@pytest.mark.parametrize(
+    ("sampling", "expected"),
+    [
+        (SamplingOptions(fraction=0.4), 12),
+        (SamplingOptions(count=7), 7),
+        (SamplingOptions(count=1), 1),
+        (SamplingOptions(fraction=1.0), USERS),
+    ],
+)
+def test_a_sample_is_drawn_from_the_seed_and_charged_for_its_rounds_alone(
+    tmp_path: Path, ratings: Ratings, sampling: SamplingOptions, expected: int
+) -> None:
+    grid, strategy = begin(tmp_path / "one", ratings, 1, OneBitGradient(), sampling=sampling)
+    for _ in range(ROUNDS):
+        strategy.run_round(grid)
+    rounds = asked_in(grid, strategy)
+    assert [len(users) for users in rounds] == [expected] * ROUNDS
+    if expected < USERS:
+        assert len({tuple(users) for users in rounds}) == ROUNDS
+    taken = np.bincount([user for users in rounds for user in users], minlength=USERS)
+    loss = OneBitGradient().exact_epsilon(EPSILON)
+    privacy, traffic = strategy.state.privacy, strategy.state.traffic
+    np.testing.assert_allclose(privacy.per_user, taken * loss, rtol=1e-15)
+    assert (privacy.per_user <= ROUNDS * EPSILON).all()
+    assert (traffic.messages == 2 * taken).all()
+    assert ((traffic.uplink_payload > 0) == (taken > 0)).all()
+    assert np.isnan(privacy.per_rating[(taken == 0) | (ratings.counts == 0)]).all()
+    charged = (taken > 0) & (ratings.counts > 0)
+    np.testing.assert_allclose(privacy.per_rating[charged], taken[charged] * loss, rtol=1e-15)
+    # The same seed chooses the same users, however they are hosted.
+    again = run(tmp_path / "two", ratings, 7, OneBitGradient(), sampling=sampling)
+    assert again.state.privacy.per_user.tolist() == privacy.per_user.tolist()
+
+
+@pytest.mark.parametrize(
+    ("options", "key"),
+    [({"fraction": 0.01}, "fraction"), ({"count": USERS + 1}, "count"), ({"fraction": 1e-9}, "fraction")],
+)
+def test_a_sample_of_nobody_or_of_more_than_all_is_refused(options: dict[str, Any], key: str) -> None:
+    with pytest.raises(InputError) as caught:
+        SamplingOptions(**options).size(USERS)
+    assert caught.value.where == f"protocol.sampling.{key}"
+    assert f"of {USERS} users" in caught.value.found
+    with pytest.raises(InputError, match="a fraction and a count"):
+        SamplingOptions(fraction=0.5, count=3)
+
+
+@pytest.mark.parametrize("size", [1, 7, USERS])
+@pytest.mark.parametrize("gradient", GRADIENTS, ids=lambda gradient: gradient.kind)
+def test_faults_are_charged_when_sent_and_used_when_sound_and_in_time(
+    tmp_path: Path, ratings: Ratings, gradient: GradientReport, size: int
+) -> None:
+    grid, strategy = begin(tmp_path / "faulty", ratings, size, gradient, faults=FAULTS)
+    honest, other = begin(tmp_path / "honest", ratings, USERS, gradient)
+    record = strategy.run_round(grid)
+    other.run_round(honest)
+    (reply,) = honest.received
+    reports: list[bytes] = reply.content["reply"]["reports"]  # type: ignore[index, assignment]
+    fate = fates(FAULTS, SEED, 1, 0, USERS)
+    assert len(set(fate.tolist())) == 4
+    used = fate == PUNCTUAL
+    _, expected = gradient.decode([reports[user] for user in np.flatnonzero(used)], strategy.shape)
+    (aggregate,) = strategy.aggregates
+    assert aggregate.users == expected.users == used.sum() == record.replies
+    assert aggregate.total.tolist() == expected.total.tolist()
+    assert record.failures == USERS - used.sum()
+    sent = fate != ABSENT
+    lengths = np.array([len(report) for report in reports]) + (fate == DAMAGED)
+    assert strategy.state.traffic.uplink_payload.tolist() == np.where(sent, lengths, 0).tolist()
+    assert strategy.state.traffic.messages.tolist() == (1 + sent).tolist()
+    assert (strategy.state.privacy.per_user > 0).tolist() == sent.tolist()
+    # Normalised by what arrived.
+    if isinstance(gradient, FullGradient):
+        mean = gradient.gradient(aggregate, strategy.shape, math.inf, SEED)
+        np.testing.assert_allclose(mean * used.sum(), aggregate.total * 2.0**-24)
+
+
+def test_all_failing_leaves_the_factors_alone(tmp_path: Path, ratings: Ratings) -> None:
+    strategy = run(tmp_path, ratings, 7, OneBitGradient(), faults=FaultOptions(dropout=1.0))
+    assert strategy.state.factors.tolist() == State.begin(USERS, ITEMS, RANK, SEED).factors.tolist()
+    assert strategy.state.empty_rounds == ROUNDS
+    assert [record.failures for record in strategy.state.records] == [USERS] * ROUNDS
+    assert strategy.state.privacy.per_user.tolist() == [0.0] * USERS
+    assert strategy.aggregates == []
+
+
+def with_reports(change: Callable[[list[bytes]], list[Any]], cohort: int = 2) -> Tamper:
+    def tamper(reply: Message) -> Message:
+        record = reply.content.get("reply")
+        if isinstance(record, ConfigRecord) and record["first"] == cohort * 7:
+            reports: list[bytes] = list(record["reports"])  # type: ignore[arg-type]
+            reply.content = RecordDict(
+                {"reply": ConfigRecord({"first": cohort * 7, "reports": change(reports)})}
+            )
+        return reply
+
+    return tamper
+
+
+def on_fire(reply: Message) -> Message:
+    record = reply.content.get("reply")
+    if isinstance(record, ConfigRecord) and record["first"] == 14:
+        question = Message(RecordDict(), reply.metadata.src_node_id, "train")
+        question.metadata.__dict__["_message_id"] = "q"
+        answered = Message(Error(1, "on fire"), reply_to=question)
+        answered.metadata.__dict__["_src_node_id"] = reply.metadata.src_node_id
+        return answered
+    return reply
+
+
+HOSTILE: dict[str, Tamper] = {
+    "longer": with_reports(lambda reports: [report + b"\0" for report in reports]),
+    "huge": with_reports(lambda reports: [bytes(200_000)] * len(reports)),
+    "ones": with_reports(lambda reports: [b"\xff" * max(1, len(report)) for report in reports]),
+    "too few": with_reports(lambda reports: reports[1:]),
+    "too many": with_reports(lambda reports: [*reports, b""]),
+    "no bytes": with_reports(lambda reports: [math.nan] * len(reports)),
+    "text": with_reports(lambda reports: ["x"] * len(reports)),
+    "an error": on_fire,
+}
+
+
+@pytest.mark.parametrize("gradient", GRADIENTS, ids=lambda gradient: gradient.kind)
+@pytest.mark.parametrize("tamper", HOSTILE.values(), ids=HOSTILE.keys())
+def test_hostile_replies_enter_nothing(
+    tmp_path: Path, ratings: Ratings, gradient: GradientReport, tamper: Tamper
+) -> None:
+    grid, strategy = begin(tmp_path / "hostile", ratings, 7, gradient)
+    grid.tamper = tamper
+    record = strategy.run_round(grid)
+    silent, expected = begin(tmp_path / "silent", ratings, 7, gradient)
+    silent.tamper = lambda reply: None if _first(reply) == 14 else reply
+    expected.run_round(silent)
+    assert record.replies == USERS - 7
+    assert record.failures == 7
+    assert strategy.state.factors.tolist() == expected.state.factors.tolist()
+
+
+def _first(reply: Message) -> object:
+    record = reply.content.get("reply")
+    return record["first"] if isinstance(record, ConfigRecord) else None
+
+
+@pytest.mark.parametrize("broadcast", [BroadcastOptions(), DELTA], ids=["float32", "float16 delta"])
+@pytest.mark.parametrize("gradient", GRADIENTS, ids=lambda gradient: gradient.kind)
+def test_accounted_bytes_are_those_of_the_messages(
+    tmp_path: Path, ratings: Ratings, gradient: GradientReport, broadcast: BroadcastOptions
+) -> None:
+    sampling = SamplingOptions(fraction=0.7)
+    grid, strategy = begin(tmp_path, ratings, 1, gradient, sampling=sampling, broadcast=broadcast)
+    for _ in range(ROUNDS):
+        strategy.run_round(grid)
+    strategy.deliver(grid)
+    down, up = np.zeros(USERS, dtype=np.int64), np.zeros(USERS, dtype=np.int64)
+    payload = np.zeros(USERS, dtype=np.int64)
+    users = {node: user for user, node in enumerate(strategy.roster.node_ids)}
+    for message in grid.sent:
+        user = users[message.metadata.dst_node_id]
+        down[user] += message_size(message)
+        payload[user] += len(message.content["request"]["factors"])  # type: ignore[index, arg-type]
+    for message in grid.received:
+        up[users[message.metadata.src_node_id]] += message_size(message)
+    traffic = strategy.state.traffic
+    assert traffic.downlink_message.tolist() == down.tolist()
+    assert traffic.downlink_payload.tolist() == payload.tolist()
+    assert traffic.uplink_message.tolist() == up.tolist()
+    assert traffic.messages.sum() == len(grid.sent) + len(grid.received)
+    # Replacing the random ids by wide ones can only add the bytes of a few varints.
+    for message in grid.sent + grid.received:
+        assert 0 <= message_size(message) - message_to_proto(message).ByteSize() <= 2 * 10
+    records = strategy.state.records
+    assert sum(record.downlink_message_bytes for record in records) == down.sum()
+    assert sum(record.uplink_message_bytes for record in records) == up.sum()
+
+
+def test_changes_are_shorter_and_mean_the_same(tmp_path: Path, ratings: Ratings) -> None:
+    """Unrated items do not move, and are not sent again."""
+    few = ratings.select(ratings.items < 5)
+    whole = run(tmp_path / "whole", few, 7, FullGradient())
+    changes = run(tmp_path / "changes", few, 7, FullGradient(), broadcast=BroadcastOptions(delta=True))
+    assert changes.state.factors.tolist() == whole.state.factors.tolist()
+    sent = [record.downlink_payload_bytes for record in changes.state.records]
+    assert sent[0] == whole.state.records[0].downlink_payload_bytes
+    assert max(sent[1:]) < sent[0] / 2
+
+
+def test_devices_answer_no_round_beyond_their_budget(tmp_path: Path, ratings: Ratings) -> None:
+    grid, strategy = begin(tmp_path, ratings, 7, OneBitGradient())
+    for _ in range(ROUNDS):
+        strategy.run_round(grid)
+    spent = strategy.state.privacy.per_user.copy()
+    record = strategy.run_round(grid)
+    assert record.replies == 0
+    assert strategy.state.privacy.per_user.tolist() == spent.tolist()
+    assert open_population(str(tmp_path / GROUP)).setup["rounds"] == ROUNDS
