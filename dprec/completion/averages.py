@@ -1,0 +1,67 @@
+"""The simplest completions: everybody's average of an item, or a user's average of everything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.completion.base import Completed, Completion, Observations, Progress
+
+
+@dataclass(frozen=True, eq=False)
+class Averages(Completed):
+    """One number per user or per item.
+
+    Parameters
+    ----------
+    means : ndarray of float64, shape (users,) or (items,)
+    by_item : bool
+    """
+
+    means: NDArray[np.float64]
+    by_item: bool
+
+    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Predict the ratings of the given cells, shape (cells,)."""
+        predictions: NDArray[np.float64] = self.means[items if self.by_item else users]
+        return predictions
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemAverage(Completion):
+    """The mean of an item's observed ratings; the overall mean for an item without any."""
+
+    kind: Literal["item-average"] = "item-average"
+
+    def fit(self, observations: Observations, seed: int, progress: Progress | None = None) -> Averages:
+        """Complete the matrix; see `Completion.fit`."""
+        means, unseen = _means(observations, observations.items, observations.shape[1])
+        if progress:
+            progress(1, 1)
+        return Averages(means, True, diagnostics={"items_without_ratings": unseen})
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserAverage(Completion):
+    """The mean of a user's observed ratings; the overall mean for a user without any."""
+
+    kind: Literal["user-average"] = "user-average"
+
+    def fit(self, observations: Observations, seed: int, progress: Progress | None = None) -> Averages:
+        """Complete the matrix; see `Completion.fit`."""
+        means, unseen = _means(observations, observations.users, observations.shape[0])
+        if progress:
+            progress(1, 1)
+        return Averages(means, False, diagnostics={"users_without_ratings": unseen})
+
+
+def _means(
+    observations: Observations, owners: NDArray[np.int32], size: int
+) -> tuple[NDArray[np.float64], int]:
+    counts = np.bincount(owners, minlength=size)
+    sums = np.bincount(owners, weights=observations.values, minlength=size)
+    means = np.where(counts > 0, sums / np.maximum(counts, 1), observations.mean)
+    return means, int((counts == 0).sum())

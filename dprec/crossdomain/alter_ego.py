@@ -1,0 +1,126 @@
+"""AlterEgos: what a user's source profile would look like in the target domain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.crossdomain.replacement import ReplacementDraws
+from dprec.crossdomain.similarity import SimilarityKind, global_sensitivity
+from dprec.errors import InputError
+from dprec.options import Options, option
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplacementOptions(Options):
+    """How a source item is replaced by a target item."""
+
+    selection: Literal["private", "random", "best", "none"] = option(
+        "'private': PRS over all candidates; 'random': one of the best few; 'best': the best; 'none': no "
+        "AlterEgo, the target domain alone.",
+        "best",
+    )
+    epsilon: float | None = option("Privacy loss of one replacement, for 'private'.", None, gt=0)
+    among: int = option("How many of the best candidates 'random' draws from.", 4, ge=1)
+    candidates: Literal["valued", "catalogue"] = option(
+        "What PRS draws from: target items with an X-Sim value, which depend on the ratings, or all.",
+        "valued",
+    )
+    global_sensitivity: float | None = option(
+        "How far a user can move X-Sim; by default the width of the similarity's range.", None, gt=0
+    )
+    transfer: Literal["rating", "deviation"] = option(
+        "What the replacement inherits: the rating, or what it is above the source item's mean.", "rating"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        private = self.selection == "private"
+        if private and self.epsilon is None:
+            raise InputError("epsilon", "none, with private selection", "a number above 0")
+        if not private and self.epsilon is not None:
+            raise InputError("epsilon", f"a budget, with selection {self.selection!r}", "selection: private")
+
+    def sensitivity(self, kind: SimilarityKind) -> float:
+        """Return GS for a similarity.
+
+        Raises
+        ------
+        InputError
+            When another one is configured.
+        """
+        width = global_sensitivity(kind)
+        if self.global_sensitivity not in (None, width):
+            raise InputError(
+                "protocol.replacement.global_sensitivity",
+                f"{self.global_sensitivity:g}, with {kind} similarity",
+                f"{width:g}, the width of its range",
+            )
+        return width
+
+
+@dataclass(frozen=True, eq=False)
+class AlterEgos:
+    """The AlterEgos of some users.
+
+    Parameters
+    ----------
+    indptr : ndarray of int64, shape (users + 1,)
+    targets : ndarray of int64, shape (cells,)
+        Positions in the target domain, ascending within a user.
+    values : ndarray of float64, shape (cells,)
+        Ratings, or deviations from an item's mean.
+    """
+
+    indptr: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+
+def alter_egos(
+    users: NDArray[np.integer],
+    items: NDArray[np.integer],
+    values: NDArray[np.float64],
+    n_users: int,
+    draws: ReplacementDraws,
+    random_words: NDArray[np.uint64],
+    target_start: int,
+) -> AlterEgos:
+    """Replace the source items of profiles by target items.
+
+    Items that are replaced by the same target item are averaged, and a user's own ratings of target
+    items win over replacements (Guerraoui et al., section 4.3).
+
+    Parameters
+    ----------
+    users, items : ndarray of int, shape (ratings,)
+        Of both domains, by user; users from 0.
+    values : ndarray of float64, shape (ratings,)
+        What a replacement inherits.
+    n_users : int
+    draws : ReplacementDraws
+        Items that it does not list are not replaced.
+    random_words : ndarray of uint64, shape (ratings,)
+    target_start : int
+        First item of the target domain.
+    """
+    known = draws.candidates.items
+    places = np.minimum(np.searchsorted(known, items), max(known.size - 1, 0))
+    replaced = np.flatnonzero(known[places] == items) if known.size else np.zeros(0, dtype=np.int64)
+    targets = draws.draw(places[replaced], random_words[replaced])
+    cells = users[replaced].astype(np.int64) * draws.n_targets + targets
+    own = items.astype(np.int64) - target_start
+    in_target = (own >= 0) & (own < draws.n_targets)
+    rated = users[in_target].astype(np.int64) * draws.n_targets + own[in_target]
+    free = ~np.isin(cells, rated)
+    kept, of_cell = np.unique(cells[free], return_inverse=True)
+    sums = np.bincount(of_cell, weights=values[replaced[free]], minlength=kept.size)
+    counts = np.bincount(kept // draws.n_targets, minlength=n_users)
+    return AlterEgos(
+        np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        kept % draws.n_targets,
+        sums / np.maximum(np.bincount(of_cell, minlength=kept.size), 1),
+    )

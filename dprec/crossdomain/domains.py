@@ -1,0 +1,104 @@
+"""Ratings of two item domains by overlapping users, in one matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.errors import InputError
+from dprec.ratings import Ratings
+
+SEPARATOR = ":"
+"""Stands between a domain's name and an item's own identifier."""
+
+
+@dataclass(frozen=True, eq=False)
+class CrossDomainRatings(Ratings):
+    """Ratings of a source and a target domain; an item's identifier is DOMAIN:ITEM.
+
+    Parameters
+    ----------
+    source, target : str
+        Names of the domains; recommendations are made in the target domain.
+    target_start, target_stop : int
+        The items of the target domain; all others are of the source domain.
+    """
+
+    source: str = field(kw_only=True)
+    target: str = field(kw_only=True)
+    target_start: int = field(kw_only=True)
+    target_stop: int = field(kw_only=True)
+
+    @property
+    def in_target(self) -> NDArray[np.bool_]:
+        """Which items are of the target domain, shape (items,)."""
+        items = np.arange(self.n_items)
+        return (items >= self.target_start) & (items < self.target_stop)
+
+    def straddlers(self) -> NDArray[np.bool_]:
+        """Return which users rated in both domains, shape (users,)."""
+        in_target = self.in_target[self.items]
+        targets = np.bincount(self.users, weights=in_target, minlength=self.n_users)
+        return (targets > 0) & (targets < self.counts)
+
+
+def joined(source: Ratings, target: Ratings, names: tuple[str, str]) -> CrossDomainRatings:
+    """Put two domains side by side, over the union of their users.
+
+    Parameters
+    ----------
+    source, target : Ratings
+        On one scale; users are the same where their identifiers are.
+    names : tuple of str
+        Of the two domains; they become part of the items' identifiers.
+
+    Raises
+    ------
+    InputError
+        When the names do not tell the domains apart, a domain has no rating, or the scales differ.
+    """
+    if names[0] == names[1]:
+        raise InputError("target", f"{names[1]!r}, the source domain itself", "another domain")
+    for name, domain in zip(names, (source, target), strict=True):
+        if not domain.count:
+            raise InputError(f"domain {name}", "no ratings", "two domains with ratings")
+    one, other = source.scale, target.scale
+    if one.continuous != other.continuous or not np.array_equal(one.values, other.values):
+        raise InputError(
+            "scale",
+            f"{names[0]}: {one.describe()}; {names[1]}: {other.describe()}",
+            "the same scale in both domains",
+        )
+    users = [domain.user_ids[domain.users] for domain in (source, target)]
+    if users[0].dtype.kind != users[1].dtype.kind:
+        users = [identifiers.astype(np.str_) for identifiers in users]
+    items = [_tagged(name, domain) for name, domain in zip(names, (source, target), strict=True)]
+    whole = Ratings.from_triples(
+        np.concatenate(users),
+        np.concatenate(items),
+        np.concatenate([source.values, target.values]),
+        one,
+    )
+    # Identifiers ascend and begin with their domain's name, so that a domain is one stretch of them.
+    in_target = np.char.startswith(whole.item_ids, names[1] + SEPARATOR)
+    start = int(np.argmax(in_target))
+    return CrossDomainRatings(
+        indptr=whole.indptr,
+        items=whole.items,
+        levels=whole.levels,
+        scale=whole.scale,
+        user_ids=whole.user_ids,
+        item_ids=whole.item_ids,
+        exact=whole.exact,
+        source=names[0],
+        target=names[1],
+        target_start=start,
+        target_stop=start + int(in_target.sum()),
+    )
+
+
+def _tagged(name: str, domain: Ratings) -> NDArray[np.str_]:
+    identifiers: NDArray[np.str_] = np.char.add(name + SEPARATOR, domain.item_ids.astype(np.str_))
+    return identifiers[domain.items]

@@ -1,0 +1,132 @@
+"""Item-based recommendation in the target domain, with private neighbours where a budget is set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from dprec.crossdomain.prediction import item_based, nearest_neighbors
+from dprec.crossdomain.private_neighbors import noisy_similarities, select_neighbors
+from dprec.crossdomain.sensitivity import largest_sensitivities
+from dprec.crossdomain.similarity import LOWEST, RatedItems, SimilarityKind, dense_similarities
+from dprec.crossdomain.similarity import global_sensitivity as width_of
+from dprec.options import Options, option
+from dprec.randomness import uniforms, words
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecommendationOptions(Options):
+    """How ratings are predicted from similar items."""
+
+    neighbors: int = option("Neighbours of a prediction, among the items of the user's profile.", 10, ge=1)
+    epsilon: float | None = option(
+        "Privacy loss of one prediction: half for PNSA, half for PNCF; left out where none is promised.",
+        None,
+        gt=0,
+    )
+    failure: float = option("Probability rho with which PNSA may stray from its bounds.", 0.1, gt=0, lt=1)
+    sensitivity: Literal["local", "global"] = option(
+        "How far a user can move a similarity: in these ratings (Theorem 2), or in any.", "local"
+    )
+    shrinkage: float = option("Added to the sum of similarities: pulls to the item's mean.", 0.0, ge=0)
+    noise_shrinkage: float = option(
+        "Multiple of PNCF's noise scale that is added for every neighbour: with 0.5 what the noise alone "
+        "is expected to add to the positive similarities.",
+        0.0,
+        ge=0,
+    )
+    prior_ratings: float = option(
+        "Ratings at the overall mean that are added to each item's own, for means of noisy ratings.",
+        0.0,
+        ge=0,
+    )
+    positive_only: bool = option("Whether neighbours of negative similarity are left out.", False)
+
+
+@dataclass(frozen=True, eq=False)
+class ItemBasedRecommender:
+    """Predictions from profiles of the target domain.
+
+    Parameters
+    ----------
+    options : RecommendationOptions
+    kind : {"adjusted-cosine", "cosine"}
+    items : RatedItems
+        The target domain, without AlterEgos.
+    profiles : csr_array, shape (users, target items)
+        What each user's ratings are above the items' means; stored zeros are ratings too.
+    seed : int
+        Of the draws, each of which belongs to a user, an item and a neighbour.
+    """
+
+    options: RecommendationOptions
+    kind: SimilarityKind
+    items: RatedItems
+    profiles: sp.csr_array
+    seed: int
+
+    @cached_property
+    def sensitivities(self) -> NDArray[np.float64]:
+        """SS of every item, shape (target items,)."""
+        if self.options.sensitivity == "global":
+            return np.full(self.items.n_items, width_of(self.kind))
+        return largest_sensitivities(self.items, np.arange(self.items.n_items))
+
+    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Predict the ratings of target items, shape (cells,); the item's mean without a profile."""
+        predictions: NDArray[np.float64] = self.items.means[items].copy()
+        order = np.argsort(users, kind="stable")
+        asked, starts = np.unique(users[order], return_index=True)
+        for user, cells in zip(asked.tolist(), np.split(order, starts[1:]), strict=True):
+            profile = slice(self.profiles.indptr[user], self.profiles.indptr[user + 1])
+            rated, deviations = self.profiles.indices[profile], self.profiles.data[profile]
+            if rated.size:
+                predictions[cells] = self._for_user(user, items[cells], rated, deviations)
+        return predictions
+
+    def _for_user(
+        self,
+        user: int,
+        wanted: NDArray[np.integer],
+        rated: NDArray[np.integer],
+        deviations: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        options, k = self.options, min(self.options.neighbors, rated.size)
+        similarities = dense_similarities(self.items, wanted, rated)
+        shrinkage = np.full(wanted.size, options.shrinkage)
+        if options.epsilon is None:
+            chosen = nearest_neighbors(similarities, k)
+            weights = np.take_along_axis(similarities, chosen, axis=1)
+        else:
+            draws = self._draws(user, wanted)
+            moved = self.sensitivities[wanted]
+            chosen = select_neighbors(
+                similarities,
+                k,
+                moved,
+                options.epsilon,
+                options.failure,
+                LOWEST[self.kind],
+                draws[:, : options.neighbors],
+            )
+            near = np.take_along_axis(similarities, chosen, axis=1)
+            noise = draws[:, options.neighbors : options.neighbors + k]
+            weights = noisy_similarities(near, moved, options.epsilon, noise)
+            shrinkage += options.noise_shrinkage * k * moved / (options.epsilon / 2)
+        if options.positive_only:
+            weights = np.maximum(weights, 0.0)
+        return item_based(self.items.means[wanted], weights, deviations[chosen], shrinkage)
+
+    def _draws(self, user: int, wanted: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Return the draws of a user's predictions, shape (cells, 2 neighbours)."""
+        per_cell = 2 * self.options.neighbors
+        first, count = int(wanted.min()), int(wanted.max() - wanted.min()) + 1
+        start = (user * self.items.n_items + first) * per_cell
+        draws = uniforms(words(self.seed, "neighbours", start, count * per_cell))
+        of_cells: NDArray[np.float64] = draws.reshape(count, per_cell)[wanted - first]
+        return of_cells

@@ -1,0 +1,227 @@
+"""Private replacement selection (PRS): which target item takes the place of a source item.
+
+X-Sim values travel as whole numbers of steps, and the probabilities of the exponential mechanism are
+held as whole draws out of 2**60: the device compares a random word with their cumulative sum, and
+what is said about privacy is read from the same integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from dprec.mechanisms.channel import DRAW_BITS, Channel
+from dprec.wire.bits import segments
+
+STEPS = 127
+"""Steps of X-Sim from 0 to 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """For some source items, the target items that may replace each of them.
+
+    Parameters
+    ----------
+    items : ndarray of int64, shape (rows,)
+        The source items, ascending.
+    indptr : ndarray of int64, shape (rows + 1,)
+    targets : ndarray of int64, shape (candidates,)
+        Positions in the target domain, ascending within a row.
+    steps : ndarray of int64, shape (candidates,)
+        X-Sim in steps, -`STEPS` to `STEPS`.
+    """
+
+    items: NDArray[np.int64]
+    indptr: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    steps: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, x_sim: sp.csr_array) -> Candidates:
+        """Read the items with an X-Sim value off a source x target matrix, explicit zeros included."""
+        matrix = x_sim.tocsr()
+        matrix.sort_indices()
+        counts = np.diff(matrix.indptr)
+        items = np.flatnonzero(counts)
+        return cls(
+            items,
+            np.concatenate([[0], np.cumsum(counts[items])]).astype(np.int64),
+            matrix.indices.astype(np.int64),
+            np.rint(matrix.data * STEPS).astype(np.int64),
+        )
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Candidates of each row, shape (rows,)."""
+        return np.diff(self.indptr)
+
+    def best(self, x_sim: sp.csr_array, most: int) -> Candidates:
+        """Return each row's candidates of the highest X-Sim, at most so many; ties go to lower items."""
+        rows = np.repeat(np.arange(self.items.size), self.counts)
+        matrix = x_sim.tocsr()
+        matrix.sort_indices()
+        order = np.lexsort((self.targets, -matrix.data, rows))
+        kept = np.zeros(order.size, dtype=np.bool_)
+        kept[order[segments(np.zeros_like(self.items), self.counts) < most]] = True
+        counts = np.bincount(rows[kept], minlength=self.items.size)
+        indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return Candidates(self.items, indptr, self.targets[kept], self.steps[kept])
+
+    def rows(self, which: NDArray[np.int64]) -> Candidates:
+        """Return some of the rows, given by position in `items`, ascending."""
+        counts = self.counts[which]
+        cells = segments(self.indptr[which], counts)
+        return Candidates(
+            self.items[which],
+            np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            self.targets[cells],
+            self.steps[cells],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ReplacementDraws:
+    """The exponential mechanism over the candidates of each row, in whole draws.
+
+    Parameters
+    ----------
+    candidates : Candidates
+    weights : ndarray of uint64, shape (candidates,)
+        Draws out of 2**60 that lead to each candidate.
+    unlisted_weight : ndarray of uint64, shape (rows,)
+        Draws that lead to each target item that is not listed; 0 where only listed ones count.
+    n_targets : int
+        Size of the target domain.
+    """
+
+    candidates: Candidates
+    weights: NDArray[np.uint64]
+    unlisted_weight: NDArray[np.uint64]
+    n_targets: int
+
+    @classmethod
+    def prepare(
+        cls,
+        candidates: Candidates,
+        epsilon: float,
+        sensitivity: float,
+        n_targets: int,
+        *,
+        whole_catalogue: bool,
+    ) -> ReplacementDraws:
+        """Work out the probabilities of the exponential mechanism.
+
+        Pr(t_j) is proportional to exp(eps X-SIM(t_i, t_j) / (2 GS)) (Guerraoui et al., Theorem 1).
+
+        Parameters
+        ----------
+        candidates : Candidates
+        epsilon : float
+            Of one replacement; 0 draws uniformly.
+        sensitivity : float
+            GS, the most that one user can change an X-Sim value.
+        n_targets : int
+        whole_catalogue : bool
+            Whether target items without a value take part, with an X-Sim of 0. Which items have a
+            value depends on the users; only over the whole catalogue is the mechanism private
+            whatever they rated.
+        """
+        per_step = epsilon / (2 * sensitivity) / STEPS
+        rows = np.repeat(np.arange(candidates.items.size), candidates.counts)
+        peak = _row_maxima(candidates)
+        if whole_catalogue:
+            peak = np.maximum(peak, 0)
+        shares = np.exp(per_step * (candidates.steps - peak[rows]))
+        unlisted = np.exp(-per_step * peak) if whole_catalogue else np.zeros(peak.size)
+        left_out = n_targets - candidates.counts
+        totals = np.bincount(rows, weights=shares, minlength=peak.size) + left_out * unlisted
+        whole = 1 << DRAW_BITS
+        weights = np.floor(shares / totals[rows] * whole).astype(np.int64)
+        unlisted_weight = np.floor(unlisted / totals * whole).astype(np.int64)
+        spent = np.zeros(peak.size, dtype=np.int64)
+        np.add.at(spent, rows, weights)
+        # Rounding leaves a few draws over; the likeliest candidate takes them, where they matter least.
+        likeliest = np.lexsort((candidates.targets, -candidates.steps, rows))[candidates.indptr[:-1]]
+        weights[likeliest] += whole - spent - left_out * unlisted_weight
+        return cls(candidates, weights.astype(np.uint64), unlisted_weight.astype(np.uint64), n_targets)
+
+    def probabilities(self, row: int) -> NDArray[np.float64]:
+        """Return the probability of every target item for a row, shape (n_targets,)."""
+        return self._draws(row).astype(np.float64) / (1 << DRAW_BITS)
+
+    def channel_beside(self, other: ReplacementDraws, row: int) -> Channel:
+        """Return a row of these draws and of another table's as a channel; its epsilon is exact."""
+        positions = np.arange(self.n_targets, dtype=np.float64)
+        return Channel(np.stack([self._draws(row), other._draws(row)]), np.array([0.0, 1.0]), positions)
+
+    def draw(self, rows: NDArray[np.int64], random_words: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Draw one replacement per random word.
+
+        Parameters
+        ----------
+        rows : ndarray of int64, shape (draws,)
+            The row that each draw is from.
+        random_words : ndarray of uint64, shape (draws,)
+
+        Returns
+        -------
+        ndarray of int64, shape (draws,)
+            Positions in the target domain.
+        """
+        table = self.candidates
+        draws = random_words >> np.uint64(64 - DRAW_BITS)
+        # Sums run over all rows and may pass 2**64; differences to a row's start are right nonetheless.
+        sums = np.concatenate([[0], np.cumsum(self.weights, dtype=np.uint64)]).astype(np.uint64)
+        base, first, last = sums[table.indptr[:-1][rows]], table.indptr[:-1][rows], table.indptr[1:][rows]
+        places = _search(lambda at: sums[at + 1] - base > draws, first, last)
+        listed = places < last
+        targets = np.empty(rows.size, dtype=np.int64)
+        targets[listed] = table.targets[places[listed]]
+        beyond = ~listed
+        surplus = draws[beyond] - (sums[last] - base)[beyond]
+        order = (surplus // self.unlisted_weight[rows[beyond]]).astype(np.int64)
+        targets[beyond] = self._unlisted(rows[beyond], order)
+        return targets
+
+    def _unlisted(self, rows: NDArray[np.int64], order: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the target item that stands at a place among those that a row does not list."""
+        table = self.candidates
+        first, last = table.indptr[:-1][rows], table.indptr[1:][rows]
+        passed = _search(lambda at: table.targets[at] - (at - first) > order, first, last) - first
+        return order + passed
+
+    def _draws(self, row: int) -> NDArray[np.uint64]:
+        cells = slice(self.candidates.indptr[row], self.candidates.indptr[row + 1])
+        draws = np.full(self.n_targets, self.unlisted_weight[row], dtype=np.uint64)
+        draws[self.candidates.targets[cells]] = self.weights[cells]
+        return draws
+
+
+def _row_maxima(candidates: Candidates) -> NDArray[np.int64]:
+    if not candidates.items.size:
+        return np.zeros(0, dtype=np.int64)
+    return np.maximum.reduceat(candidates.steps, candidates.indptr[:-1])
+
+
+def _search(
+    holds: Callable[[NDArray[np.int64]], NDArray[np.bool_]],
+    first: NDArray[np.int64],
+    last: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Return for every stretch first:last the first place at which an ascending condition holds, or last.
+
+    All stretches are halved together; the condition is asked about one place of each.
+    """
+    low, high = first.copy(), last.copy()
+    while np.any(searching := low < high):
+        # A stretch that has been searched asks about a place inside it again, and stays as it is.
+        middle = np.where(searching, (low + high) // 2, np.maximum(first, low - 1))
+        found = holds(middle)
+        high = np.where(searching & found, middle, high)
+        low = np.where(searching & ~found, middle + 1, low)
+    return low

@@ -1,0 +1,170 @@
+"""How far one user can move a similarity in the data at hand: similarity-based sensitivity.
+
+It is read off the ratings (a local sensitivity): noise calibrated to it follows the publication, but
+its size tells something of the ratings, so that it does not make a mechanism differentially private.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.crossdomain.similarity import RatedItems, dense_similarities
+from dprec.wire.bits import segments
+
+_ITEMS_AT_ONCE = 256
+_ROUNDING = 1e-10
+"""What is left of a norm when its only rater goes, relative to the norm, may be a rounding error."""
+
+
+def similarity_sensitivities(
+    items: RatedItems, left: NDArray[np.int64], *, published: bool = False
+) -> NDArray[np.float64]:
+    """Return the similarity-based sensitivity of pairs of items, shape (left, items).
+
+    SS(t_i, t_j) = max over users u_x of |s(t_i, t_j) - s'(t_i, t_j)|, where s' is the similarity once
+    u_x's ratings of the two items are gone (Guerraoui et al., Theorem 2, first line of the proof). The
+    norms run over all raters of an item, so a user who rated only one of the two counts as well.
+
+    Parameters
+    ----------
+    items : RatedItems
+    left : ndarray of int64
+        One item of each pair; the other is any item.
+    published : bool
+        Return the closed form that the theorem states instead,
+        max_x max(r_xi r_xj / (|r'_i| |r'_j|), s |r_i| |r_j| / (|r'_i| |r'_j|) - s) over the users who
+        rated both. Its derivation takes r_i . r_j and r_xi r_xj to be non-negative; with ratings
+        around the users' means it can lie below the true maximum.
+    """
+    result = np.empty((left.size, items.n_items))
+    raters = _Raters.of(items)
+    for start in range(0, left.size, _ITEMS_AT_ONCE):
+        rows = slice(start, start + _ITEMS_AT_ONCE)
+        result[rows] = _of_rows(items, raters, left[rows], published)
+    return result
+
+
+def largest_sensitivities(items: RatedItems, left: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return each item's largest similarity-based sensitivity to any other item, shape (left,).
+
+    This is the SS of Theorems 3 and 4; 0 for an item without ratings.
+    """
+    result = np.zeros(left.size)
+    raters = _Raters.of(items)
+    for start in range(0, left.size, _ITEMS_AT_ONCE):
+        chunk = left[start : start + _ITEMS_AT_ONCE]
+        pairs = _of_rows(items, raters, chunk, published=False)
+        pairs[np.arange(chunk.size), chunk] = 0.0
+        result[start : start + chunk.size] = pairs.max(axis=1, initial=0.0)
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class _Raters:
+    """The raters of every item, the strongest opinion first.
+
+    `users` and `squares` (of the deviations) run over the items' stretches `indptr`; `cells` holds
+    item * users + user of every rating, ascending.
+    """
+
+    indptr: NDArray[np.int64]
+    users: NDArray[np.int64]
+    squares: NDArray[np.float64]
+    cells: NDArray[np.int64]
+    n_users: int
+
+    @classmethod
+    def of(cls, items: RatedItems) -> _Raters:
+        by_item = items.deviations
+        indptr = by_item.indptr.astype(np.int64)
+        columns = np.repeat(np.arange(items.n_items), np.diff(indptr))
+        order = np.lexsort((-np.abs(by_item.data), columns))
+        n_users = int(by_item.shape[0])
+        users = by_item.indices.astype(np.int64)
+        cells = np.sort(columns * n_users + users)
+        return cls(indptr, users[order], by_item.data[order] ** 2, cells, n_users)
+
+
+def _of_rows(
+    items: RatedItems, raters: _Raters, left: NDArray[np.int64], published: bool
+) -> NDArray[np.float64]:
+    everything = np.arange(items.n_items)
+    similarity = dense_similarities(items, left, everything)
+    squares = items.norms**2
+    dots = similarity * items.norms[left][:, None] * items.norms
+    by_user = items.deviations.tocsr()
+    by_user.sort_indices()
+    entries = segments(items.deviations.indptr[left].astype(np.int64), items.raters[left])
+    users, own = items.deviations.indices[entries], items.deviations.data[entries]
+    rows = np.repeat(np.arange(left.size), items.raters[left])
+    # Every user who rated an item of the left, with everything else that user rated.
+    counts = np.diff(by_user.indptr)[users]
+    cells = segments(by_user.indptr[users].astype(np.int64), counts)
+    row, r_i = np.repeat(rows, counts), np.repeat(own, counts)
+    column, r_j = by_user.indices[cells], by_user.data[cells]
+    dot, norm_i, norm_j = dots[row, column], squares[left][row], squares[column]
+    before = similarity[row, column]
+    scale = np.sqrt(_remaining(norm_i, r_i**2) * _remaining(norm_j, r_j**2))
+    if published:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            moves = np.maximum(r_i * r_j / scale, dot / scale - before)
+    else:
+        after = np.divide(dot - r_i * r_j, scale, out=np.zeros(scale.size), where=scale > 0)
+        moves = np.abs(before - np.clip(after, -1.0, 1.0))
+    largest = np.zeros_like(similarity)
+    np.maximum.at(largest, (row, column), moves)
+    if published:
+        return largest
+    return np.maximum(largest, _one_sided(items, raters, left, similarity))
+
+
+def _one_sided(
+    items: RatedItems, raters: _Raters, left: NDArray[np.int64], similarity: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return how far users move a similarity who rated only one of the two items."""
+    row, column = np.nonzero(similarity)
+    before = np.abs(similarity[row, column])
+    largest = np.zeros(row.size)
+    for one, other in ((left[row], column), (column, left[row])):
+        squares = items.norms[one] ** 2
+        alone = _largest_square_without(raters, one, other)
+        left_over = _remaining(squares, alone)
+        # Where nothing is left, neither is a similarity.
+        factor = np.sqrt(np.divide(squares, left_over, out=np.zeros(row.size), where=left_over > 0))
+        after = np.minimum(before * factor, 1.0)
+        largest = np.maximum(largest, np.where(alone > 0, np.abs(after - before), 0.0))
+    result = np.zeros_like(similarity)
+    result[row, column] = largest
+    return result
+
+
+def _largest_square_without(
+    raters: _Raters, one: NDArray[np.int64], other: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return the largest squared deviation among the raters of one item who did not rate the other.
+
+    The raters are tried from the strongest opinion down, for all pairs together, until each pair has
+    met one who did not rate the other item, or has run out of raters.
+    """
+    counts = np.diff(raters.indptr)
+    found = np.zeros(one.size)
+    waiting = np.arange(one.size)
+    rank = 0
+    while waiting.size:
+        waiting = waiting[counts[one[waiting]] > rank]
+        places = raters.indptr[one[waiting]] + rank
+        keys = other[waiting] * raters.n_users + raters.users[places]
+        spots = np.minimum(np.searchsorted(raters.cells, keys), raters.cells.size - 1)
+        free = raters.cells[spots] != keys
+        found[waiting[free]] = raters.squares[places[free]]
+        waiting = waiting[~free]
+        rank += 1
+    return found
+
+
+def _remaining(squares: NDArray[np.float64], removed: NDArray[np.float64]) -> NDArray[np.float64]:
+    left_over = squares - removed
+    return np.where(left_over > _ROUNDING * squares, left_over, 0.0)

@@ -1,0 +1,254 @@
+"""How alike two items are: adjusted cosine, significance and mutuality, for blocks of items at once.
+
+Every quantity of a block is a product of two sparse users x items matrices; a pair exists where at
+least one user rated both items.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+SimilarityKind = Literal["adjusted-cosine", "cosine"]
+
+LOWEST: dict[SimilarityKind, float] = {"adjusted-cosine": -1.0, "cosine": 0.0}
+"""The least value that each similarity can take; 1 is the greatest of both."""
+
+_ROWS = 512
+
+
+def global_sensitivity(kind: SimilarityKind) -> float:
+    """Return how far one user can move a similarity at most: the width of its range.
+
+    It is 2 for adjusted cosine and 1 for cosine of non-negative ratings (Guerraoui et al., Theorem 1).
+    """
+    return 1.0 - LOWEST[kind]
+
+
+@dataclass(frozen=True, eq=False)
+class RatedItems:
+    """The items of a rating matrix, ready to be compared.
+
+    Parameters
+    ----------
+    deviations : csc_array, shape (users, items)
+        Ratings minus the user's mean for adjusted cosine, plain ratings for cosine.
+    rated : csc_array, shape (users, items)
+        1 where there is a rating.
+    opinions : csc_array, shape (users, items)
+        1 for a rating of at least the item's mean, -1 for one below it.
+    norms : ndarray of float64, shape (items,)
+        Euclidean norms of the columns of `deviations`.
+    raters : ndarray of int64, shape (items,)
+    means : ndarray of float64, shape (items,)
+        Mean rating, mixed with the prior; the overall mean for an item without ratings.
+    """
+
+    deviations: sp.csc_array
+    rated: sp.csc_array
+    opinions: sp.csc_array
+    norms: NDArray[np.float64]
+    raters: NDArray[np.int64]
+    means: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls, ratings: sp.csr_array, kind: SimilarityKind = "adjusted-cosine", prior: float = 0.0
+    ) -> RatedItems:
+        """Prepare a users x items matrix whose stored entries are the ratings, zeros included.
+
+        Parameters
+        ----------
+        ratings : csr_array, shape (users, items)
+        kind : {"adjusted-cosine", "cosine"}
+        prior : float
+            So many ratings at the overall mean are added to each item's own before its mean is taken.
+        """
+        counts = np.diff(ratings.indptr)
+        values, users = ratings.data, np.repeat(np.arange(counts.size), counts)
+        raters = np.bincount(ratings.indices, minlength=ratings.shape[1])
+        overall = float(values.mean()) if values.size else 0.0
+        sums = np.bincount(ratings.indices, weights=values, minlength=raters.size)
+        weights = raters + prior
+        means = (sums + prior * overall) / np.where(weights > 0, weights, 1.0)
+        means = np.where(weights > 0, means, overall)
+        user_sums = np.bincount(users, weights=values, minlength=counts.size)
+        user_means = user_sums / np.maximum(counts, 1)
+        deviations = values - user_means[users] if kind == "adjusted-cosine" else values
+        # What rounding leaves of a rating at the user's mean must not look like an opinion.
+        deviations = np.where(np.abs(deviations) < 1e-12, 0.0, deviations)
+        opinions = np.where(values >= means[ratings.indices] - 1e-12, 1.0, -1.0)
+        return cls(
+            deviations=_columns(ratings, deviations),
+            rated=_columns(ratings, np.ones(values.size)),
+            opinions=_columns(ratings, opinions),
+            norms=np.sqrt(np.bincount(ratings.indices, weights=deviations**2, minlength=raters.size)),
+            raters=raters,
+            means=means,
+        )
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return self.raters.size
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """Similar pairs of items, one from each of two sets.
+
+    Parameters
+    ----------
+    left, right : ndarray of int64, shape (edges,)
+        The items, ascending by left and then by right.
+    similarity : ndarray of float64, shape (edges,)
+        Never 0.
+    mutuality : ndarray of float64, shape (edges,)
+        Users who rated both on the same side of the items' means.
+    confidence : ndarray of float64, shape (edges,)
+        Mutuality over the users who rated either.
+    """
+
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    similarity: NDArray[np.float64]
+    mutuality: NDArray[np.float64]
+    confidence: NDArray[np.float64]
+
+    @property
+    def count(self) -> int:
+        """Number of edges."""
+        return self.left.size
+
+    def select(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> Edges:
+        """Return some of the edges."""
+        return Edges(
+            self.left[which],
+            self.right[which],
+            self.similarity[which],
+            self.mutuality[which],
+            self.confidence[which],
+        )
+
+    def strongest(self, k: int) -> Edges:
+        """Return the edges that are among the k most similar of either end; ties go to lower items."""
+        return self.select(
+            _top(self.left, self.right, self.similarity, k) | _top(self.right, self.left, self.similarity, k)
+        )
+
+
+def dense_similarities(
+    items: RatedItems, left: NDArray[np.integer], right: NDArray[np.integer]
+) -> NDArray[np.float64]:
+    """Return the similarities of two sets of items, shape (left, right).
+
+    sum_u a_ui a_uj / (|a_i| |a_j|), where a are the deviations and the norms run over all raters of an
+    item; 0 where no user rated both or a norm is 0 (Guerraoui et al., section 2).
+    """
+    dots = (items.deviations[:, left].T @ items.deviations[:, right]).toarray()
+    norms = items.norms[left][:, None] * items.norms[right]
+    similarities: NDArray[np.float64] = np.divide(dots, norms, out=np.zeros_like(dots), where=norms > 0)
+    return np.clip(similarities, -1.0, 1.0)
+
+
+def edges_between(
+    items: RatedItems, left: NDArray[np.int64], right: NDArray[np.int64], significance: int
+) -> Edges:
+    """Return the edges between two disjoint sets of items, zero similarities dropped.
+
+    Parameters
+    ----------
+    items : RatedItems
+    left, right : ndarray of int64
+        Ascending.
+    significance : int
+        Common raters from which on a similarity counts in full: it is scaled by
+        min(common, significance) / significance.
+
+    Notes
+    -----
+    Mutuality S is the number of users on whose opinion both items fall on the same side, and the
+    confidence is S / |U_i or U_j| (Guerraoui et al., section 3, Definitions 1 and 2).
+    """
+    parts = [
+        _edges_of_rows(items, left[start : start + _ROWS], right, significance)
+        for start in range(0, left.size, _ROWS)
+    ]
+    if not parts:
+        nothing = np.zeros(0)
+        return Edges(nothing.astype(np.int64), nothing.astype(np.int64), nothing, nothing, nothing)
+    return Edges(
+        np.concatenate([part.left for part in parts]),
+        np.concatenate([part.right for part in parts]),
+        np.concatenate([part.similarity for part in parts]),
+        np.concatenate([part.mutuality for part in parts]),
+        np.concatenate([part.confidence for part in parts]),
+    )
+
+
+def _edges_of_rows(
+    items: RatedItems, left: NDArray[np.int64], right: NDArray[np.int64], significance: int
+) -> Edges:
+    similar = (items.deviations[:, left].T @ items.deviations[:, right]).tocsr()
+    similar.sort_indices()
+    rows = np.repeat(np.arange(left.size), np.diff(similar.indptr))
+    pairs = rows * right.size + similar.indices
+    common = _at(items.rated[:, left].T @ items.rated[:, right], pairs)
+    balance = _at(items.opinions[:, left].T @ items.opinions[:, right], pairs)
+    one, other = left[rows], right[similar.indices]
+    norms = items.norms[one] * items.norms[other]
+    plain = np.divide(similar.data, norms, out=np.zeros(pairs.size), where=norms > 0)
+    # Products that cancel leave a rounding error behind, and no edge.
+    plain = np.where(np.abs(plain) < 1e-12, 0.0, np.clip(plain, -1.0, 1.0))
+    mutuality = (common + balance) / 2
+    edges = Edges(
+        one,
+        other,
+        plain * np.minimum(common, significance) / significance,
+        mutuality,
+        mutuality / (items.raters[one] + items.raters[other] - common),
+    )
+    return edges.select(edges.similarity != 0)
+
+
+def _at(product: sp.sparray, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return entries of a sparse matrix by row-major position; SciPy stores no zeros in a product."""
+    matrix = product.tocsr()
+    matrix.sort_indices()
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    stored = rows * matrix.shape[1] + matrix.indices
+    if not stored.size:
+        return np.zeros(pairs.size)
+    places = np.minimum(np.searchsorted(stored, pairs), stored.size - 1)
+    return np.where(stored[places] == pairs, matrix.data[places], 0.0)
+
+
+def _columns(ratings: sp.csr_array, values: NDArray[np.float64]) -> sp.csc_array:
+    return sp.csr_array((values, ratings.indices, ratings.indptr), shape=ratings.shape).tocsc()
+
+
+def _top(
+    ends: NDArray[np.int64], others: NDArray[np.int64], similarity: NDArray[np.float64], k: int
+) -> NDArray[np.bool_]:
+    """Return which edges are among the k most similar of their end."""
+    by_end = np.argsort(ends, kind="stable")
+    values = similarity[by_end]
+    stretches = np.flatnonzero(np.diff(ends[by_end], prepend=-1, append=np.iinfo(np.int64).max))
+    # What is below the k-th largest of its end is out at once; only the few others are ranked.
+    within = np.ones(values.size, dtype=np.bool_)
+    for start, stop in pairwise(stretches.tolist()):
+        if stop - start > k:
+            own = values[start:stop]
+            within[start:stop] = own >= np.partition(own, stop - start - k)[stop - start - k]
+    left = by_end[within]
+    order = left[np.lexsort((others[left], -similarity[left], ends[left]))]
+    firsts = np.flatnonzero(np.diff(ends[order], prepend=-1))
+    ranks = np.arange(order.size) - np.repeat(firsts, np.diff(firsts, append=order.size))
+    kept = np.zeros(similarity.size, dtype=np.bool_)
+    kept[order[ranks < k]] = True
+    return kept

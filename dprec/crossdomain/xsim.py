@@ -1,0 +1,128 @@
+"""X-Sim: the similarity of two items of different domains, over all meta-paths between them.
+
+A meta-path leads from its source item layer by layer to a bridge, over to the other domain, and out
+to its target item. The similarity of a path divides by a sum over all of its edges, so the products
+of the layers' sparse matrices are expanded row by row as in Gustavson's algorithm and only summed
+when whole paths are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from dprec.crossdomain.layers import BRIDGE, LayeredGraph
+from dprec.crossdomain.similarity import Edges
+from dprec.wire.bits import segments
+
+_PATHS_AT_ONCE = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class _Paths:
+    """Paths that begin and end somewhere, ascending by their beginnings.
+
+    `weighted` is the sum of S s and `weight` that of S over the edges; `certainty` is the product of
+    the edges' confidences.
+    """
+
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+    weighted: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    certainty: NDArray[np.float64]
+
+    @classmethod
+    def staying(cls, items: NDArray[np.int64]) -> _Paths:
+        """Return the paths of no edge."""
+        zeros = np.zeros(items.size)
+        return cls(items, items, zeros, zeros, np.ones(items.size))
+
+    @classmethod
+    def along(cls, edges: Edges) -> _Paths:
+        """Return the paths of one edge, left to right; an edge without mutual opinions leads nowhere."""
+        used = edges.select(edges.mutuality > 0)
+        return cls(used.left, used.right, used.mutuality * used.similarity, used.mutuality, used.confidence)
+
+    def select(self, which: NDArray[np.bool_] | NDArray[np.int64] | slice) -> _Paths:
+        return _Paths(
+            self.first[which],
+            self.last[which],
+            self.weighted[which],
+            self.weight[which],
+            self.certainty[which],
+        )
+
+    def reversed(self) -> _Paths:
+        order = np.argsort(self.last, kind="stable")
+        swapped = _Paths(self.last, self.first, self.weighted, self.weight, self.certainty)
+        return swapped.select(order)
+
+    def continuations(self, onward: _Paths) -> NDArray[np.int64]:
+        """Return how many paths continue each of these."""
+        ends = np.searchsorted(onward.first, self.last, side="right")
+        return ends - np.searchsorted(onward.first, self.last, side="left")
+
+    def then(self, onward: _Paths) -> _Paths:
+        """Return every path of these followed by one of the others."""
+        counts = self.continuations(onward)
+        before = np.repeat(np.arange(counts.size), counts)
+        after = segments(np.searchsorted(onward.first, self.last, side="left"), counts)
+        return _Paths(
+            self.first[before],
+            onward.last[after],
+            self.weighted[before] + onward.weighted[after],
+            self.weight[before] + onward.weight[after],
+            self.certainty[before] * onward.certainty[after],
+        )
+
+
+def x_sim(graph: LayeredGraph) -> sp.csr_array:
+    """Return X-Sim, shape (items, items); an entry is stored where a path leads, be it 0.
+
+    For every path p, s_p = sum(S s) / sum(S) over its edges and c_p = product(S^); X-Sim of a source
+    item (row) and a target item (column) is sum(c_p s_p) / sum(c_p) over the paths between them
+    (Guerraoui et al., section 3, Definitions 3 to 6).
+    """
+    size = graph.layers.size
+    inward, outward = _to_bridges(graph, target=False), _to_bridges(graph, target=True).reversed()
+    crossing = _Paths.along(graph.cross)
+    sums = sp.csr_array((size, size), dtype=np.complex128)
+    for paths in _whole_paths(inward, crossing, outward):
+        # Both sums at once: the real part is positive, so that a numerator of 0 stays an entry.
+        values = paths.certainty * (1 + 1j * paths.weighted / paths.weight)
+        sums = sums + sp.coo_array((values, (paths.first, paths.last)), shape=(size, size)).tocsr()
+    values = np.clip(sums.data.imag / sums.data.real, -1.0, 1.0)
+    return sp.csr_array((values, sums.indices, sums.indptr), shape=(size, size))
+
+
+def _to_bridges(graph: LayeredGraph, *, target: bool) -> _Paths:
+    """Return the paths from the items of a domain to its BB items."""
+    side = int(target)
+    bridges = np.flatnonzero((graph.layers == BRIDGE) & (graph.in_target == target))
+    near = _Paths.along(graph.to_bridge[side])
+    far = _Paths.along(graph.from_far[side]).then(near)
+    parts = (_Paths.staying(bridges), near, far)
+    joint = _Paths(
+        np.concatenate([part.first for part in parts]),
+        np.concatenate([part.last for part in parts]),
+        np.concatenate([part.weighted for part in parts]),
+        np.concatenate([part.weight for part in parts]),
+        np.concatenate([part.certainty for part in parts]),
+    )
+    return joint.select(np.argsort(joint.first, kind="stable"))
+
+
+def _whole_paths(inward: _Paths, crossing: _Paths, outward: _Paths) -> Iterator[_Paths]:
+    """Yield all paths from source to target, as many at a time as memory should hold."""
+    onward = crossing.then(outward)
+    ends = np.cumsum(inward.continuations(onward))
+    total = int(ends[-1]) if ends.size else 0
+    inner = np.searchsorted(ends, np.arange(_PATHS_AT_ONCE, total, _PATHS_AT_ONCE))
+    for start, stop in pairwise(np.unique([0, *inner, ends.size]).tolist()):
+        yield inward.select(slice(start, stop)).then(onward)

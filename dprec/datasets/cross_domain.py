@@ -1,0 +1,119 @@
+"""Data sets of two item domains over shared users, for recommendation across domains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.crossdomain.domains import CrossDomainRatings, joined
+from dprec.datasets.base import Dataset, FileDataset, locate
+from dprec.datasets.movielens import MovieLens100K
+from dprec.datasets.synthetic import Synthetic
+from dprec.datasets.table import DelimitedColumns
+from dprec.errors import InputError
+from dprec.options import option
+from dprec.randomness import generator
+from dprec.ratings import Ratings
+
+_FIRST_GENRE, _GENRES = 5, 19
+"""Columns of u.item before the genres, and genres."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MovieLensGenres(FileDataset):
+    """MovieLens 100K as two domains: the genres, by number of films, go to A and B in turn.
+
+    A film goes to the domain that has more of its genres; equal ones go to A and B in turn
+    (Guerraoui et al., section 6).
+    """
+
+    kind: Literal["movielens-genres"] = "movielens-genres"
+    target: Literal["A", "B"] = option("The target domain; the other one is the source.", "B")
+
+    def load(self) -> Ratings:
+        """Return the ratings of both domains; InputError names the file and line at fault."""
+        ratings = MovieLens100K(path=self.path, duplicates=self.duplicates).load()
+        folder = locate(self.path, MovieLens100K.file).parent
+        films, genres = _films_and_genres(str(folder))
+        in_b = genres_in_b(genres)
+        known = dict(zip(films.tolist(), in_b.tolist(), strict=True))
+        missing = [item for item in ratings.item_ids.tolist() if item not in known]
+        if missing:
+            raise InputError(f"{folder / 'u.item'}", f"no film {missing[0]}", "a line for every rated film")
+        second = np.array([known[item] for item in ratings.item_ids.tolist()])
+        parts = ratings.select(~second[ratings.items]), ratings.select(second[ratings.items])
+        return joined(*parts, ("A", "B")) if self.target == "B" else joined(*parts[::-1], ("B", "A"))
+
+
+def genres_in_b(genres: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which films go to domain B.
+
+    Parameters
+    ----------
+    genres : ndarray of bool, shape (films, genres)
+    """
+    by_size = np.argsort(-genres.sum(axis=0), kind="stable")
+    first, second = genres[:, by_size[::2]].sum(axis=1), genres[:, by_size[1::2]].sum(axis=1)
+    in_b: NDArray[np.bool_] = second > first
+    in_b[np.flatnonzero(first == second)[1::2]] = True
+    return in_b
+
+
+def _films_and_genres(folder: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    path = locate(folder, "u.item")
+    films, genres = [], []
+    # The titles are not in UTF-8; nothing but numbers is taken from the file.
+    for place, line in enumerate(path.read_text(encoding="latin-1").splitlines(), start=1):
+        cells = line.split("|")
+        flags = cells[_FIRST_GENRE:]
+        if len(cells) != _FIRST_GENRE + _GENRES or not cells[0].isdigit() or not set(flags) <= {"0", "1"}:
+            raise InputError(
+                f"{path}, line {place}", repr(line[:40]), f"a film with {_GENRES} genres, 0 or 1"
+            )
+        films.append(int(cells[0]))
+        genres.append([flag == "1" for flag in flags])
+    return np.array(films), np.array(genres)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DelimitedDomains(DelimitedColumns):
+    """Two delimited text files in one layout: `path` rates the source's items, `target_path` the target's.
+
+    The scale is that of both files together; users are shared where their identifiers are the same.
+    """
+
+    kind: Literal["csv-domains"] = "csv-domains"
+    target_path: str = option("The file of the target domain's ratings.")
+
+    def load(self) -> Ratings:
+        """Return the ratings of both files; InputError names the file and line at fault."""
+        tables = [self.read(path) for path in (self.path, self.target_path)]
+        values = np.concatenate([table.values for table in tables])
+        scale = self.scale(values, f"{tables[0].source}, {tables[1].source}")
+        source, target = (table.ratings(scale, self.duplicates) for table in tables)
+        return joined(source, target, ("source", "target"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SyntheticDomains(Dataset):
+    """Made from a seed: synthetic ratings whose items are two domains, which some users straddle."""
+
+    kind: Literal["synthetic-domains"] = "synthetic-domains"
+    users: int = option("Number of users.", 943, ge=1, le=2**31 - 1)
+    items: int = option("Number of items; every second one is of the target domain.", 1682, ge=2)
+    ratings: int = option("Number of ratings before users are kept to one domain.", 100_000, ge=1)
+    straddling: float = option("Share of the users who rate in both domains.", 0.5, gt=0, le=1)
+    seed: int = option("Seed of the data; a run's own seed does not change them.", 0, ge=0)
+
+    def load(self) -> CrossDomainRatings:
+        """Return the ratings; InputError when they do not fit into users x items."""
+        whole = Synthetic(users=self.users, items=self.items, ratings=self.ratings, seed=self.seed).load()
+        random = generator(self.seed, "synthetic domains")
+        straddles = random.random(self.users) < self.straddling
+        second_only = random.random(self.users) < 0.5
+        second = (whole.items % 2).astype(np.bool_)
+        kept = straddles[whole.users] | (second == second_only[whole.users])
+        return joined(whole.select(kept & ~second), whole.select(kept & second), ("source", "target"))

@@ -1,0 +1,189 @@
+"""What X-Map sends after the ratings: replacement candidates to the devices, AlterEgos back.
+
+A row holds the candidates of one source item. A message to a device packs the rows of the items that
+it rated: a byte for the width of the rows' lengths, the item set, the lengths, where they are needed
+the items' means, and the rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.crossdomain.alter_ego import AlterEgos
+from dprec.crossdomain.replacement import STEPS, Candidates
+from dprec.mechanisms.channel import DRAW_BITS, Channel
+from dprec.ratings import RatingScale
+from dprec.wire.bits import BitStream
+from dprec.wire.item_sets import ItemSets, read_item_sets
+from dprec.wire.report import ReportCodec
+
+CODES = 241
+"""Codes of a value: a star of a scale of five is 60 of them, which means of 2 to 6 whole stars hit."""
+
+_WIDTHS = (1, 2, 4)
+
+
+@dataclass(frozen=True)
+class ValueCode:
+    """Numbers in a byte: the range from `low` to `high` in equal parts."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, scale: RatingScale, *, deviations: bool) -> ValueCode:
+        """Return the code for ratings of a scale, or for differences of two."""
+        width = scale.high - scale.low
+        return cls(-width, width) if deviations else cls(scale.low, scale.high)
+
+    def encode(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the nearest codes."""
+        parts = (values - self.low) / (self.high - self.low) * (CODES - 1)
+        return np.clip(np.rint(parts), 0, CODES - 1).astype(np.int64)
+
+    def decode(self, codes: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Return what the codes stand for."""
+        share = codes.astype(np.float64) / (CODES - 1)
+        return self.low + share * (self.high - self.low)
+
+
+class RowCodec:
+    """Encoder and decoder of candidate rows.
+
+    Parameters
+    ----------
+    n_items, n_targets : int
+        Size of the whole catalogue and of the target domain.
+    with_steps : bool
+        Whether X-Sim values are sent, or only which candidates there are.
+    with_means : bool
+        Whether the source items' means are sent.
+    """
+
+    def __init__(self, n_items: int, n_targets: int, *, with_steps: bool, with_means: bool) -> None:
+        self.n_items, self.n_targets = n_items, n_targets
+        self.with_steps, self.with_means = with_steps, with_means
+        self._rows = ReportCodec(_plain_channel(2 * STEPS + 1 if with_steps else 2), n_targets)
+
+    def rows(self, candidates: Candidates) -> list[bytes]:
+        """Encode every row by itself."""
+        symbols = candidates.steps + STEPS if self.with_steps else np.zeros_like(candidates.targets)
+        return self._rows.encode(candidates.indptr, candidates.targets, symbols)
+
+    def packed_sizes(
+        self, indptr: NDArray[np.int64], items: NDArray[np.int64], row_sizes: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Return how many bytes messages have that carry some rows each, shape (messages,).
+
+        Parameters
+        ----------
+        indptr : ndarray of int64, shape (messages + 1,)
+        items : ndarray of int64, shape (rows,)
+            The source items of each message, ascending.
+        row_sizes : ndarray of int64, shape (rows,)
+            Bytes of each row.
+        """
+        counts = np.diff(indptr)
+        set_bytes = -(-ItemSets.plan(indptr, items, self.n_items).lengths // 8)
+        sums = np.concatenate([[0], np.cumsum(row_sizes)])
+        longest = np.zeros(counts.size, dtype=np.int64)
+        filled = np.flatnonzero(counts)
+        if filled.size:
+            longest[filled] = np.maximum.reduceat(row_sizes, indptr[:-1][filled])
+        per_row = np.array(_WIDTHS)[_width_index(longest)] + int(self.with_means)
+        sizes = 1 + set_bytes + counts * per_row + sums[indptr[1:]] - sums[indptr[:-1]]
+        return np.where(counts > 0, sizes, 0)
+
+    def pack(self, items: NDArray[np.int64], rows: list[bytes], means: NDArray[np.int64]) -> bytes:
+        """Pack rows of source items, ascending, with the codes of the items' means."""
+        if not rows:
+            return b""
+        sizes = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+        width = _WIDTHS[int(_width_index(sizes.max()))]
+        sets = ItemSets.plan(np.array([0, items.size]), items, self.n_items)
+        bits = np.zeros(-(-int(sets.lengths[0]) // 8) * 8, dtype=np.uint8)
+        sets.write(bits, np.zeros(1, dtype=np.int64))
+        middle = means.astype(np.uint8).tobytes() if self.with_means else b""
+        lengths = sizes.astype(f"<u{width}").tobytes()
+        return b"".join([bytes([width]), np.packbits(bits).tobytes(), lengths, middle, *rows])
+
+    def unpack(self, data: bytes) -> tuple[Candidates, NDArray[np.int64]]:
+        """Unpack rows and the codes of their items' means.
+
+        Raises
+        ------
+        ValueError
+            When the message is malformed; a device trusts no server to send what it should.
+        """
+        if not data:
+            empty = np.zeros(0, dtype=np.int64)
+            return Candidates(empty, np.zeros(1, dtype=np.int64), empty, empty), empty
+        width, body = data[0], data[1:]
+        if width not in _WIDTHS or not body:
+            raise ValueError("rows without their lengths")
+        valid, _, items, ends = read_item_sets(BitStream([body]), np.zeros(1, dtype=np.int64), self.n_items)
+        if not valid[0]:
+            raise ValueError("rows of unknown items")
+        after_set = -(-int(ends[0]) // 8)
+        after_lengths = after_set + items.size * width
+        start = after_lengths + items.size * int(self.with_means)
+        if len(body) < start:
+            raise ValueError("rows cut short")
+        sizes = np.frombuffer(body[after_set:after_lengths], dtype=f"<u{width}").astype(np.int64)
+        stops = start + np.cumsum(sizes)
+        if int(stops[-1]) != len(body):
+            raise ValueError("rows of another length than told")
+        rows = self._rows.decode(
+            [body[stop - size : stop] for stop, size in zip(stops.tolist(), sizes.tolist(), strict=True)]
+        )
+        counts = np.diff(rows.indptr)
+        means = np.frombuffer(body[after_lengths:start], dtype=np.uint8).astype(np.int64)
+        if not rows.valid.all() or not counts.all() or means.max(initial=0) >= CODES:
+            raise ValueError("a malformed row")
+        steps = rows.symbols.astype(np.int64) - STEPS if self.with_steps else np.zeros(rows.items.size)
+        return (
+            Candidates(
+                items.astype(np.int64),
+                rows.indptr.astype(np.int64),
+                rows.items.astype(np.int64),
+                steps.astype(np.int64),
+            ),
+            means,
+        )
+
+
+class AlterEgoCodec:
+    """Encoder and decoder of AlterEgos: the set of target items and a code for each.
+
+    Parameters
+    ----------
+    n_targets : int
+    values : ValueCode
+    """
+
+    def __init__(self, n_targets: int, values: ValueCode) -> None:
+        self._codec, self._values = ReportCodec(_plain_channel(CODES), n_targets), values
+
+    def encode(self, egos: AlterEgos) -> list[bytes]:
+        """Encode the AlterEgo of every user."""
+        return self._codec.encode(egos.indptr, egos.targets, self._values.encode(egos.values))
+
+    def decode(self, reports: list[bytes]) -> tuple[NDArray[np.bool_], AlterEgos]:
+        """Decode and validate; returns which were valid, and the AlterEgos, empty where not."""
+        decoded = self._codec.decode(reports)
+        values = self._values.decode(decoded.symbols)
+        return decoded.valid, AlterEgos(decoded.indptr, decoded.items.astype(np.int64), values)
+
+
+def _plain_channel(symbols: int) -> Channel:
+    """Return the channel that sends each of so many symbols as it is."""
+    numbers = np.arange(symbols, dtype=np.float64)
+    return Channel(np.eye(symbols, dtype=np.uint64) << np.uint64(DRAW_BITS), numbers, numbers)
+
+
+def _width_index(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return which of the widths holds each size."""
+    return np.searchsorted([1 << (8 * width) for width in _WIDTHS], sizes, side="right").astype(np.int64)

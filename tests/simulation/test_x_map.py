@@ -1,0 +1,349 @@
+"""X-Map as a protocol: what it predicts, sends, charges and refuses, however the work is divided."""
+
+from __future__ import annotations
+
+import copy
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from flwr.app import ConfigRecord
+
+from clients.population import Cohort, open_population
+from clients.x_map import reports
+from dprec.errors import InputError, RunError
+from simulation.cli import main
+from simulation.config import load_config, parse_config
+from simulation.run import load_ratings, run
+from simulation.session import open_session
+from strategies.envelope import message_size
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+
+SMALL: dict[str, Any] = {
+    "name": "small",
+    "seed": 2,
+    "dataset": {"kind": "synthetic-domains", "users": 60, "items": 50, "ratings": 1300},
+    "split": {"kind": "cold-start", "test_fraction": 0.3},
+    "protocol": {
+        "kind": "x-map",
+        "mechanism": {"kind": "none"},
+        "replacement": {"selection": "private", "epsilon": 0.6},
+        "recommendation": {"neighbors": 4, "epsilon": 0.5},
+    },
+    "simulation": {"backend": "local"},
+}
+
+
+def small(**changes: Any) -> dict[str, Any]:
+    values = copy.deepcopy(SMALL)
+    for key, value in changes.items():
+        target = values
+        *path, last = key.split("__")
+        for part in path:
+            target = target.setdefault(part, {})
+        target[last] = value
+    return values
+
+
+def variants() -> dict[str, dict[str, Any]]:
+    local = small(
+        protocol__mechanism={"kind": "bounded-laplace"},
+        protocol__privacy={"epsilon": 2.0, "per": "rating"},
+        protocol__replacement={"selection": "best", "transfer": "deviation"},
+        protocol__recommendation={"neighbors": 4},
+    )
+    return {
+        "private": small(),
+        "private deviations": small(protocol__replacement__transfer="deviation"),
+        "whole catalogue": small(protocol__replacement__candidates="catalogue"),
+        "global sensitivity": small(protocol__recommendation__sensitivity="global"),
+        "cosine": small(protocol__graph={"similarity": "cosine"}),
+        "best": small(protocol__replacement={"selection": "best"}, protocol__recommendation={"neighbors": 4}),
+        "random": small(
+            protocol__replacement={"selection": "random", "among": 3},
+            protocol__recommendation={"neighbors": 4, "shrinkage": 1.0, "positive_only": True},
+        ),
+        "target only": small(
+            protocol__replacement={"selection": "none"}, protocol__recommendation={"neighbors": 4}
+        ),
+        "local": local,
+        "local, items hidden": {
+            **local,
+            "protocol": {
+                **local["protocol"],
+                "mechanism": {"kind": "zheng-randomized-response"},
+                "privacy": {"epsilon": 6.0, "per": "cell"},
+            },
+        },
+    }
+
+
+VARIANTS = variants()
+FAULTS = {"dropout": 0.2, "straggle": 0.1, "corrupt": 0.2}
+
+
+def kept(values: dict[str, Any], users_per_node: int | str, folder: Path) -> dict[str, Any]:
+    simulation = {**values["simulation"], "users_per_node": users_per_node}
+    run(parse_config({**values, "simulation": simulation}), folder)
+    summary = json.loads((folder / "summary.json").read_text())
+    rounds = [json.loads(line) for line in (folder / "rounds.jsonl").read_text().splitlines()]
+    return {
+        **{name: (folder / name).read_bytes() for name in ("predictions.csv", "traffic.csv")},
+        **{name: summary[name] for name in ("accuracy", "privacy", "traffic", "completion_diagnostics")},
+        "rounds": [{key: value for key, value in line.items() if key != "seconds"} for line in rounds],
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "faults"), [(name, {}) for name in VARIANTS] + [("private", FAULTS), ("local", FAULTS)]
+)
+def test_the_division_of_users_changes_no_bit(name: str, faults: dict[str, float], tmp_path: Path) -> None:
+    few = {"kind": "synthetic-domains", "users": 24, "items": 40, "ratings": 600}
+    values = {**VARIANTS[name], "dataset": few, "simulation": {"backend": "local", "faults": faults}}
+    expected = kept(values, 1, tmp_path / "1")
+    for users_per_node in (7, "all"):
+        found = kept(values, users_per_node, tmp_path / str(users_per_node))
+        for key, value in expected.items():
+            assert found[key] == value, key
+
+
+def test_requests_in_many_batches_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = kept(SMALL, 7, tmp_path / "one")
+    monkeypatch.setattr("strategies.x_map._BYTES_AT_ONCE", 100)
+    assert kept(SMALL, 7, tmp_path / "many") == expected
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_predictions_are_ratings(name: str) -> None:
+    result = run(VARIANTS[name])
+    predictions = result.predictions["prediction"]
+    assert np.all((predictions >= 1) & (predictions <= 5))
+    assert result.summary["privacy"]["trusts_server"] is not name.startswith("local")
+    json.dumps(result.summary, allow_nan=False)
+
+
+def test_alter_egos_help_where_users_differ() -> None:
+    # Synthetic users differ by 0.45 stars in their means, and the item's mean knows nothing of that.
+    values = small(dataset={"kind": "synthetic-domains", "users": 400, "items": 120, "ratings": 12_000})
+    values["protocol"] = {
+        "kind": "x-map",
+        "mechanism": {"kind": "none"},
+        "replacement": {"selection": "best", "transfer": "deviation"},
+        "recommendation": {"shrinkage": 1.0, "positive_only": True},
+    }
+    with_alter_egos = run(values).summary["accuracy"]["mae"]
+    values["protocol"]["replacement"] = {"selection": "none"}
+    assert with_alter_egos < 0.99 * run(values).summary["accuracy"]["mae"]
+
+
+def test_the_target_alone_is_the_items_average() -> None:
+    result = run(VARIANTS["target only"])
+    train, test = load_ratings(parse_config(SMALL))
+    overall = train.values[train.in_target[train.items]].mean()
+    for item, prediction in zip(test.items, result.predictions["prediction"], strict=True):
+        own = train.values[train.items == item]
+        assert prediction == pytest.approx(own.mean() if own.size else overall)
+    assert any("target domain alone" in note for note in result.summary["privacy"]["notes"])
+
+
+def test_losses_are_charged_as_they_are_told() -> None:
+    values = small()
+    train, _ = load_ratings(parse_config(values))
+    result = run(values)
+    traffic, summary = result.traffic, result.summary
+    source = ~train.in_target[train.items]
+    most = np.bincount(train.users[source], minlength=train.n_users)
+    assert np.allclose(traffic["epsilon_per_rating"], np.where(most > 0, 0.6 + 0.5, 0.5))
+    replaced = (traffic["epsilon_per_user"] - 0.5 * train.in_target.sum()) / 0.6
+    assert np.all(replaced <= most + 1e-9)
+    assert np.all(replaced[most > 0] > 0.5)
+    notes = " ".join(summary["privacy"]["notes"])
+    for words in (
+        "two data sets that differ in one user",
+        "PNSA spends 0.25 and PNCF 0.25",
+        "local",
+        "Trusted",
+    ):
+        assert words in notes
+    bare = run(VARIANTS["best"]).summary["privacy"]
+    assert bare["epsilon_per_rating"] is None
+    assert "No privacy" in " ".join(bare["notes"])
+    local = run(VARIANTS["local"])
+    assert local.summary["privacy"]["epsilon_per_rating"] == pytest.approx(2.0, rel=1e-3)
+    assert local.summary["traffic"]["rounds"] == 1
+
+
+def test_accounted_bytes_are_those_of_the_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = parse_config({**SMALL, "simulation": {"backend": "local", "users_per_node": 1}})
+    train, test = load_ratings(config)
+    from simulation.run import run_in
+
+    up, down = np.zeros(train.n_users, dtype=int), np.zeros(train.n_users, dtype=int)
+    with open_session(config.simulation, train.n_users) as session:
+        place = {node: user for user, node in enumerate(session.node_ids)}
+        send = session.grid.send_and_receive
+
+        def counted(messages: Any, **options: Any) -> Any:
+            questions = list(messages)
+            answers = list(send(questions, **options))
+            for message in questions:
+                down[place[message.metadata.dst_node_id]] += message_size(message)
+            for message in answers:
+                up[place[message.metadata.src_node_id]] += message_size(message)
+            return answers
+
+        monkeypatch.setattr(session.grid, "send_and_receive", counted)
+        traffic = run_in(session, config, train, test).traffic
+    np.testing.assert_array_equal(traffic["uplink_message_bytes"], up)
+    np.testing.assert_array_equal(traffic["downlink_message_bytes"], down)
+
+
+def test_a_budget_goes_to_both_steps_or_to_the_mechanism() -> None:
+    presets = ("x-map", "nx-map", "x-map-local")
+    x_map, nx_map, local = (load_config(CONFIGS / f"{name}.yaml").protocol for name in presets)
+    assert (x_map.private, nx_map.private, local.private) == (True, False, True)
+    spent = x_map.at_budget(0.25, "per-rating")
+    assert (spent.replacement.epsilon, spent.recommendation.epsilon) == (0.25, 0.25)
+    assert local.at_budget(0.25, "per-rating").privacy.per == "rating"
+    assert local.at_budget(0.25, "per-user").privacy.per == "user"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"dataset": {"kind": "synthetic"}, "split": {"kind": "holdout"}}, "dataset: ratings of one domain"),
+        ({"dataset": {"kind": "synthetic"}}, "cold-start, and synthetic has one domain"),
+        ({"protocol__replacement__epsilon": 0}, "protocol.replacement.epsilon"),
+        ({"protocol__replacement__epsilon": -1.0}, "protocol.replacement.epsilon"),
+        ({"protocol__recommendation__epsilon": 0.0}, "protocol.recommendation.epsilon"),
+        ({"protocol__replacement": {"selection": "private"}}, "protocol.replacement.epsilon: none"),
+        ({"protocol__replacement__global_sensitivity": 1.0}, "protocol.replacement.global_sensitivity: 1"),
+        ({"protocol__replacement__shrinkage": 1.0}, "protocol.replacement.shrinkage: an unknown key"),
+        ({"protocol__recommendation__neighbors": 0}, "protocol.recommendation.neighbors"),
+        ({"protocol__graph": {"similarity": "pearson"}}, "protocol.graph.similarity: 'pearson'"),
+        ({"protocol__privacy": {"epsilon": 1.0}}, "protocol.privacy: an epsilon, with mechanism none"),
+        (
+            {"protocol__mechanism": {"kind": "bounded-laplace"}, "protocol__privacy": {"epsilon": 1.0}},
+            "protocol.replacement.selection: 'private', with mechanism bounded-laplace",
+        ),
+        (
+            {
+                "protocol__mechanism": {"kind": "bounded-laplace"},
+                "protocol__privacy": {"epsilon": 1.0},
+                "protocol__replacement": {"selection": "best"},
+            },
+            "protocol.recommendation.epsilon: 0.5, with mechanism bounded-laplace",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_line(
+    changes: dict[str, Any], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(json.dumps(small(**changes)))
+    with pytest.raises(SystemExit) as left:
+        main(["run", str(path), "-o", str(tmp_path / "out")])
+    told = capsys.readouterr().err
+    assert left.value.code == 2
+    assert message in told
+    assert told.count("\n") == 1
+
+
+def test_training_ratings_without_a_straddler_are_refused(tmp_path: Path) -> None:
+    # The only user of both domains is held out, and nobody is left to learn from.
+    (tmp_path / "book.dat").write_text("1\t1\t5\n1\t2\t4\n2\t1\t3\n2\t3\t1\n")
+    (tmp_path / "music.dat").write_text("1\t1\t5\n3\t1\t2\n")
+    dataset = {"kind": "douban", "path": str(tmp_path), "source": "book", "target": "music"}
+    with pytest.raises(InputError, match="no user has training ratings both in book and in music"):
+        run(small(dataset=dataset, split={"kind": "cold-start", "test_fraction": 0.9}))
+
+
+def test_what_is_kept_out_is_counted() -> None:
+    sparse = {"kind": "synthetic-domains", "users": 60, "items": 90, "ratings": 500}
+    notes = run(small(dataset=sparse, protocol__recommendation={"neighbors": 40})).summary["privacy"]["notes"]
+    assert any("rated source items have no X-Sim value" in note for note in notes)
+    assert any("hold fewer than the 40 neighbours" in note for note in notes)
+
+
+def test_faults_are_counted_and_lose_no_other_user() -> None:
+    values = small(simulation={"backend": "local", "faults": FAULTS})
+    result = run(values)
+    notes = " ".join(result.summary["privacy"]["notes"])
+    assert "reports were missing, late or malformed" in notes
+    assert "AlterEgos were missing, late or malformed" in notes
+    with pytest.raises(RunError):
+        run(small(simulation={"backend": "local", "faults": {"dropout": 1.0}}))
+
+
+def test_a_device_refuses_malformed_requests(tmp_path: Path) -> None:
+    config = parse_config(small(protocol__graph={"similarity": "cosine"}))
+    train, _ = load_ratings(config)
+    with open_session(config.simulation, 1) as session:
+        key = session.install(
+            train,
+            users_per_node=train.n_users,
+            seed=1,
+            faults=config.simulation.faults,
+            setup=config.protocol.setup(),
+        )
+        cohort: Cohort = open_population(str(session.root / key)).cohort(0)
+        target = {"start": train.target_start, "stop": train.target_stop}
+        whole, everybody = {**target, "rows": b""}, np.ones(train.n_users, dtype=bool)
+        assert reports(cohort, everybody, ConfigRecord(whole)) == [b""] * train.n_users
+        for wrong in (
+            {"rows": b""},
+            {**whole, "start": -1},
+            {**whole, "stop": train.n_items + 1},
+            {**whole, "start": train.target_stop},
+            target,
+            {**target, "rows": b"\1\2\3"},
+            {**target, "rows": _row(train, item=train.target_start, step=5)},
+            {**target, "rows": _row(train, item=int(np.flatnonzero(~train.in_target)[0]), step=-5)},
+        ):
+            with pytest.raises(ValueError):
+                reports(cohort, everybody, ConfigRecord(wrong))
+
+
+def _row(train: Any, item: int, step: int) -> bytes:
+    from dprec.crossdomain.replacement import Candidates
+    from dprec.wire.alter_egos import RowCodec
+
+    one = Candidates(np.array([item]), np.array([0, 1]), np.array([0]), np.array([step]))
+    codec = RowCodec(train.n_items, train.target_stop - train.target_start, with_steps=True, with_means=False)
+    return codec.pack(one.items, codec.rows(one), np.zeros(1, dtype=np.int64))
+
+
+def test_the_report_shows_the_layers_and_an_alter_ego(tmp_path: Path) -> None:
+    from simulation.report import report
+
+    run(SMALL, tmp_path / "run")
+    page = report(tmp_path / "run")
+    text = page.read_text()
+    assert "The two domains as layers" in text
+    assert "AlterEgo" in text
+    for name in ("layers", "alter-ego"):
+        assert (tmp_path / "run" / "figures" / f"{name}.png").stat().st_size > 5000
+
+
+@pytest.mark.parametrize(
+    "name", ["x-map-douban-book-music", "x-map-douban-music-book", "x-map-movielens-genres"]
+)
+def test_the_experiments_are_read(name: str) -> None:
+    from simulation.comparison.config import load_comparison
+
+    comparison = load_comparison(CONFIGS / "experiments" / f"{name}.yaml")
+    names = {cell.protocol for cell in comparison.cells}
+    assert {"item-average", "user-average", "item-knn-target-only", "mf-union", "nx-map", "x-map"} <= names
+    assert {cell.seed for cell in comparison.cells} == {1, 2, 3, 4, 5}
+
+
+def test_a_whole_directory_is_written(tmp_path: Path) -> None:
+    run(SMALL, tmp_path)
+    with (tmp_path / "predictions.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert rows
+    assert all(row["item"].startswith("target:") for row in rows)

@@ -1,0 +1,60 @@
+"""X-Map on the distributed ratings: what AlterEgos are worth to users who are new to a domain."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from simulation.config import load_config
+from simulation.run import run
+
+ROOT = Path(__file__).parents[2]
+DATA = Path(os.environ.get("DPREC_DATA", ROOT.parent / "shared" / "data"))
+
+DATASETS = {
+    "douban": f"{{kind: douban, path: {DATA / 'douban'}, source: book, target: music}}",
+    "ml-100k": f"{{kind: movielens-genres, path: {DATA / 'ml-100k'}}}",
+}
+
+
+def summary(name: str, preset: str, **changes: Any) -> dict[str, Any]:
+    if not (DATA / name).is_dir():
+        pytest.skip(f"no {name} in {DATA}; set DPREC_DATA to the folder that holds it")
+    overrides = [
+        f"dataset={DATASETS[name]}",
+        "split={kind: cold-start, test_fraction: 0.2}",
+        "simulation.backend=local",
+        *(f"{key}={value}" for key, value in changes.items()),
+    ]
+    return run(load_config(ROOT / "configs" / f"{preset}.yaml", overrides)).summary
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_alter_egos_beat_the_items_average(name: str) -> None:
+    cold = summary(name, "item-average")["accuracy"]["mae"]
+    assert summary(name, "nx-map")["accuracy"]["mae"] <= cold
+
+
+def test_every_item_of_douban_is_a_bridge_or_next_to_one() -> None:
+    layers = summary("douban", "nx-map")["completion_diagnostics"]["layers"]
+    assert layers["source"]["BB"] + layers["source"]["NB"] == 6777
+    assert layers["target"] == {"BB": 5567, "NB": 0, "NN": 0}
+
+
+def test_more_budget_predicts_better() -> None:
+    errors = [
+        np.mean(
+            [
+                summary(
+                    "ml-100k",
+                    "x-map",
+                    **{"seed": seed, "protocol.replacement.epsilon": e, "protocol.recommendation.epsilon": e},
+                )["accuracy"]["mae"]
+                for seed in (1, 2)
+            ]
+        )
+        for e in (0.1, 2.0)
+    ]
+    assert errors[1] < errors[0]
