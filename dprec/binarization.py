@@ -1,0 +1,102 @@
+"""Ratings cut in two: +1 for those above a threshold, -1 for the others.
+
+One-bit methods work on signs. The cut is part of a run's configuration and is made before anything
+else, so that devices hold signs, and accuracy is measured on signs.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from dprec.errors import InputError
+from dprec.options import Options, option
+from dprec.ratings import Ratings, RatingScale
+from dprec.registry import Registry
+
+
+def binary_scale(cut: float | None = None) -> RatingScale:
+    """Return the scale of -1 and +1; ``cut`` is the rating above which a +1 stands for it."""
+    return RatingScale(np.array([-1.0, 1.0]), cut=cut)
+
+
+def is_binary(scale: RatingScale) -> bool:
+    """Tell whether a scale is that of -1 and +1."""
+    return bool(np.array_equal(scale.values, [-1.0, 1.0]))
+
+
+def check_binary(scale: RatingScale) -> None:
+    """Refuse ratings that are not signs.
+
+    Raises
+    ------
+    InputError
+        Saying what to configure.
+    """
+    if not is_binary(scale):
+        raise InputError(
+            "binarization",
+            f"none, with ratings that are {scale.describe()}",
+            "{kind: mean}, or {kind: threshold, above: VALUE}: one-bit methods need -1 and +1",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Binarization(Options):
+    """Base of the ways to find the threshold."""
+
+    kind: str
+
+    @abstractmethod
+    def cut(self, train: Ratings) -> float:
+        """Return the rating above which a rating counts as +1.
+
+        Raises
+        ------
+        InputError
+            When all ratings of the scale would have the same sign.
+        """
+
+    def apply(self, train: Ratings, test: Ratings) -> tuple[Ratings, Ratings]:
+        """Return the signs of train and test ratings, cut at the same place."""
+        cut = self.cut(train)
+        return _signs(train, cut), _signs(test, cut)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeanThreshold(Binarization):
+    """Above the mean of the train ratings (Li et al., section 5.1)."""
+
+    kind: Literal["mean"] = "mean"
+
+    def cut(self, train: Ratings) -> float:
+        """Return the mean train rating."""
+        return train.mean
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedThreshold(Binarization):
+    """Above a fixed rating."""
+
+    kind: Literal["threshold"] = "threshold"
+    above: float = option("A rating above this counts as +1, any other as -1.")
+
+    def cut(self, train: Ratings) -> float:
+        """Return the threshold; InputError when it does not divide the scale."""
+        scale = train.scale
+        if not scale.low <= self.above < scale.high:
+            raise InputError(
+                "binarization.above", f"{self.above:g}", f"from {scale.low:g} to below {scale.high:g}"
+            )
+        return self.above
+
+
+def _signs(ratings: Ratings, cut: float) -> Ratings:
+    levels = (ratings.values > cut).astype(np.uint8) + np.uint8(1)
+    return replace(ratings, levels=levels, scale=binary_scale(cut), exact=None)
+
+
+BINARIZATIONS: Registry[Binarization] = Registry("binarization", [MeanThreshold, FixedThreshold])

@@ -1,0 +1,134 @@
+"""How much noise a trusted server adds, and what that noise really guarantees.
+
+``published`` follows Li et al. to the letter. ``sound`` adds what a proof needs:
+
+*Output.* Theorem 4 takes 2 alpha for the L1 sensitivity of the whole estimate. That is the most one
+entry can move; one changed rating may move all of them. The estimates lie in a set whose L1 diameter
+is at most 2 alpha m n, and at most 2 tau sqrt(m n) because the Frobenius norm never exceeds the
+nuclear one. Noise for the smaller of the two protects any change of the ratings, whole profiles
+included.
+
+*Objective.* The proof of Theorem 2 sets the gradient to zero, which holds for no optimum on the
+boundary of the constraints, and leaves out the Jacobian of the map between the noise matrices.
+
+- With the logistic link the ratings enter the objective through sum of (H - Y) X alone, Y being 1
+  or 0. The solution is therefore a function of Y - H, the Laplace mechanism on the bits, and the
+  published scale 1 / epsilon is enough, constraints or not, however the problem is solved.
+- With the Gaussian link, the H' that gives the same minimiser for a neighbouring Y' differs from H
+  in the changed cell only, by at most Delta where entries stay within +-alpha. The determinant of
+  H -> H' lies between 1 and l''(x) / l''(-x), l being -log h. With J the largest logarithm of that
+  ratio, noise of scale Delta / (epsilon - J) keeps epsilon, for the exact minimiser over the ball
+  that bounds the entries.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from dprec.completion.one_bit.links import Link, Logistic, steepness
+from dprec.errors import InputError
+
+Calibration = Literal["published", "sound"]
+
+
+@dataclass(frozen=True)
+class CalibratedNoise:
+    """Laplace noise and its guarantee.
+
+    Parameters
+    ----------
+    scale : float
+        Of the noise, in units of the hidden matrix (output) or of its inverse (objective).
+    per_rating : float
+        Loss that is proved when one rating changes its value; infinite when nothing is.
+    whole_profile : bool
+        Whether the same loss is proved when a user's ratings all change their values.
+    """
+
+    scale: float
+    per_rating: float
+    whole_profile: bool
+
+
+def output_sensitivity(shape: tuple[int, int], alpha: float, radius: float | None) -> float:
+    """Return an upper bound of the L1 distance of any two estimates.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        m users and n items.
+    alpha : float
+        Bound of every entry.
+    radius : float or None
+        Bound tau of the nuclear norm, where there is one.
+    """
+    m, n = shape
+    bound = 2 * alpha * m * n
+    return bound if radius is None else min(bound, 2 * radius * math.sqrt(m * n))
+
+
+def output_noise(
+    shape: tuple[int, int], alpha: float, radius: float | None, epsilon: float, calibration: Calibration
+) -> CalibratedNoise:
+    """Return the noise of output perturbation (Li et al., Algorithm 4); see `output_sensitivity`."""
+    sensitivity = output_sensitivity(shape, alpha, radius)
+    if calibration == "sound":
+        return CalibratedNoise(sensitivity / epsilon, epsilon, True)
+    scale = 2 * alpha / epsilon
+    return CalibratedNoise(scale, sensitivity / scale, True)
+
+
+def curvature_ratio(link: Link, alpha: float) -> float:
+    """Return J, the largest |log(l''(x) / l''(-x))| over |x| <= alpha, with l = -log h; 0 for logistic."""
+    x = np.linspace(0.0, alpha, 2001)
+    return float(np.max(np.abs(np.log(link.curvature(x) / link.curvature(-x)))))
+
+
+def objective_noise(
+    link: Link, alpha: float, epsilon: float, calibration: Calibration, *, bounded: bool
+) -> CalibratedNoise:
+    """Return the noise of objective perturbation (Li et al., Theorem 2).
+
+    Parameters
+    ----------
+    link : Link
+    alpha : float
+        Bound of every entry.
+    epsilon : float
+    calibration : {"published", "sound"}
+    bounded : bool
+        Whether what is solved is the constrained problem alone, entries held within +-alpha.
+
+    Notes
+    -----
+    Delta is the maximum of h' / (h (1 - h)) on [-alpha, alpha] that the theorem names; the bound
+    2 h'(0) / h(-alpha) that the paper gives for the Gaussian link is larger.
+
+    Raises
+    ------
+    InputError
+        When the sound calibration has no proof, or epsilon is too small for it.
+    """
+    delta = steepness(link, alpha)
+    if isinstance(link, Logistic):
+        return CalibratedNoise(delta / epsilon, epsilon, False)
+    jacobian = curvature_ratio(link, alpha)
+    if calibration == "published":
+        return CalibratedNoise(delta / epsilon, epsilon + jacobian if bounded else math.inf, False)
+    if not bounded:
+        raise InputError(
+            "perturbation.calibration",
+            "'sound', with a Gaussian link and entries that are not held within alpha",
+            "bounded: true and effects: false in the completion, or link: logistic",
+        )
+    if epsilon <= jacobian:
+        raise InputError(
+            "privacy.epsilon",
+            f"{epsilon:g}",
+            f"more than {jacobian:.4g}, which the Gaussian link costs at alpha = {alpha:g}",
+        )
+    return CalibratedNoise(delta / (epsilon - jacobian), epsilon, False)

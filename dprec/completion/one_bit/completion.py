@@ -1,0 +1,223 @@
+"""Completion of a matrix of signs: the hidden low-rank matrix that makes them likely."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.binarization import check_binary
+from dprec.completion.base import Completed, Completion, Observations, Progress
+from dprec.completion.factors import inner_products
+from dprec.completion.one_bit.effects import Effects, fit_effects
+from dprec.completion.one_bit.links import Link, LinkKind, link_of
+from dprec.completion.one_bit.projections import BoundedNuclearBall, Domain, NuclearBall
+from dprec.completion.one_bit.solver import SignLikelihood, Solution, minimise
+from dprec.completion.spectral import LowRank
+from dprec.errors import InputError, RunError
+from dprec.options import option
+from dprec.ratings import RatingScale
+
+_DENSE_CELLS = 20_000_000
+"""Most cells of a matrix whose entries are bounded: it is held densely, several times."""
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenMatrix(Completed):
+    """A hidden matrix: effects plus a matrix of low nuclear norm.
+
+    Parameters
+    ----------
+    link : Link
+    effects : Effects
+    point : LowRank or ndarray of float64, shape (users, items)
+    """
+
+    link: Link
+    effects: Effects
+    point: LowRank | NDArray[np.float64]
+
+    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Return the mean rating 2 Pr(+1) - 1 of the given cells, from -1 to 1, shape (cells,).
+
+        Its sign is the predicted one, where 0 counts as +1.
+        """
+        return self.link.expected_sign(self.hidden(users, items))
+
+    def hidden(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Return the entries of the hidden matrix at the given cells, shape (cells,)."""
+        entries = self.effects.at(users, items)
+        if isinstance(self.point, LowRank):
+            scaled = self.point.left * self.point.values
+            return entries + inner_products(scaled, self.point.right, users, items)
+        entries += self.point[users, items]
+        return entries
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneBit(Completion):
+    """Nuclear-norm constrained maximum likelihood of signs (Davenport et al.; Li et al.)."""
+
+    kind: Literal["one-bit"] = "one-bit"
+    needs_likelihood: ClassVar[bool] = True
+    link: LinkKind = option("How an entry makes a +1 likely: logistic, or gaussian (probit).", "logistic")
+    sigma: float = option("Standard deviation of the Gaussian link's noise.", 1.0, gt=0)
+    alpha: float = option("Largest entry of the hidden matrix, in absolute value.", 1.0, gt=0)
+    rank: float = option("Rank r in the nuclear norm's bound tau = alpha sqrt(users items r).", 1.0, gt=0)
+    tau: float | None = option(
+        "The bound itself, in place of one that follows from alpha and rank.", None, gt=0
+    )
+    bounded: bool = option(
+        "Hold every entry within alpha while solving; needs the dense matrix in memory.", False
+    )
+    effects: bool = option("Fit user and item effects first, the low-rank part to what they leave.", False)
+    ridge: float = option("Ridge of the effects, in observations of the largest curvature x 4.", 2.0, gt=0)
+    iterations: int = option("Steps of the solver, at most.", 500, ge=1)
+    tolerance: float = option("Projected gradient, over the matrix, at which it stops.", 1e-3, gt=0)
+    max_rank: int = option("Largest rank on the way, where entries are not bounded.", 1000, ge=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.bounded and self.effects:
+            raise InputError("bounded", "True, with effects", "one of the two: effects are not bounded")
+
+    @property
+    def link_function(self) -> Link:
+        """The link, as a function."""
+        return link_of(self.link, self.sigma)
+
+    @property
+    def absolute_ridge(self) -> float:
+        """The ridge of the effects, in units of the objective's second derivative."""
+        return self.ridge * 4 * self.link_function.largest_curvature
+
+    def radius(self, shape: tuple[int, int]) -> float:
+        """Return tau, the bound of the nuclear norm."""
+        if self.tau is not None:
+            return self.tau
+        return self.alpha * math.sqrt(shape[0] * shape[1] * self.rank)
+
+    def check(self, shape: tuple[int, int]) -> None:
+        """Refuse to hold a large matrix densely."""
+        if self.bounded and shape[0] * shape[1] > _DENSE_CELLS:
+            raise InputError(
+                "completion.bounded",
+                f"True, with {shape[0]} users x {shape[1]} items",
+                f"false, or at most {_DENSE_CELLS} cells",
+            )
+
+    def check_scale(self, scale: RatingScale) -> None:
+        """Refuse ratings that are not +1 and -1."""
+        check_binary(scale)
+
+    def domain(
+        self, users: NDArray[np.int32], items: NDArray[np.int32], shape: tuple[int, int], seed: int
+    ) -> Domain[Any]:
+        """Return the set in which the low-rank part is looked for.
+
+        Parameters
+        ----------
+        users, items : ndarray of int32, shape (cells,)
+            The observed cells, by user.
+        shape : tuple of int
+        seed : int
+        """
+        if self.bounded:
+            return BoundedNuclearBall(users, items, shape, self.radius(shape), self.alpha)
+        return NuclearBall(users, items, shape, self.radius(shape), self.max_rank, seed)
+
+    def fit(self, observations: Observations, seed: int, progress: Progress | None = None) -> HiddenMatrix:
+        """Complete the matrix; see `Completion.fit`.
+
+        Where the observations tell the likelihood of what was received, as they do when ratings came
+        through a channel, the flips are part of what is maximised (Li et al., Eq. 4). A user or item
+        without ratings keeps an effect of 0 and a low-rank part of 0: without effects, its entries
+        are 0, its predictions undecided, and their sign counts as +1.
+        """
+        return self.fit_perturbed(observations, None, seed, progress)
+
+    def fit_perturbed(
+        self,
+        observations: Observations,
+        linear: NDArray[np.float64] | None,
+        seed: int,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> HiddenMatrix:
+        """Complete the matrix with a linear term added to the objective (Li et al., Eq. 5).
+
+        Parameters
+        ----------
+        observations : Observations
+        linear : ndarray of float64, shape (cells,), or None
+            The noise H at the observed cells.
+        seed : int
+        progress : callable, optional
+        """
+        check_binary(observations.scale)
+        if not np.all(np.isfinite(observations.values)):
+            raise RunError("one-bit completion cannot start: values that are not finite")
+        link, shape = self.link_function, observations.shape
+        users, items = observations.users, observations.items
+        likelihood = likelihood_of(link, observations, linear)
+        effects = Effects.zero(shape)
+        if self.effects:
+            effects = fit_effects(likelihood, users, items, shape, self.absolute_ridge)
+        solution = minimise(
+            likelihood.beyond(effects.at(users, items)),
+            self.domain(users, items, shape, seed),
+            iterations=self.iterations,
+            tolerance=self.tolerance,
+            progress=progress,
+        )
+        return self._completed(observations, link, effects, solution)
+
+    def _completed(
+        self, observations: Observations, link: Link, effects: Effects, solution: Solution[Any]
+    ) -> HiddenMatrix:
+        point: LowRank | NDArray[np.float64] = solution.point
+        notes = cold_notes(observations.users, observations.items, observations.shape)
+        if solution.reason == "iterations":
+            notes += (
+                f"one-bit completion stopped after {solution.iterations} iterations at a residual of "
+                f"{solution.residual:.3g}, where {self.tolerance:g} was asked for.",
+            )
+        return HiddenMatrix(
+            link,
+            effects,
+            point,
+            diagnostics={
+                "link": self.link,
+                "tau": self.radius(observations.shape),
+                "iterations": solution.iterations,
+                "stopped": solution.reason,
+                "residual": solution.residual if math.isfinite(solution.residual) else None,
+                "objective": list(solution.objectives),
+                "rank": point.rank if isinstance(point, LowRank) else None,
+                "mean_effect": effects.mean,
+            },
+            notes=notes,
+        )
+
+
+def likelihood_of(
+    link: Link, observations: Observations, linear: NDArray[np.float64] | None = None
+) -> SignLikelihood:
+    """Return the likelihood of what was received."""
+    if observations.likelihood is None:
+        return SignLikelihood.of_signs(link, observations.values, linear)
+    return SignLikelihood(link, observations.likelihood[:, 1], observations.likelihood[:, 0], linear)
+
+
+def cold_notes(
+    users: NDArray[np.integer], items: NDArray[np.integer], shape: tuple[int, int]
+) -> tuple[str, ...]:
+    """Count the users and items of whom nothing was observed."""
+    cold_users = shape[0] - np.unique(users).size
+    cold_items = shape[1] - np.unique(items).size
+    if not (cold_users or cold_items):
+        return ()
+    return (f"{cold_users} users and {cold_items} items without an observed rating keep the prior.",)

@@ -1,0 +1,223 @@
+"""The convex sets in which the hidden matrix is looked for, and the projections onto them.
+
+The nuclear ball alone keeps its points as factors, so that memory and time follow the number of
+ratings and the rank. Its intersection with the infinity ball needs every entry, and is for matrices
+that fit into memory densely.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from dprec.completion.spectral import DENSE_CELLS, LowRank, SparsePlusLowRank
+
+PointT = TypeVar("PointT", LowRank, NDArray[np.float64])
+
+_SPARE = 10
+"""Singular values asked for beyond those of the point before."""
+
+_ADMM_ITERATIONS = 1000
+_PENALTY, _RELAXATION = 3.0, 1.7
+"""Weight of the copies' agreement, and how far an update overshoots: a fifth of the steps of 1 and 1."""
+
+_ADMM_TOLERANCE = 1e-5
+"""Largest distance, over the infinity ball's radius, between the two halves that should agree."""
+
+
+def singular_value_threshold(values: NDArray[np.float64], radius: float) -> float:
+    """Return the threshold t at which sum(max(value - t, 0)) = radius, 0 where the sum is less.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (k,)
+        Not negative, descending.
+    radius : float
+        Above 0.
+    """
+    sums = np.cumsum(values) - radius
+    if not values.size or sums[-1] <= 0:
+        return 0.0
+    thresholds = sums / np.arange(1, values.size + 1)
+    kept = int(np.flatnonzero(values > thresholds)[-1])
+    return float(thresholds[kept])
+
+
+def project_nuclear(matrix: NDArray[np.float64], radius: float) -> NDArray[np.float64]:
+    """Return the matrix of nuclear norm at most ``radius`` that is closest in the Frobenius norm.
+
+    The singular values are projected onto the simplex (Duchi et al., "Efficient projections onto the
+    l1-ball", ICML 2008). They come from the eigenvalues of the smaller Gram matrix.
+    """
+    if matrix.shape[0] > matrix.shape[1]:
+        return project_nuclear(matrix.T, radius).T
+    eigenvalues, vectors = scipy.linalg.eigh(matrix @ matrix.T)
+    values = np.sqrt(np.maximum(eigenvalues[::-1], 0.0))
+    threshold = singular_value_threshold(values, radius)
+    if threshold == 0.0:
+        return matrix
+    kept = values > threshold
+    vectors = vectors[:, ::-1][:, kept]
+    projected: NDArray[np.float64] = (vectors * (1 - threshold / values[kept])) @ (vectors.T @ matrix)
+    return projected
+
+
+def project_bounded(matrix: NDArray[np.float64], radius: float, bound: float) -> NDArray[np.float64]:
+    """Return the closest matrix of nuclear norm at most ``radius`` and entries within +-``bound``.
+
+    Alternating directions on two copies of the matrix, one in each ball (Boyd et al., "Distributed
+    optimization and statistical learning via ADMM", 2011, section 5.1). What they still differ by in
+    the end is taken off by scaling, so that both constraints hold exactly.
+    """
+    inside = project_nuclear(matrix, radius)
+    if np.abs(inside).max(initial=0.0) <= bound:
+        return inside
+    clipped = np.clip(inside, -bound, bound)
+    dual = np.zeros_like(matrix)
+    for _ in range(_ADMM_ITERATIONS):
+        inside = project_nuclear((matrix + _PENALTY * (clipped - dual)) / (1 + _PENALTY), radius)
+        before = clipped
+        relaxed = _RELAXATION * inside + (1 - _RELAXATION) * clipped
+        clipped = np.clip(relaxed + dual, -bound, bound)
+        dual += relaxed - clipped
+        if max(np.abs(inside - clipped).max(), np.abs(clipped - before).max()) <= _ADMM_TOLERANCE * bound:
+            break
+    inside *= min(1.0, bound / np.abs(inside).max())
+    return inside
+
+
+@dataclass(frozen=True, eq=False)
+class Domain(ABC, Generic[PointT]):
+    """A convex set of matrices, with the pattern of the observed cells.
+
+    Parameters
+    ----------
+    rows, columns : ndarray of int, shape (cells,)
+        The observed cells, by row.
+    shape : tuple of int
+    radius : float
+        Of the nuclear ball.
+    """
+
+    rows: NDArray[np.int32]
+    columns: NDArray[np.int32]
+    shape: tuple[int, int]
+    radius: float
+
+    @abstractmethod
+    def zero(self) -> PointT:
+        """Return the zero matrix."""
+
+    @abstractmethod
+    def step(self, point: PointT, slopes: NDArray[np.float64], length: float) -> PointT:
+        """Return the projection of point - length x slopes, the slopes given at the observed cells."""
+
+    @abstractmethod
+    def cells(self, point: PointT) -> NDArray[np.float64]:
+        """Return the observed entries, shape (cells,)."""
+
+    @abstractmethod
+    def distance(self, point: PointT, other: PointT) -> float:
+        """Return the Frobenius norm of the difference."""
+
+    @abstractmethod
+    def norm(self, point: PointT) -> float:
+        """Return the Frobenius norm."""
+
+
+@dataclass(frozen=True, eq=False)
+class NuclearBall(Domain[LowRank]):
+    """Matrices of nuclear norm at most ``radius``, as factors.
+
+    Parameters
+    ----------
+    max_rank : int
+        A projection of larger rank is cut to its leading singular values; bounds the memory.
+    seed : int
+        Of the first Lanczos vector of large matrices.
+    """
+
+    max_rank: int = 1000
+    seed: int = 0
+
+    def zero(self) -> LowRank:
+        """Return the zero matrix."""
+        return LowRank.zero(self.shape)
+
+    def step(self, point: LowRank, slopes: NDArray[np.float64], length: float) -> LowRank:
+        """Return the projection; see `Domain.step`."""
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(self.rows, minlength=self.shape[0]))])
+        sparse = sp.csr_array((-length * slopes, self.columns, indptr), shape=self.shape)
+        moved = SparsePlusLowRank(sparse, point.left * point.values, point.right)
+        most = min(self.max_rank, self._full_rank)
+        count = min(point.rank + _SPARE, most)
+        while True:
+            found = moved.leading(count, self.seed)
+            threshold = singular_value_threshold(found.values, self.radius)
+            # The values that were not asked for are no larger than the last that was.
+            if threshold >= found.values[-1] or count == most:
+                break
+            count = min(2 * count, most)
+        kept = found.values > threshold
+        return LowRank(found.left[:, kept], found.values[kept] - threshold, found.right[:, kept])
+
+    @property
+    def _full_rank(self) -> int:
+        """Most singular values that can be asked for: all but one of those of a large matrix."""
+        users, items = self.shape
+        return min(self.shape) - (users * items > DENSE_CELLS)
+
+    def cells(self, point: LowRank) -> NDArray[np.float64]:
+        """Return the observed entries."""
+        return point.cells(self.rows, self.columns)
+
+    def distance(self, point: LowRank, other: LowRank) -> float:
+        """Return the Frobenius norm of the difference."""
+        return point.distance(other)
+
+    def norm(self, point: LowRank) -> float:
+        """Return the Frobenius norm."""
+        return float(np.linalg.norm(point.values))
+
+
+@dataclass(frozen=True, eq=False)
+class BoundedNuclearBall(Domain[NDArray[np.float64]]):
+    """Matrices of nuclear norm at most ``radius`` with entries within +-``bound``, dense.
+
+    Parameters
+    ----------
+    bound : float
+    """
+
+    bound: float
+
+    def zero(self) -> NDArray[np.float64]:
+        """Return the zero matrix."""
+        return np.zeros(self.shape)
+
+    def step(
+        self, point: NDArray[np.float64], slopes: NDArray[np.float64], length: float
+    ) -> NDArray[np.float64]:
+        """Return the projection; see `Domain.step`."""
+        moved = point.copy()
+        moved[self.rows, self.columns] -= length * slopes
+        return project_bounded(moved, self.radius, self.bound)
+
+    def cells(self, point: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the observed entries."""
+        entries: NDArray[np.float64] = point[self.rows, self.columns]
+        return entries
+
+    def distance(self, point: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+        """Return the Frobenius norm of the difference."""
+        return float(np.linalg.norm(point - other))
+
+    def norm(self, point: NDArray[np.float64]) -> float:
+        """Return the Frobenius norm."""
+        return float(np.linalg.norm(point))

@@ -1,0 +1,188 @@
+"""Non-monotone spectral projected gradients on the likelihood of signs.
+
+The steps are those of Barzilai and Borwein; a step is shortened until the objective falls below the
+largest of its last values by a share of what the slope promises (Birgin, Martinez and Raydan,
+"Nonmonotone spectral projected gradient methods on convex sets", SIAM J. Optim. 2000), as Davenport
+et al. and Li et al. use it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Generic, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.completion.one_bit.links import Link
+from dprec.completion.one_bit.projections import Domain, PointT
+from dprec.errors import RunError
+
+SHORTEST_STEP, LONGEST_STEP = 1e-4, 1e9
+_SUFFICIENT = 1e-4
+_MEMORY = 3
+_HALVINGS = 40
+_LEAST_INFORMATION = 1e-6
+
+StopReason = Literal["optimal", "iterations", "line search"]
+
+
+@dataclass(frozen=True, eq=False)
+class SignLikelihood:
+    """Minus the log-likelihood of what was received, and a linear term.
+
+    Parameters
+    ----------
+    link : Link
+    given_plus, given_minus : ndarray of float64, shape (cells,)
+        Probability of what was received in each cell where the true rating is +1, and where it is
+        -1; 1 and 0 for a +1 that was received as it is.
+    linear : ndarray of float64, shape (cells,), optional
+        Added as the sum of linear x entry (the H of Li et al., Eq. 5).
+    offset : ndarray of float64, shape (cells,), optional
+        A fixed part of the entries, beside what is looked for.
+    """
+
+    link: Link
+    given_plus: NDArray[np.float64]
+    given_minus: NDArray[np.float64]
+    linear: NDArray[np.float64] | None = None
+    offset: NDArray[np.float64] | None = None
+
+    @classmethod
+    def of_signs(
+        cls, link: Link, signs: NDArray[np.float64], linear: NDArray[np.float64] | None = None
+    ) -> SignLikelihood:
+        """Return the likelihood of signs that were received as they are (Li et al., Eq. 2)."""
+        plus = (signs > 0).astype(np.float64)
+        return cls(link, plus, 1 - plus, linear)
+
+    def beyond(self, offset: NDArray[np.float64]) -> SignLikelihood:
+        """Return the likelihood of what is added to a fixed part of the entries."""
+        return replace(self, offset=offset)
+
+    @property
+    def information(self) -> float:
+        """Mean squared slope of the likelihood in a cell at 0: its curvature there, on average."""
+        if not self.given_plus.size:
+            return self.link.largest_curvature
+        unperturbed = replace(self, linear=None, offset=None)
+        slopes = unperturbed.value_and_slopes(np.zeros(self.given_plus.size))[1]
+        return max(float((slopes**2).mean()), _LEAST_INFORMATION * self.link.largest_curvature)
+
+    def value_and_slopes(self, entries: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Return the objective at the observed entries and its derivative in each of them.
+
+        With a and b the two given probabilities, a cell adds -log(a h(x) + b h(-x)).
+        """
+        if self.offset is not None:
+            entries = entries + self.offset
+        with np.errstate(divide="ignore"):
+            plus = np.log(self.given_plus) + self.link.log_probability(entries)
+            minus = np.log(self.given_minus) + self.link.log_probability(-entries)
+        likelihood = np.logaddexp(plus, minus)
+        share = np.exp(plus - likelihood)
+        slopes = (1 - share) * self.link.hazard(-entries) - share * self.link.hazard(entries)
+        value = -likelihood.sum()
+        if self.linear is not None:
+            slopes += self.linear
+            value += (self.linear * entries).sum()
+        return float(value), slopes
+
+
+@dataclass(frozen=True, eq=False)
+class Solution(Generic[PointT]):
+    """Where a minimisation ended.
+
+    Parameters
+    ----------
+    point : LowRank or ndarray
+        The best iterate.
+    objectives : tuple of float
+        The objective at the start and after each iteration.
+    residual : float
+        Upper bound of the last projected gradient step of length 1, over the norm of the iterate.
+    reason : str
+        Why it ended: "optimal", the residual met the tolerance; "iterations", there were no more;
+        "line search", no step was short enough to improve on rounding.
+    """
+
+    point: PointT
+    objectives: tuple[float, ...]
+    residual: float
+    reason: StopReason
+
+    @property
+    def iterations(self) -> int:
+        """Number of steps taken."""
+        return len(self.objectives) - 1
+
+    @property
+    def objective(self) -> float:
+        """The objective at the point."""
+        return min(self.objectives)
+
+
+def minimise(
+    likelihood: SignLikelihood,
+    domain: Domain[PointT],
+    *,
+    iterations: int,
+    tolerance: float,
+    progress: Callable[[int, int], None] | None = None,
+) -> Solution[PointT]:
+    """Minimise the likelihood's objective over a convex set, from zero.
+
+    Parameters
+    ----------
+    likelihood : SignLikelihood
+    domain : Domain
+    iterations : int
+        Steps at most.
+    tolerance : float
+        Residual at which the iterate counts as optimal.
+    progress : callable, optional
+
+    Raises
+    ------
+    RunError
+        When the objective is not finite.
+    """
+    point = best = domain.zero()
+    entries = domain.cells(point)
+    value, slopes = likelihood.value_and_slopes(entries)
+    objectives = [value]
+    length, residual = 1 / likelihood.link.largest_curvature, np.inf
+    reason: StopReason = "iterations"
+    while len(objectives) <= iterations:
+        ceiling = max(objectives[-_MEMORY:])
+        for _ in range(_HALVINGS):
+            candidate = domain.step(point, slopes, length)
+            reached = domain.cells(candidate)
+            move = reached - entries
+            value, slopes_there = likelihood.value_and_slopes(reached)
+            if not np.isfinite(value):
+                raise RunError(f"one-bit completion diverged in iteration {len(objectives)}: {value}")
+            if value <= ceiling + _SUFFICIENT * float((slopes * move).sum()):
+                break
+            length /= 2
+        else:
+            reason = "line search"
+            break
+        moved = domain.distance(candidate, point)
+        # Projected steps grow with their length, and their ratio to it falls.
+        residual = moved / min(1.0, length) / max(1.0, domain.norm(point))
+        curved = float((move * (slopes_there - slopes)).sum())
+        if value < min(objectives):
+            best = candidate
+        objectives.append(value)
+        point, entries, slopes = candidate, reached, slopes_there
+        if progress:
+            progress(len(objectives) - 1, iterations)
+        if residual <= tolerance:
+            reason = "optimal"
+            break
+        length = LONGEST_STEP if curved <= 0 else moved**2 / curved
+        length = min(max(length, SHORTEST_STEP), LONGEST_STEP)
+    return Solution(best, tuple(objectives), float(residual), reason)

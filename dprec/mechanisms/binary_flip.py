@@ -1,0 +1,54 @@
+"""Flipping of signs with a probability of its own for each (Li et al., section 4.1)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from dprec.binarization import check_binary
+from dprec.errors import InputError
+from dprec.mechanisms.base import Mechanism
+from dprec.mechanisms.channel import Channel
+from dprec.options import option
+from dprec.ratings import RatingScale
+
+
+def flips_keep(p1: float, p2: float, epsilon: float) -> bool:
+    """Tell whether flipping a +1 with p1 and a -1 with p2 loses no more than epsilon.
+
+    Theorem 1 of Li et al. asks for 1 - p2 e^epsilon <= p1 <= (1 - p2) e^epsilon. That bounds what is
+    likelier of a +1; the same with p1 and p2 exchanged bounds what is likelier of a -1, and is asked
+    for here as well. For p1 = p2 = p the two are one, epsilon >= log((1 - p) / p) where p <= 1/2.
+    """
+    grown = math.exp(epsilon) * (1 + 1e-9)  # The last digit of a probability is not worth a refusal.
+    return all(1 - b * grown <= a <= (1 - b) * grown for a, b in ((p1, p2), (p2, p1)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class BinaryFlip(Mechanism):
+    """A +1 is turned over with one probability, a -1 with another (Li et al., Eq. 3)."""
+
+    kind: Literal["binary-flip"] = "binary-flip"
+    p1: float = option("Probability that a +1 is sent as -1.", gt=0, lt=1)
+    p2: float = option("Probability that a -1 is sent as +1.", gt=0, lt=1)
+
+    def channel(self, scale: RatingScale, epsilon: float) -> Channel:
+        """Return the two probabilities as a channel.
+
+        Raises
+        ------
+        InputError
+            When ratings are not binary, or the probabilities lose more than epsilon.
+        """
+        check_binary(scale)
+        if not flips_keep(self.p1, self.p2, epsilon):
+            raise InputError(
+                "mechanism.p1",
+                f"{self.p1:g} with p2 = {self.p2:g}, at epsilon {epsilon:g}",
+                "1 - p2 e^epsilon <= p1 <= (1 - p2) e^epsilon, and the same with p1 and p2 exchanged",
+            )
+        probabilities = np.array([[1 - self.p2, self.p2], [self.p1, 1 - self.p1]])
+        return Channel.from_probabilities(probabilities, scale.values, scale.values)

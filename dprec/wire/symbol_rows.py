@@ -1,0 +1,67 @@
+"""Symbols alone, where both ends know already what they are about: a prefix code and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.mechanisms.channel import Channel
+from dprec.wire.bits import BitStream
+from dprec.wire.prefix_code import PrefixCode
+
+
+class SymbolRows:
+    """Encoder and decoder of users' symbols, their number known to both ends.
+
+    Parameters
+    ----------
+    channel : Channel
+    """
+
+    def __init__(self, channel: Channel) -> None:
+        self._code = PrefixCode.for_distribution(channel.marginal())
+
+    def encode(self, counts: NDArray[np.int64], symbols: NDArray[np.integer]) -> list[bytes]:
+        """Encode the symbols of a cohort.
+
+        Parameters
+        ----------
+        counts : ndarray of int64, shape (users,)
+        symbols : ndarray of int, shape (sum of counts,)
+            By user.
+
+        Returns
+        -------
+        list of bytes, one per user
+        """
+        code_ends = np.concatenate([[0], np.cumsum(self._code.lengths[symbols])])
+        last = np.cumsum(counts)
+        firsts = code_ends[last - counts]
+        sizes = (code_ends[last] - firsts + 7) // 8
+        ends = np.cumsum(sizes)
+        bits = np.zeros(int(sizes.sum()) * 8, dtype=np.uint8)
+        bases = (ends - sizes) * 8 - firsts
+        self._code.write(bits, code_ends[:-1] + np.repeat(bases, counts), symbols)
+        packed = np.packbits(bits).tobytes()
+        return [packed[end - size : end] for end, size in zip(ends.tolist(), sizes.tolist(), strict=True)]
+
+    def decode(
+        self, reports: Sequence[bytes], counts: NDArray[np.int64]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.uint16]]:
+        """Decode the reports of users of whom so many symbols are expected.
+
+        Returns
+        -------
+        valid : ndarray of bool, shape (users,)
+            A report that does not end where its last symbol does, padding of zeros apart, is
+            rejected, never raised.
+        symbols : ndarray of uint16, shape (sum of the valid users' counts,)
+        """
+        stream = BitStream(reports)
+        symbols, ends = self._code.read(stream, stream.starts, counts)
+        padding = stream.ends - ends
+        fits = (padding >= 0) & (padding < 8)
+        valid = fits & (stream.peek(ends, np.where(fits, padding, 0)) == 0)
+        return valid, symbols[np.repeat(valid, counts)]

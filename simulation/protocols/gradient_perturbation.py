@@ -1,0 +1,157 @@
+"""Gradient perturbation of one-bit completion: noisy slopes over rounds, to a server not trusted."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
+
+from flwr.serverapp import Grid
+
+from dprec.completion.one_bit.completion import OneBit, cold_notes
+from dprec.completion.one_bit.slope_channel import slope_channel
+from dprec.errors import InputError, RunError
+from dprec.mechanisms.channel import Channel
+from dprec.options import option
+from dprec.privacy.calibration import LARGEST_CELL_EPSILON, PrivacyBudget
+from dprec.privacy.ledger import Guarantee
+from dprec.ratings import Ratings
+from dprec.wire import ReportCodec
+from simulation.protocols.base import Outcome, Protocol, Task, Unit
+from strategies.envelope import deployed_factor, reply_content, reply_message
+from strategies.one_bit import MESSAGE_TYPE, SlopeRounds
+
+_ROUNDING = 1e-3
+"""By how much, relatively, the exact loss of a round may exceed its share through whole draws."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradientPerturbationProtocol(Protocol):
+    """Devices send noisy gradients of their rows over rounds; the server takes projected steps."""
+
+    kind: Literal["gradient-perturbation"] = "gradient-perturbation"
+    privacy: PrivacyBudget = option("What is promised for all rounds together, per rating.")
+    completion: OneBit = option("The model; its solver's settings have no part in the rounds.", OneBit())
+    rounds: int = option("Rounds K, each with a K-th of the budget.", 1, ge=1)
+    clamp: float = option("Largest entry C of a gradient that is sent.", 0.5, gt=0)
+    symbols: int = option("Cells of the grid on which a noisy entry is sent.", 256, ge=3, le=4096)
+    step: float = option("Length of a step, over one over the curvature at 0.", 4.0, gt=0)
+
+    @property
+    def private(self) -> bool:
+        """A budget is always needed."""
+        return True
+
+    def at_budget(self, epsilon: float, unit: Unit) -> Self:
+        """Return the protocol at a budget; one per user is refused by `check`."""
+        per: Literal["rating", "user"] = "rating" if unit == "per-rating" else "user"
+        return replace(self, privacy=PrivacyBudget(epsilon=epsilon, per=per))
+
+    @property
+    def mechanism_name(self) -> str:
+        """Where the noise is added."""
+        return "gradient-perturbation"
+
+    @property
+    def completion_name(self) -> str:
+        """Kind of the completion."""
+        return self.completion.kind
+
+    @property
+    def epsilon_per_round(self) -> float:
+        """An even share of the budget."""
+        return self.privacy.epsilon / self.rounds
+
+    def check(self, train: Ratings) -> None:
+        """Refuse what budget, rounds, completion and ratings cannot do together."""
+        self.completion.check_scale(train.scale)
+        self.completion.check((train.n_users, train.n_items))
+        if self.privacy.per != "rating":
+            raise InputError("privacy.per", repr(self.privacy.per), "'rating': the noise is that of one sign")
+        found = f"{self.privacy.epsilon:g} in {self.rounds} rounds"
+        if self.epsilon_per_round > LARGEST_CELL_EPSILON:
+            raise InputError("privacy.epsilon", found, f"at most {LARGEST_CELL_EPSILON:g} a round")
+        channel = self._channel()
+        if channel.epsilon > self.epsilon_per_round * (1 + _ROUNDING):
+            raise InputError("privacy.epsilon", found, "a larger epsilon, or fewer rounds or symbols")
+        ReportCodec(channel, train.n_items)
+
+    def setup(self) -> dict[str, Any]:
+        """Return what a device needs to know of the rounds."""
+        return {
+            "one_bit": {
+                "link": self.completion.link,
+                "sigma": self.completion.sigma,
+                "clamp": self.clamp,
+                "symbols": self.symbols,
+                "epsilon_per_round": self.epsilon_per_round,
+                "rounds": self.rounds,
+            }
+        }
+
+    def run(self, grid: Grid, task: Task) -> Outcome:
+        """Run the rounds."""
+        started = time.perf_counter()
+        strategy = SlopeRounds(
+            completion=self.completion,
+            channel=self._channel(),
+            step=self.step,
+            counts=task.train.counts,
+            n_items=task.train.n_items,
+            seed=task.seed,
+            group=task.group,
+            roster=task.roster,
+        )
+        for done in range(self.rounds):
+            strategy.run_round(grid)
+            matrix = strategy.matrix
+            if done + 1 < self.rounds:
+                measured = task.measure(matrix.predict, matrix.hidden)
+                strategy.records[-1] = replace(strategy.records[-1], accuracy=measured)
+            task.progress("rounds", done + 1, self.rounds)
+        if not any(record.replies for record in strategy.records):
+            raise RunError(f"none of the {self.rounds} rounds brought a report that could be used")
+        clients = sum(record.seconds for record in strategy.records)
+        return Outcome(
+            predict=strategy.matrix.predict,
+            traffic=strategy.traffic,
+            privacy=strategy.privacy,
+            guarantee=self._guarantee(),
+            rounds=strategy.records,
+            clients_seconds=clients,
+            server_seconds=time.perf_counter() - started - clients,
+            notes=cold_notes(*strategy.observed, strategy.shape) + _notes_on_failures(strategy),
+            diagnostics={"tau": self.completion.radius(strategy.shape), "rounds": self.rounds},
+            hidden=strategy.matrix.hidden,
+            deployed_factor=_deployed_factor(strategy, task.group),
+        )
+
+    def _channel(self) -> Channel:
+        return slope_channel(self.clamp, self.symbols, self.epsilon_per_round)
+
+    def _guarantee(self) -> Guarantee:
+        return Guarantee(
+            False,
+            False,
+            (
+                f"Epsilon holds for a rating over all rounds, {self.epsilon_per_round:.4g} in each, against "
+                "any server; which items a user rated is not hidden.",
+            ),
+        )
+
+
+def _notes_on_failures(strategy: SlopeRounds) -> tuple[str, ...]:
+    missing = sum(record.failures for record in strategy.records)
+    asked = missing + sum(record.replies for record in strategy.records)
+    if not missing:
+        return ()
+    return (f"{missing} of {asked} reports were missing, late or malformed and were not used.",)
+
+
+def _deployed_factor(strategy: SlopeRounds, group: str) -> float | None:
+    """Measure what the deployment engine moves for the average report."""
+    reports = sum(record.replies for record in strategy.records)
+    if not reports:
+        return None
+    payload = round(int(strategy.traffic.uplink_payload.sum()) / reports)
+    return deployed_factor(reply_message(MESSAGE_TYPE, reply_content(0, [bytes(payload)]), group))

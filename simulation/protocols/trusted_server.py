@@ -1,0 +1,130 @@
+"""Protocols in which devices send true signs, and a trusted server hides them in what it learns."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, Self
+
+import numpy as np
+from flwr.serverapp import Grid
+
+from dprec.completion.one_bit.calibration import CalibratedNoise
+from dprec.completion.one_bit.completion import OneBit
+from dprec.errors import InputError
+from dprec.mechanisms.raw import Raw
+from dprec.options import option
+from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.ledger import Guarantee, PrivacyLedger
+from dprec.ratings import Ratings
+from simulation.protocols.base import Outcome, Protocol, Task, Unit
+from simulation.protocols.components import AnyPerturbation
+from simulation.protocols.one_shot import measured_deployment, notes_on_reports
+from strategies.one_shot import Collected, collect_reports
+
+_MECHANISM = Raw()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrustedServerProtocol(Protocol):
+    """Devices send true signs; a trusted server adds noise while or after it completes the matrix."""
+
+    kind: Literal["trusted-server"] = "trusted-server"
+    privacy: PrivacyBudget = option("What is claimed against all who see the completed matrix.")
+    perturbation: AnyPerturbation = option("Where the server adds its noise.")
+    completion: OneBit = option("How the server completes the matrix.", OneBit())
+
+    @property
+    def private(self) -> bool:
+        """A budget is always needed."""
+        return True
+
+    def at_budget(self, epsilon: float, unit: Unit) -> Self:
+        """Return the protocol at a budget; one per user is refused by `check`."""
+        per: Literal["rating", "user"] = "rating" if unit == "per-rating" else "user"
+        return replace(self, privacy=PrivacyBudget(epsilon=epsilon, per=per))
+
+    @property
+    def mechanism_name(self) -> str:
+        """Where the noise is added."""
+        return f"{self.perturbation.kind}-perturbation"
+
+    @property
+    def completion_name(self) -> str:
+        """Kind of the completion."""
+        return self.completion.kind
+
+    def check(self, train: Ratings) -> None:
+        """Refuse what budget, calibration, completion and ratings cannot do together."""
+        shape = (train.n_users, train.n_items)
+        self.completion.check_scale(train.scale)
+        self.completion.check(shape)
+        if self.privacy.per != "rating":
+            raise InputError("privacy.per", repr(self.privacy.per), "'rating': the noise is that of one sign")
+        self._noise(shape)
+        self._calibrated(train).codec()
+
+    def setup(self) -> dict[str, Any]:
+        """Return what devices apply: nothing."""
+        return {"mechanism": asdict(_MECHANISM), "privacy": None}
+
+    def run(self, grid: Grid, task: Task) -> Outcome:
+        """Collect the signs and complete the matrix with noise."""
+        started = time.perf_counter()
+        collected = collect_reports(grid, task.roster, self._calibrated(task.train), task.group)
+        received = time.perf_counter()
+        completed = self.perturbation.complete(
+            self.completion,
+            collected.observations,
+            self.privacy.epsilon,
+            task.seed,
+            lambda done, planned: task.progress("completing", done, planned),
+        )
+        noise = self._noise(collected.observations.shape)
+        return Outcome(
+            predict=completed.predict,
+            traffic=collected.traffic,
+            privacy=_charge(noise, task.train, collected),
+            guarantee=Guarantee(True, False, self._notes(noise)),
+            rounds=[collected.record],
+            clients_seconds=received - started,
+            server_seconds=time.perf_counter() - received,
+            notes=completed.notes + notes_on_reports(task.train, collected),
+            diagnostics={**completed.diagnostics, "noise_scale": noise.scale},
+            hidden=completed.hidden,
+            deployed_factor=measured_deployment(collected, task.group),
+        )
+
+    def _calibrated(self, train: Ratings) -> CalibratedMechanism:
+        return CalibratedMechanism(_MECHANISM, None, train.scale, train.n_items)
+
+    def _noise(self, shape: tuple[int, int]) -> CalibratedNoise:
+        return self.perturbation.noise(self.completion, shape, self.privacy.epsilon)
+
+    def _notes(self, noise: CalibratedNoise) -> tuple[str, ...]:
+        claimed = self.privacy.epsilon
+        where = f"{self.perturbation.kind} perturbation, {self.perturbation.calibration} calibration"
+        if noise.per_rating <= claimed:
+            holds = f"epsilon = {claimed:g} per rating holds"
+        elif math.isfinite(noise.per_rating):
+            holds = (
+                f"epsilon = {claimed:g} per rating is claimed but not kept; proved is {noise.per_rating:.6g}"
+            )
+        else:
+            holds = f"epsilon = {claimed:g} per rating is claimed, and no epsilon is proved"
+        return (f"The server is trusted: it receives the true signs. Against all others, {holds} ({where}).",)
+
+
+def _charge(noise: CalibratedNoise, train: Ratings, collected: Collected) -> PrivacyLedger:
+    """Charge everybody whose report arrived with what is proved, not with what is claimed."""
+    ledger = PrivacyLedger(train.n_users)
+    counts = train.counts[collected.sent]
+    rated = counts > 0
+    times = np.ones_like(counts) if noise.whole_profile else np.maximum(counts, 1)
+    ledger.charge(
+        collected.sent,
+        np.where(rated, noise.per_rating, np.nan),
+        np.where(rated, noise.per_rating * times, 0.0),
+    )
+    return ledger

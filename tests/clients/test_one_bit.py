@@ -1,0 +1,118 @@
+"""The device's part of gradient perturbation, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from flwr.app import ConfigRecord, Context, RecordDict
+
+from clients.faults import FaultOptions
+from clients.one_bit import NUMBER, installed_on, slope_reports
+from clients.population import Cohort, open_population, write_population
+from dprec.binarization import binary_scale
+from dprec.completion.one_bit.links import Logistic
+from dprec.ratings import Ratings
+
+SETUP = {
+    "link": "logistic",
+    "sigma": 1.0,
+    "clamp": 0.5,
+    "symbols": 256,
+    "epsilon_per_round": 2.0,
+    "rounds": 3,
+}
+USERS = [1, 1, 1, 2, 4, 4]
+ITEMS = [1, 3, 5, 2, 1, 4]
+SIGNS = [1, -1, 1, -1, 1, 1]
+
+
+def cohort_at(folder: Path, start: int = 0, stop: int = 4) -> Cohort:
+    ratings = Ratings.from_triples(
+        USERS, ITEMS, SIGNS, binary_scale(), user_ids=np.arange(1, 5), item_ids=np.arange(1, 7)
+    )
+    if not (folder / "run").exists():
+        write_population(
+            folder / "run", ratings, users_per_node=4, seed=5, faults=FaultOptions(), setup={"one_bit": SETUP}
+        )
+    return Cohort(open_population(str(folder / "run")), start, stop)
+
+
+def device() -> Context:
+    return Context(1, 1, {}, RecordDict(), {})
+
+
+def row(*entries: float) -> bytes:
+    return np.array(entries, dtype=NUMBER).tobytes()
+
+
+def ask(cohort: Cohort, round_index: int, rows: list[bytes], context: Context | None = None) -> list[bytes]:
+    return slope_reports(cohort, round_index, ConfigRecord({"rows": rows}), context or device())
+
+
+KNOWN = [row(0.5, -1.0, 2.0), row(0.1), b"", row(0.0, 3.0)]
+
+
+def test_a_first_report_tells_the_items_and_a_later_one_does_not(tmp_path: Path) -> None:
+    cohort = cohort_at(tmp_path)
+    installed = installed_on(cohort.population)
+    first = ask(cohort, 1, [b""] * 4)
+    decoded = installed.first.decode(first)
+    assert decoded.valid.all()
+    assert decoded.items.tolist() == [0, 2, 4, 1, 0, 3]
+    assert first[2] == b""
+    later = ask(cohort, 1, KNOWN)
+    valid, symbols = installed.later.decode(later, cohort.counts)
+    assert valid.all()
+    assert symbols.size == 6
+
+
+def test_reports_are_unbiased_about_the_clamped_slopes(tmp_path: Path) -> None:
+    cohort = cohort_at(tmp_path)
+    channel = installed_on(cohort.population).channel
+    entries = np.array([0.5, -1.0, 2.0, 0.1, 0.0, 3.0])
+    slopes = np.where(np.array(SIGNS) > 0, -1, 1) * Logistic().hazard(np.array(SIGNS) * entries)
+    rows = channel.probabilities @ channel.values
+    # Tails beyond the grid are read as their mean, so the channel's mean is its input.
+    np.testing.assert_allclose(rows, channel.inputs, atol=0.01)
+    assert np.abs(np.clip(slopes, -0.5, 0.5)).max() == 0.5
+
+
+def test_a_user_sends_the_same_in_any_cohort(tmp_path: Path) -> None:
+    together = ask(cohort_at(tmp_path), 2, KNOWN)
+    apart = [ask(cohort_at(tmp_path, user, user + 1), 2, KNOWN[user : user + 1])[0] for user in range(4)]
+    assert together == apart
+    assert together != ask(cohort_at(tmp_path), 3, KNOWN)
+
+
+@pytest.mark.parametrize("round_index", [0, 4, -1])
+def test_no_round_beyond_those_the_budget_was_divided_by(tmp_path: Path, round_index: int) -> None:
+    with pytest.raises(ValueError, match=f"asked for round {round_index} of 3"):
+        ask(cohort_at(tmp_path), round_index, KNOWN)
+
+
+def test_a_round_is_answered_for_one_row_only(tmp_path: Path) -> None:
+    cohort, context = cohort_at(tmp_path), device()
+    answer = ask(cohort, 1, [b""] * 4, context)
+    assert ask(cohort, 1, [b""] * 4, context) == answer
+    with pytest.raises(ValueError, match="asked for round 1 again"):
+        ask(cohort, 1, KNOWN, context)
+    ask(cohort, 2, KNOWN, context)
+    with pytest.raises(ValueError, match="asked for round 1 again, after round 2"):
+        ask(cohort, 1, [b""] * 4, context)
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        ([b""] * 3, "rows of another cohort"),
+        ([row(1.0), *KNOWN[1:]], "a row of 4 bytes for 3 ratings"),
+        ([KNOWN[0], KNOWN[1], row(1.0), KNOWN[3]], "a row of 4 bytes for 0 ratings"),
+        ([row(1.0, float("nan"), 0.0), *KNOWN[1:]], "not finite"),
+        ([row(1.0, float("inf"), 0.0), *KNOWN[1:]], "not finite"),
+    ],
+)
+def test_a_malformed_request_is_refused(tmp_path: Path, rows: list[bytes], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        ask(cohort_at(tmp_path), 1, rows)

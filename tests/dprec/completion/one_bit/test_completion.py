@@ -1,0 +1,158 @@
+"""One-bit completion: what it learns, from whom, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dprec.binarization import binary_scale
+from dprec.completion import Observations
+from dprec.completion.one_bit.completion import OneBit
+from dprec.errors import InputError, RunError
+from dprec.mechanisms import MECHANISMS
+from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.randomness import generator, words
+from dprec.ratings import RatingScale
+
+SHAPE = (40, 30)
+COLD_USER, COLD_ITEM = 39, 29
+CELLS = np.divmod(np.arange(SHAPE[0] * SHAPE[1]), SHAPE[1])
+KINDS = [{}, {"effects": True}, {"bounded": True}, {"link": "gaussian"}]
+settings = pytest.mark.parametrize("settings", KINDS, ids=str)
+
+
+def hidden_matrix() -> NDArray[np.float64]:
+    random = generator(0, "hidden")
+    return 2 * np.outer(random.normal(size=SHAPE[0]), random.normal(size=SHAPE[1])) + random.normal(
+        size=(1, SHAPE[1])
+    )
+
+
+def observations(*, cold: bool = True) -> Observations:
+    random = generator(1, "observed")
+    seen = random.random(SHAPE) < 0.5
+    seen[COLD_USER] = seen[:, COLD_ITEM] = not cold
+    users, items = (each.astype(np.int32) for each in np.nonzero(seen))
+    return Observations(users, items, np.sign(hidden_matrix()[users, items]), SHAPE, binary_scale())
+
+
+@settings
+def test_it_predicts_signs_that_it_did_not_see(settings: dict[str, object]) -> None:
+    completed = OneBit(**settings).fit(observations(cold=False), 0)  # type: ignore[arg-type]
+    predictions = completed.predict(*CELLS)
+    assert np.all(np.abs(predictions) <= 1)
+    assert np.mean((predictions >= 0) == (hidden_matrix().ravel() > 0)) > 0.85
+    np.testing.assert_array_equal(np.sign(predictions), np.sign(completed.hidden(*CELLS)))
+    assert json.loads(json.dumps(completed.diagnostics))["stopped"] == "optimal"
+
+
+@settings
+def test_the_unseen_keep_the_prior_and_are_counted(settings: dict[str, object]) -> None:
+    completed = OneBit(**settings).fit(observations(), 0)  # type: ignore[arg-type]
+    cold = completed.hidden(np.array([COLD_USER]), np.array([COLD_ITEM]))
+    assert cold[0] == pytest.approx(completed.effects.mean, abs=1e-12)
+    assert any("1 users and 1 items without an observed rating" in note for note in completed.notes)
+    if not settings.get("effects"):
+        row = completed.hidden(np.full(SHAPE[1], COLD_USER), np.arange(SHAPE[1]))
+        np.testing.assert_allclose(row, 0, atol=1e-12)
+
+
+@settings
+def test_the_same_observations_give_the_same_bits(settings: dict[str, object]) -> None:
+    one, other = (OneBit(**settings).fit(observations(), 0).hidden(*CELLS) for _ in range(2))  # type: ignore[arg-type]
+    np.testing.assert_array_equal(one, other)
+
+
+@settings
+def test_nothing_observed_is_undecided(settings: dict[str, object]) -> None:
+    nothing = np.zeros(0, np.int32)
+    completed = OneBit(**settings).fit(  # type: ignore[arg-type]
+        Observations(nothing, nothing, np.zeros(0), SHAPE, binary_scale()), 0
+    )
+    np.testing.assert_array_equal(completed.predict(*CELLS), 0)
+
+
+def test_entries_stay_within_alpha_where_they_are_bounded() -> None:
+    completed = OneBit(bounded=True, alpha=0.4).fit(observations(), 0)
+    entries = completed.hidden(*CELLS)
+    assert np.abs(entries).max() <= 0.4 * (1 + 1e-9)
+    assert np.linalg.norm(entries.reshape(SHAPE), "nuc") <= 0.4 * np.sqrt(1200) * (1 + 1e-9)
+
+
+def test_the_likelihood_undoes_flips() -> None:
+    # One-sided flips push a decoder that does not know them towards +1.
+    clear = observations(cold=False)
+    channel = MECHANISMS["binary-flip"](p1=0.02, p2=0.45).channel(clear.scale, 20.0)
+    symbols = channel.sample(
+        (clear.values > 0).astype(np.uint8) + np.uint8(1), words(0, "flips", 0, clear.values.size)
+    )
+    received = Observations(clear.users, clear.items, channel.values[symbols], SHAPE, clear.scale)
+    knows = Observations(
+        clear.users,
+        clear.items,
+        received.values,
+        SHAPE,
+        clear.scale,
+        None,
+        channel.probabilities[:, symbols].T,
+    )
+    truth = hidden_matrix().ravel() > 0
+    accuracy = [
+        np.mean((OneBit(effects=True).fit(seen, 0).predict(*CELLS) >= 0) == truth)
+        for seen in (received, knows)
+    ]
+    assert accuracy[1] > accuracy[0] + 0.05
+
+
+def test_the_likelihood_of_what_was_received_follows_each_users_channel() -> None:
+    mechanism = MECHANISMS["randomized-response"]()
+    for budget in (PrivacyBudget(epsilon=1.0), PrivacyBudget(epsilon=3.0, per="user")):
+        calibrated = CalibratedMechanism(mechanism, budget, binary_scale(), 30)
+        given = calibrated.likelihood(np.array([1, 0, 3]), np.array([0, 1, 1, 0], np.uint16))
+        first = 1 / (1 + np.exp(-(1.0 if budget.per == "rating" else 3.0)))
+        assert given.shape == (4, 2)
+        np.testing.assert_allclose(given[0], [first, 1 - first], rtol=1e-9)
+        kept = 1 / (1 + np.exp(-1.0))
+        np.testing.assert_allclose(
+            given[1:], [[1 - kept, kept], [1 - kept, kept], [kept, 1 - kept]], rtol=1e-9
+        )
+    hidden = CalibratedMechanism(
+        MECHANISMS["zheng-randomized-response"](), PrivacyBudget(epsilon=1.0, per="cell"), binary_scale(), 3
+    )
+    given = hidden.likelihood(np.array([3]), np.array([0, 1, 2], np.uint16))
+    np.testing.assert_allclose(given, hidden.reference_channel.probabilities[1:].T)
+
+
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        ({"alpha": 0.0}, "alpha: 0.0; accepted: greater than 0"),
+        ({"tau": -1.0}, "tau: -1.0; accepted: greater than 0"),
+        ({"sigma": 0.0}, "sigma: 0.0; accepted: greater than 0"),
+        ({"bounded": True, "effects": True}, "bounded: True, with effects; accepted: one of the two"),
+    ],
+)
+def test_bad_settings_are_one_line(settings: dict[str, object], line: str) -> None:
+    with pytest.raises(InputError, match=line):
+        OneBit(**settings)  # type: ignore[arg-type]
+
+
+def test_what_is_not_signs_is_refused() -> None:
+    stars = RatingScale.evenly(1, 5, 1)
+    seen = observations()
+    with pytest.raises(
+        InputError, match=r"binarization: none, .* one of 1, 2, 3, 4, 5; accepted: \{kind: mean\}"
+    ):
+        OneBit().fit(Observations(seen.users, seen.items, seen.values, SHAPE, stars), 0)
+    with pytest.raises(RunError, match="cannot start"):
+        OneBit().fit(Observations(seen.users, seen.items, seen.values * np.inf, SHAPE, seen.scale), 0)
+    with pytest.raises(InputError, match=r"completion\.bounded: True, with 10000 users x 10000 items"):
+        OneBit(bounded=True).check((10_000, 10_000))
+
+
+def test_stopping_early_is_told() -> None:
+    completed = OneBit(iterations=1, tolerance=1e-9).fit(observations(), 0)
+    assert any("stopped after 1 iterations" in note for note in completed.notes)
