@@ -5,7 +5,7 @@ from __future__ import annotations
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
-from clients import iterative, one_shot
+from clients import iterative, one_bit, one_shot, x_map
 from clients.messages import asked_round, asked_users, reply_with_reports, request_of
 from clients.population import cohort_of, partition_of
 
@@ -41,12 +41,28 @@ def client_app(root: str | None = None) -> ClientApp:
         reports = iterative.round_reports(cohort, asked, round_index, request, context)
         return reply_with_reports(message, cohort, reports, round_index=round_index, asked=asked)
 
+    @app.train("slopes")
+    def slopes(message: Message, context: Context) -> Message:
+        """Take part in a round: report how the entries at the rated items should move."""
+        cohort, request = cohort_of(root, message, context), request_of(message)
+        round_index = asked_round(request)
+        reports = one_bit.slope_reports(cohort, round_index, request, context)
+        return reply_with_reports(message, cohort, reports, round_index=round_index)
+
     @app.query("deliver")
     def deliver(message: Message, context: Context) -> Message:
         """Receive the final item factors, with which a device makes its own predictions."""
         cohort = cohort_of(root, message, context)
         iterative.receive_factors(cohort, request_of(message), context)
         return Message(RecordDict(), reply_to=message)
+
+    @app.query("replace")
+    def replace(message: Message, context: Context) -> Message:
+        """Replace the source items of the cohort's profiles and send the AlterEgos."""
+        cohort, request = cohort_of(root, message, context), request_of(message)
+        asked, round_index = asked_users(cohort, request), asked_round(request)
+        reports = x_map.reports(cohort, asked, request)
+        return reply_with_reports(message, cohort, reports, round_index=round_index, asked=asked)
 
     return app
 

@@ -38,6 +38,11 @@ def mean_absolute_error(predictions: NDArray[np.float64], truth: NDArray[np.floa
     return float(np.mean(np.abs(predictions - truth)))
 
 
+def sign_accuracy(predictions: NDArray[np.float64], truth: NDArray[np.float64]) -> float:
+    """Return the share of ratings of -1 and +1 whose sign is predicted; a prediction of 0 is +1."""
+    return float(np.mean((predictions >= 0) == (truth > 0)))
+
+
 def ranking_accuracy(
     predictions: NDArray[np.float64],
     test: Ratings,

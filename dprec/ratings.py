@@ -7,10 +7,10 @@ them and come back in every file that is written. Memory is proportional to the 
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -38,10 +38,13 @@ class RatingScale:
     continuous : bool
         True when ratings lie between the levels too; a device then rounds to the nearest level
         before it sends anything, and accuracy is measured against the unrounded rating.
+    cut : float, optional
+        On a scale of -1 and +1 that ratings were reduced to, the rating above which they became +1.
     """
 
     values: NDArray[np.float64]
     continuous: bool = False
+    cut: float | None = None
 
     def __post_init__(self) -> None:
         values = np.asarray(self.values, dtype=np.float64)
@@ -333,16 +336,14 @@ class Ratings:
         sums = np.bincount(self.users, weights=self.values, minlength=self.n_users)
         return np.where(self.counts > 0, sums / np.maximum(1, self.counts), self.mean)
 
-    def select(self, keep: NDArray[np.bool_]) -> Ratings:
+    def select(self, keep: NDArray[np.bool_]) -> Self:
         """Return the ratings where ``keep`` is true, in the same identifier spaces."""
         counts = np.bincount(self.users[keep], minlength=self.n_users)
-        return Ratings(
+        return replace(
+            self,
             indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
             items=self.items[keep],
             levels=self.levels[keep],
-            scale=self.scale,
-            user_ids=self.user_ids,
-            item_ids=self.item_ids,
             exact=None if self.exact is None else self.exact[keep],
         )
 

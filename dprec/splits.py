@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.crossdomain.domains import CrossDomainRatings
 from dprec.datasets.base import Dataset
 from dprec.errors import InputError
 from dprec.options import Options, option
@@ -108,6 +109,28 @@ class LeaveNPerUser(Split):
         return _parted(ratings, order[chosen], self)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ColdStart(Split):
+    """A share of the users who rated in both domains lose all of their target ratings: the test set."""
+
+    kind: Literal["cold-start"] = "cold-start"
+    test_fraction: float = option("Share of the users with ratings in both domains.", 0.2, gt=0, lt=1)
+
+    def split(self, dataset: Dataset, seed: int) -> tuple[Ratings, Ratings]:
+        """Return everything else and the target ratings of the chosen users; see `Split.split`."""
+        ratings = dataset.load()
+        if not isinstance(ratings, CrossDomainRatings):
+            raise InputError("split", f"cold-start, and {dataset.kind} has one domain", "two domains")
+        straddlers = np.flatnonzero(ratings.straddlers())
+        if not straddlers.size:
+            found = f"no user rates both in {ratings.source} and in {ratings.target}"
+            raise InputError("dataset", found, "domains with users in common")
+        cold = generator(seed, "split").permutation(straddlers)
+        chosen = cold[: round(self.test_fraction * straddlers.size)]
+        tested = np.isin(ratings.users, chosen) & ratings.in_target[ratings.items]
+        return _parted(ratings, np.flatnonzero(tested), self)
+
+
 def _parted(ratings: Ratings, test_rows: NDArray[np.int64], split: Split) -> tuple[Ratings, Ratings]:
     tested = np.zeros(ratings.count, dtype=np.bool_)
     tested[test_rows] = True
@@ -128,5 +151,6 @@ SPLITS: Registry[Split] = Registry(
         KFold,
         Holdout,
         LeaveNPerUser,
+        ColdStart,
     ],
 )

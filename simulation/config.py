@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -24,7 +24,13 @@ from dprec.options import Options, option
 from dprec.registry import Registry, kind_of
 from simulation.protocols import PROTOCOLS
 from simulation.protocols.base import Protocol
-from simulation.protocols.components import COMPONENT_REGISTRIES, AnyDataset, AnySplit, one_of
+from simulation.protocols.components import (
+    COMPONENT_REGISTRIES,
+    AnyBinarization,
+    AnyDataset,
+    AnySplit,
+    one_of,
+)
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -81,6 +87,9 @@ class RunConfig(BaseModel):
     seed: int = Field(default=0, ge=0, description="Seed of everything that is drawn.")
     dataset: AnyDataset = Field(description="The ratings.")
     split: AnySplit = Field(description="What is learned from and what is tested on.")
+    binarization: AnyBinarization | None = Field(
+        default=None, description="Where ratings are cut into +1 and -1, for methods that need signs."
+    )
     protocol: AnyProtocol = Field(description="How devices and server reach predictions together.")
     simulation: SimulationOptions = Field(default=SimulationOptions(), description="How it is simulated.")
     evaluation: EvaluationOptions = Field(default=EvaluationOptions(), description="How it is judged.")
@@ -88,8 +97,9 @@ class RunConfig(BaseModel):
     def to_yaml(self) -> str:
         """Return the configuration as YAML that runs again from anywhere."""
         values = self.model_dump(mode="json")
-        if isinstance(values["dataset"].get("path"), str):
-            values["dataset"]["path"] = str(Path(values["dataset"]["path"]).expanduser().absolute())
+        for key in ("path", "target_path"):
+            if isinstance(values["dataset"].get(key), str):
+                values["dataset"][key] = str(Path(values["dataset"][key]).expanduser().absolute())
         return dump_yaml(_without_nulls(values))
 
 
@@ -310,6 +320,9 @@ def _plain_types(owner: type[Any]) -> dict[str, type[Any]]:
     }
     if len(PROTOCOLS.kinds) == 1:
         plain["protocol"] = next(iter(PROTOCOLS))
+    if dataclasses.is_dataclass(owner):
+        hints = get_type_hints(owner).items()
+        plain |= {name: hint for name, hint in hints if isinstance(hint, type) and issubclass(hint, Options)}
     return plain
 
 

@@ -130,6 +130,7 @@ def summarise(
             "train_ratings": train.count,
             "test_ratings": test.count,
             "scale": [train.scale.low, train.scale.high],
+            "binarized_above": train.scale.cut,
             "users_only_in_test": _only_in_test(train.users, test.users),
             "items_only_in_test": _only_in_test(train.items, test.items),
         },
@@ -139,7 +140,7 @@ def summarise(
             "epsilon_per_user": _spread(outcome.privacy.per_user),
             "trusts_server": guarantee.trusts_server,
             "hides_rated_items": guarantee.hides_rated_items,
-            "notes": list(guarantee.notes + outcome.notes),
+            "notes": [*guarantee.notes, *_note_on_signs(config, train), *outcome.notes],
         },
         "traffic": {
             "rounds": len(outcome.rounds),
@@ -148,6 +149,7 @@ def summarise(
             "downlink": _direction(traffic.downlink_payload, traffic.downlink_message),
             "deployed_factor": outcome.deployed_factor,
         },
+        "distance": outcome.distance,
         "completion_diagnostics": outcome.diagnostics,
         "time": {
             "total_s": total_seconds,
@@ -163,6 +165,17 @@ def summarise(
             "simulation": asdict(config.simulation),
         },
     }
+
+
+def _note_on_signs(config: RunConfig, train: Ratings) -> tuple[str, ...]:
+    """Say where ratings were cut into signs, and that the cut itself is not protected."""
+    if config.binarization is None:
+        return ()
+    origin = "the mean train rating" if config.binarization.kind == "mean" else "as configured"
+    return (
+        f"A rating above {train.scale.cut:.6g} ({origin}) counts as +1, any other as -1; everybody is taken "
+        "to know where the cut is.",
+    )
 
 
 def _only_in_test(train: NDArray[np.integer], test: NDArray[np.integer]) -> int:

@@ -14,9 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from dprec.binarization import Binarization
+from dprec.datasets import Dataset
 from dprec.ratings import Ratings
+from dprec.splits import Split
 from simulation.config import RunConfig, full_keys, load_config, parse_config
-from simulation.evaluation import accuracy
+from simulation.evaluation import accuracy, relative_error
 from simulation.projection import check_population
 from simulation.protocols import Task
 from simulation.protocols.base import Predict, Progress
@@ -92,7 +95,15 @@ def run(
 def load_ratings(config: RunConfig) -> tuple[Ratings, Ratings]:
     """Return the train and test ratings of a configuration."""
     with full_keys(config):
-        return config.split.split(config.dataset, config.seed)
+        return prepared_ratings(config.dataset, config.split, config.binarization, config.seed)
+
+
+def prepared_ratings(
+    dataset: Dataset, split: Split, binarization: Binarization | None, seed: int
+) -> tuple[Ratings, Ratings]:
+    """Return the train and test ratings of a data set, as signs where a binarization is given."""
+    train, test = split.split(dataset, seed)
+    return (train, test) if binarization is None else binarization.apply(train, test)
 
 
 def run_prepared(
@@ -150,10 +161,17 @@ def run_in(
         setup=config.protocol.setup(),
     )
 
-    def measure(predict: Predict) -> tuple[NDArray[np.float64], dict[str, float | None]]:
+    truth = config.dataset.hidden()
+
+    def measure(
+        predict: Predict, hidden: Predict | None = None
+    ) -> tuple[NDArray[np.float64], dict[str, float | None]]:
         raw = predict(test.users, test.items)
         predictions = np.clip(raw, train.scale.low, train.scale.high)
-        return predictions, accuracy(predictions, train, test, config.evaluation)
+        measured = accuracy(predictions, train, test, config.evaluation)
+        if truth is not None and hidden is not None:
+            measured["relative_error"] = relative_error(hidden, truth)
+        return predictions, measured
 
     task = Task(
         train=train,
@@ -161,14 +179,14 @@ def run_in(
         group=group,
         roster=session.roster(train.n_users, users_per_node),
         progress=progress or _silent,
-        measure=lambda predict: measure(predict)[1],
+        measure=lambda predict, hidden=None: measure(predict, hidden)[1],
         checkpoints=directory.checkpoints(config) if directory is not None else None,
         restore=partial(session.restore, group),
     )
     # Sums in dense algebra depend on how it is divided over threads; one thread, one result.
     with threadpool_limits(limits=1), full_keys(config):
         outcome = config.protocol.run(session.grid, task)
-        predictions, measured = measure(outcome.predict)
+        predictions, measured = measure(outcome.predict, outcome.hidden)
     outcome = replace(outcome, rounds=[*outcome.rounds[:-1], replace(outcome.rounds[-1], accuracy=measured)])
     return RunResult(
         config=config,

@@ -12,50 +12,35 @@ from rich.table import Table
 from simulation.comparison.table import Row, average, grouped
 from simulation.projection import METHOD, Projection
 
-_FIGURES = (
-    "RMSE",
-    "MAE",
-    "F@k",
-    "ε per\nrating",
-    "ε per user\n(max)",
-    "bytes up\nper user",
-    "bytes down\nper user",
+_ACCURACY = (
+    ("rmse", "RMSE"),
+    ("mae", "MAE"),
+    ("f_score_at_k", "F@k"),
+    ("sign_accuracy", "sign\naccuracy"),
+    ("relative_error", "relative\nerror"),
 )
+"""Every run has some of these; a table shows those that any of its rows has."""
 
-_COLUMNS = (
-    ("rmse", 4),
-    ("mae", 4),
-    ("f_score_at_k", 4),
-    ("epsilon_per_rating", 3),
-    ("epsilon_per_user_max", 3),
-    ("uplink_message_mean_per_user", 1),
-    ("downlink_message_mean_per_user", 1),
+_DIGITS = 4
+
+_COSTS = (
+    ("epsilon_per_rating", "ε per\nrating", 3),
+    ("epsilon_per_user_max", "ε per user\nmax", 3),
+    ("uplink_message_mean_per_user", "bytes up\nper user", 1),
+    ("downlink_message_mean_per_user", "bytes down\nper user", 1),
 )
 
 
 def results_table(summaries: Sequence[dict[str, Any]]) -> Table:
     """Return one row per run: accuracy, privacy and bytes side by side."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    table.add_column("run", no_wrap=True)
-    for column in (
-        "RMSE",
-        "MAE",
-        "F@k",
-        "ε per\nrating",
-        "ε per user\nmax",
-        "bytes up\nper user",
-        "bytes down\nper user",
-    ):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("server sees")
+    shown = _shown([summary["accuracy"] for summary in summaries])
+    table = _table("run", [name for _, name in shown])
     for summary in summaries:
         accuracy, privacy, traffic = summary["accuracy"], summary["privacy"], summary["traffic"]
         users = traffic["users"]
         table.add_row(
             summary["name"],
-            number(accuracy.get("rmse"), 4),
-            number(accuracy.get("mae"), 4),
-            number(accuracy.get("f_score_at_k"), 4),
+            *(number(accuracy.get(column), _DIGITS) for column, _ in shown),
             number(privacy["epsilon_per_rating"], 3),
             number(privacy["epsilon_per_user"]["max"], 3),
             number(traffic["uplink"]["message_bytes"] / users, 1),
@@ -67,27 +52,43 @@ def results_table(summaries: Sequence[dict[str, Any]]) -> Table:
 
 def comparison_table(rows: Sequence[Row]) -> Table:
     """Return one line per protocol and epsilon, averaged over folds and seeds."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    table.add_column("protocol", no_wrap=True)
-    for column in ("ε", *_FIGURES):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("server sees", no_wrap=True)
+    shown = _shown(rows)
+    table = _table("protocol", ["ε", *(name for _, name in shown)])
+    # The first accuracy that there is stands for the others, with its spread.
+    main = shown[0][0] if shown else None
     for (name, epsilon), cells in grouped(rows).items():
         table.add_row(
             name,
             "–" if epsilon is None else f"{epsilon:g}",
-            *(_mean(cells, column, digits) for column, digits in _COLUMNS),
+            *(_mean(cells, column, _DIGITS, spread=column == main) for column, _ in shown),
+            *(_mean(cells, column, digits) for column, _, digits in _COSTS),
             _seen(cells[0]),
         )
     return table
 
 
-def _mean(cells: Sequence[Row], column: str, digits: int) -> str:
+def _shown(rows: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Return the kinds of accuracy that any of the rows has."""
+    return [
+        (column, name) for column, name in _ACCURACY if any(row.get(column) not in (None, "") for row in rows)
+    ]
+
+
+def _table(first: str, figures: Sequence[str]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    table.add_column(first, no_wrap=True)
+    for column in (*figures, *(name for _, name, _ in _COSTS)):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("server sees", no_wrap=True)
+    return table
+
+
+def _mean(cells: Sequence[Row], column: str, digits: int, *, spread: bool = False) -> str:
     found = average(cell.get(column) for cell in cells)
     if found is None:
         return "–"
-    spread = f" ±{found.deviation:.{digits}f}" if found.count > 1 and column == "rmse" else ""
-    return number(found.mean, digits) + spread
+    deviation = f" ±{found.deviation:.{digits}f}" if spread and found.count > 1 else ""
+    return number(found.mean, digits) + deviation
 
 
 def projection_table(rows: Sequence[tuple[str, Projection]], population: float) -> Table:

@@ -63,60 +63,78 @@ class OneShot:
     group: str
 
     def collect(self, grid: Grid, roster: Roster) -> Collected:
-        """Ask every user for its report.
-
-        Raises
-        ------
-        RunError
-            When not a single report was accepted.
-        """
-        started = time.perf_counter()
-        codec, n_users = self.calibrated.codec(), roster.n_users
-        traffic = TrafficLedger(n_users)
-        request = RecordDict()
-        traffic.charge_downlink(
-            slice(None), 0, message_size(request_message(MESSAGE_TYPE, request, self.group))
-        )
-        sent, accepted = np.zeros(n_users, dtype=np.bool_), np.zeros(n_users, dtype=np.bool_)
-        counts = np.zeros(n_users, dtype=np.int64)
-        items: list[NDArray[np.int32]] = []
-        symbols: list[NDArray[np.uint16]] = []
-        requests = dict.fromkeys(range(len(roster.node_ids)), request)
-        for partition, reply in roster.ask(grid, MESSAGE_TYPE, requests, self.group).items():
-            cohort = roster.cohort(partition)
-            arrivals = arrivals_of(reply, cohort.start, len(cohort))
-            if arrivals is None:
-                continue
-            users = cohort.start + np.flatnonzero(arrivals.arrived)
-            payloads = arrivals.payloads[arrivals.arrived]
-            traffic.charge_uplink(users, payloads, report_sizes(MESSAGE_TYPE, self.group, users, payloads))
-            sent[users] = True
-            decoded = codec.decode(arrivals.in_time())
-            punctual = cohort.start + np.flatnonzero(arrivals.punctual)
-            accepted[punctual], counts[punctual] = decoded.valid, np.diff(decoded.indptr)
-            items.append(decoded.items)
-            symbols.append(decoded.symbols)
-        if not accepted.any():
-            raise RunError(f"none of the {n_users} users sent a report that could be used")
-        values = self.calibrated.read(counts, np.concatenate(symbols))
-        observations = Observations(
-            np.repeat(np.arange(n_users, dtype=np.int32), counts),
-            np.concatenate(items),
-            values,
-            (n_users, self.calibrated.n_items),
-            self.calibrated.scale,
-            self.calibrated.noise_variance(counts),
-        )
-        record = RoundRecord(
-            round=1,
-            replies=int(accepted.sum()),
-            failures=int(n_users - accepted.sum()),
-            accuracy=None,
-            seconds=time.perf_counter() - started,
-            **traffic_totals(traffic),
-        )
-        return Collected(observations, sent, accepted, traffic, record)
+        """Ask every user for its report; see `collect_reports`."""
+        wanted = self.completion.needs_likelihood
+        return collect_reports(grid, roster, self.calibrated, self.group, likelihood=wanted)
 
     def complete(self, observations: Observations, progress: Progress | None = None) -> Completed:
         """Complete the matrix from what was collected."""
         return self.completion.fit(observations, self.seed, progress)
+
+
+def collect_reports(
+    grid: Grid, roster: Roster, calibrated: CalibratedMechanism, group: str, *, likelihood: bool = False
+) -> Collected:
+    """Ask every user for its report.
+
+    Parameters
+    ----------
+    grid : Grid
+    roster : Roster
+    calibrated : CalibratedMechanism
+    group : str
+        Run key under which the devices find their setup.
+    likelihood : bool
+        Whether the observations carry the likelihood of what was received.
+
+    Raises
+    ------
+    RunError
+        When not a single report was accepted.
+    """
+    started = time.perf_counter()
+    codec, n_users = calibrated.codec(), roster.n_users
+    traffic = TrafficLedger(n_users)
+    request = RecordDict()
+    traffic.charge_downlink(slice(None), 0, message_size(request_message(MESSAGE_TYPE, request, group)))
+    sent, accepted = np.zeros(n_users, dtype=np.bool_), np.zeros(n_users, dtype=np.bool_)
+    counts = np.zeros(n_users, dtype=np.int64)
+    items: list[NDArray[np.int32]] = []
+    symbols: list[NDArray[np.uint16]] = []
+    requests = dict.fromkeys(range(len(roster.node_ids)), request)
+    for partition, reply in roster.ask(grid, MESSAGE_TYPE, requests, group).items():
+        cohort = roster.cohort(partition)
+        arrivals = arrivals_of(reply, cohort.start, len(cohort))
+        if arrivals is None:
+            continue
+        users = cohort.start + np.flatnonzero(arrivals.arrived)
+        payloads = arrivals.payloads[arrivals.arrived]
+        traffic.charge_uplink(users, payloads, report_sizes(MESSAGE_TYPE, group, users, payloads))
+        sent[users] = True
+        decoded = codec.decode(arrivals.in_time())
+        punctual = cohort.start + np.flatnonzero(arrivals.punctual)
+        accepted[punctual], counts[punctual] = decoded.valid, np.diff(decoded.indptr)
+        items.append(decoded.items)
+        symbols.append(decoded.symbols)
+    if not accepted.any():
+        raise RunError(f"none of the {n_users} users sent a report that could be used")
+    received = np.concatenate(symbols)
+    values = calibrated.read(counts, received)
+    observations = Observations(
+        np.repeat(np.arange(n_users, dtype=np.int32), counts),
+        np.concatenate(items),
+        values,
+        (n_users, calibrated.n_items),
+        calibrated.scale,
+        calibrated.noise_variance(counts),
+        calibrated.likelihood(counts, received) if likelihood else None,
+    )
+    record = RoundRecord(
+        round=1,
+        replies=int(accepted.sum()),
+        failures=int(n_users - accepted.sum()),
+        accuracy=None,
+        seconds=time.perf_counter() - started,
+        **traffic_totals(traffic),
+    )
+    return Collected(observations, sent, accepted, traffic, record)

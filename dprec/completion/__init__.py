@@ -1,9 +1,11 @@
 """Completion of the rating matrix from what the server received."""
 
+from dprec.completion.averages import ItemAverage, UserAverage
 from dprec.completion.base import Completed, Completion, Observations
 from dprec.completion.matrix_factorization import MatrixFactorization
 from dprec.completion.mog_matrix_factorization import MogMatrixFactorization
 from dprec.completion.nuclear_norm import NuclearNorm
+from dprec.completion.one_bit.completion import OneBit
 from dprec.completion.svd import TruncatedSvd
 from dprec.registry import Registry
 
@@ -14,6 +16,9 @@ COMPLETIONS: Registry[Completion] = Registry(
         MogMatrixFactorization,
         TruncatedSvd,
         NuclearNorm,
+        ItemAverage,
+        UserAverage,
+        OneBit,
     ],
 )
 

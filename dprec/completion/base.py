@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,6 +35,9 @@ class Observations:
     noise_variance : float, optional
         Mean variance of a value given the rating behind it, from the mechanism alone, in squared
         rating units; None where the server does not know the mechanism.
+    likelihood : ndarray of float64, shape (cells, levels), optional
+        Probability of what was received given each level of the scale, for completions that ask for
+        it (`Completion.needs_likelihood`).
     """
 
     users: NDArray[np.int32]
@@ -43,6 +46,7 @@ class Observations:
     shape: tuple[int, int]
     scale: RatingScale
     noise_variance: float | None = None
+    likelihood: NDArray[np.float64] | None = None
 
     @property
     def mean(self) -> float:
@@ -83,9 +87,22 @@ class Completed(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Completion(Options):
-    """Base of the completion methods."""
+    """Base of the completion methods.
+
+    `needs_likelihood` tells whether `Observations.likelihood` has to be filled in.
+    """
 
     kind: str
+    needs_likelihood: ClassVar[bool] = False
+
+    def check_scale(self, scale: RatingScale) -> None:
+        """Refuse a scale that the method cannot work on.
+
+        Raises
+        ------
+        InputError
+            Naming what to configure.
+        """
 
     def check(self, shape: tuple[int, int]) -> None:
         """Refuse settings that do not suit a catalogue of ``shape`` users x items.

@@ -1,6 +1,7 @@
 """Data sets, each a way to load a matrix of ratings."""
 
 from dprec.datasets.base import Dataset, Source
+from dprec.datasets.cross_domain import DelimitedDomains, MovieLensGenres, SyntheticDomains
 from dprec.datasets.douban import Douban
 from dprec.datasets.jester import Jester
 from dprec.datasets.libimseti import Libimseti
@@ -11,6 +12,7 @@ from dprec.datasets.movielens import (
     MovieLens25M,
     MovieLens100K,
 )
+from dprec.datasets.one_bit_synthetic import OneBitSynthetic
 from dprec.datasets.rc import RestaurantConsumer
 from dprec.datasets.synthetic import Synthetic
 from dprec.datasets.table import DelimitedTable
@@ -30,6 +32,10 @@ DATASETS: Registry[Dataset] = Registry(
         Douban,
         DelimitedTable,
         Synthetic,
+        OneBitSynthetic,
+        MovieLensGenres,
+        DelimitedDomains,
+        SyntheticDomains,
     ],
 )
 

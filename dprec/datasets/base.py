@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dprec.errors import InputError
 from dprec.options import Options, option
 from dprec.ratings import Ratings
@@ -33,10 +36,10 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset(Options):
-    """Base of the data sets; one that can be downloaded sets `source`."""
+    """Base of the data sets; one that can be downloaded sets `distribution`."""
 
     kind: str
-    source: ClassVar[Source | None] = None
+    distribution: ClassVar[Source | None] = None
 
     @abstractmethod
     def load(self) -> Ratings:
@@ -47,6 +50,10 @@ class Dataset(Options):
         InputError
             When the data cannot be read, naming the file and the line.
         """
+
+    def hidden(self) -> NDArray[np.float64] | None:
+        """Return the matrix that the signs were drawn from, shape (users, items), where it is known."""
+        return None
 
     def load_fold(self, fold: str) -> tuple[Ratings, Ratings]:
         """Return the train and test ratings of a split that is distributed with the data.

@@ -5,28 +5,46 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from dprec.crossdomain.domains import joined
 from dprec.datasets.base import FileDataset, locate
 from dprec.datasets.delimited import Layout, read_triples
 from dprec.errors import InputError
 from dprec.options import option
 from dprec.ratings import Ratings, RatingScale
 
-_DOMAINS = ("book", "music")
+Domain = Literal["book", "music"]
+
+_DOMAINS: tuple[Domain, ...] = ("book", "music")
 _LAYOUT = Layout(separator="\t", width=3)
 _SCALE = RatingScale.evenly(1, 5, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Douban(FileDataset):
-    """Douban: ratings of books, or of music, 1 to 5, by users that both domains share."""
+    """Douban: ratings of books, of music or of both, 1 to 5, by users that the domains share."""
 
     kind: Literal["douban"] = "douban"
-    domain: Literal["book", "music"] = option(
-        "What is rated, where the path is the folder: 'book' or 'music'.", "book"
-    )
+    domain: Domain = option("What is rated, where the path is the folder: 'book' or 'music'.", "book")
+    source: Domain | None = option("The source domain, for recommendation across domains.", None)
+    target: Domain | None = option("The target domain; with a source, both are loaded.", None)
 
     def load(self) -> Ratings:
-        """Return all ratings of the domain; InputError names the file and line of what cannot be read."""
-        if self.domain not in _DOMAINS:
-            raise InputError("domain", repr(self.domain), ", ".join(_DOMAINS))
-        return read_triples(locate(self.path, f"{self.domain}.dat"), _LAYOUT).ratings(_SCALE, self.duplicates)
+        """Return all ratings, of both domains where a source and a target are named.
+
+        Raises
+        ------
+        InputError
+            Naming the file and line of what cannot be read, or the setting that does not fit.
+        """
+        if self.source is None and self.target is None:
+            return self._read(self.domain, "domain")
+        if self.source is None or self.target is None:
+            missing = "source" if self.source is None else "target"
+            raise InputError(missing, "none", "a source and a target: " + ", ".join(_DOMAINS))
+        domains = self._read(self.source, "source"), self._read(self.target, "target")
+        return joined(*domains, (self.source, self.target))
+
+    def _read(self, domain: Domain, setting: str) -> Ratings:
+        if domain not in _DOMAINS:
+            raise InputError(setting, repr(domain), ", ".join(_DOMAINS))
+        return read_triples(locate(self.path, f"{domain}.dat"), _LAYOUT).ratings(_SCALE, self.duplicates)

@@ -59,9 +59,9 @@ def fetch(kind: str, cache: str | Path, *, url: str | None = None, progress: Pro
         When the download fails, or what was received is not the archive that was asked for. Nothing
         of it is left in the cache.
     """
-    source = DATASETS[kind].source
+    source = DATASETS[kind].distribution
     if source is None:
-        offered = ", ".join(kind_of(dataset) for dataset in DATASETS if dataset.source is not None)
+        offered = ", ".join(kind_of(dataset) for dataset in DATASETS if dataset.distribution is not None)
         raise InputError("dataset", f"{kind!r}, which is not offered for download", offered)
     url = url or source.url
     if not url.lower().startswith(("http://", "https://")):

@@ -31,7 +31,7 @@ class Jester(FileDataset):
     """
 
     kind: Literal["jester"] = "jester"
-    source: ClassVar[Source | None] = Source(
+    distribution: ClassVar[Source | None] = Source(
         "https://goldberg.berkeley.edu/jester-data/jester-data-1.zip", "jester-data-1.xls"
     )
     step: float = option(

@@ -15,7 +15,7 @@ class Libimseti(DelimitedDataset):
     """Libimseti: 17,359,346 ratings of 168,791 profiles by 135,359 users, 1 to 10."""
 
     kind: Literal["libimseti"] = "libimseti"
-    source: ClassVar[Source | None] = Source(
+    distribution: ClassVar[Source | None] = Source(
         "http://www.occamslab.com/petricek/data/libimseti-complete.zip", "ratings.dat"
     )
     file: ClassVar[str] = "ratings.dat"

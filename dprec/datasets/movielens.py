@@ -22,7 +22,7 @@ class MovieLens100K(DelimitedDataset):
     """MovieLens 100K: 943 users, 1,682 films, 1 to 5 stars, with folds u1 to u5, ua and ub."""
 
     kind: Literal["movielens-100k"] = "movielens-100k"
-    source: ClassVar[Source | None] = Source(
+    distribution: ClassVar[Source | None] = Source(
         _URL + "ml-100k.zip", "u.data", md5="0e33842e24a9c977be4e0107933c0723"
     )
     file: ClassVar[str] = "u.data"
@@ -46,7 +46,7 @@ class MovieLens1M(DelimitedDataset):
     """MovieLens 1M: 1,000,209 ratings of 3,706 films by 6,040 users, 1 to 5 stars."""
 
     kind: Literal["movielens-1m"] = "movielens-1m"
-    source: ClassVar[Source | None] = Source(
+    distribution: ClassVar[Source | None] = Source(
         _URL + "ml-1m.zip", "ratings.dat", md5="c4d9eecfca2ab87c1945afe126590906"
     )
     file: ClassVar[str] = "ratings.dat"
@@ -59,7 +59,7 @@ class MovieLens10M(DelimitedDataset):
     """MovieLens 10M: 10,000,054 ratings of 10,677 films by 69,878 users, half stars."""
 
     kind: Literal["movielens-10m"] = "movielens-10m"
-    source: ClassVar[Source | None] = Source(
+    distribution: ClassVar[Source | None] = Source(
         _URL + "ml-10m.zip", "ratings.dat", md5="ce571fd55effeba0271552578f2648bd"
     )
     file: ClassVar[str] = "ratings.dat"
@@ -72,7 +72,7 @@ class MovieLens20M(DelimitedDataset):
     """MovieLens 20M: 20,000,263 ratings of 26,744 films by 138,493 users, half stars."""
 
     kind: Literal["movielens-20m"] = "movielens-20m"
-    source: ClassVar[Source | None] = Source(
+    distribution: ClassVar[Source | None] = Source(
         _URL + "ml-20m.zip", "ratings.csv", md5="cd245b17a1ae2cc31bb14903e1204af3"
     )
     file: ClassVar[str] = "ratings.csv"
@@ -85,7 +85,7 @@ class MovieLens25M(DelimitedDataset):
     """MovieLens 25M: 25,000,095 ratings of 59,047 films by 162,541 users, half stars."""
 
     kind: Literal["movielens-25m"] = "movielens-25m"
-    source: ClassVar[Source | None] = Source(
+    distribution: ClassVar[Source | None] = Source(
         _URL + "ml-25m.zip", "ratings.csv", md5="6b51fb2759a8657d3bfcbfc42b592ada"
     )
     file: ClassVar[str] = "ratings.csv"

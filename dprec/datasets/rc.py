@@ -15,7 +15,7 @@ class RestaurantConsumer(DelimitedDataset):
     """Restaurant & consumer: 1,161 ratings of 130 restaurants by 138 guests, 0 to 2."""
 
     kind: Literal["rc"] = "rc"
-    source: ClassVar[Source | None] = Source(
+    distribution: ClassVar[Source | None] = Source(
         "https://archive.ics.uci.edu/ml/machine-learning-databases/00232/RCdata.zip", "rating_final.csv"
     )
     file: ClassVar[str] = "rating_final.csv"

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.datasets.base import FileDataset, locate
-from dprec.datasets.delimited import Layout, read_triples
+from dprec.datasets.delimited import Layout, Triples, read_triples
 from dprec.errors import InputError
 from dprec.options import option
 from dprec.ratings import MAX_LEVELS, Ratings, RatingScale
@@ -18,15 +18,14 @@ _CONTINUOUS_STEPS = 40
 
 
 @dataclass(frozen=True, kw_only=True)
-class DelimitedTable(FileDataset):
-    """Any delimited text file with a user, an item and a rating on each line.
+class DelimitedColumns(FileDataset):
+    """Base of the data sets whose layout is told in their settings.
 
     The scale runs from `low` to `high` by `step`. What is left out is taken from the ratings: the
     least, the greatest, and the smallest distance between two different ones, which must then fit all.
     Give `low` and `high` where the data may not hold the ends of the scale.
     """
 
-    kind: Literal["csv"] = "csv"
     user_column: str | int = option("Users' column: its name in the header, or its position from 1.", "user")
     item_column: str | int = option("Items' column: its name in the header, or its position from 1.", "item")
     rating_column: str | int = option("Ratings' column: its name in the header, or its position.", "rating")
@@ -44,8 +43,8 @@ class DelimitedTable(FileDataset):
     )
     continuous: bool = option("Whether ratings lie between the levels too, as on a slider.", False)
 
-    def load(self) -> Ratings:
-        """Return all ratings; InputError names the file and line of what cannot be read."""
+    def read(self, path: str) -> Triples:
+        """Read one file; InputError names the line of what cannot be read."""
         layout = Layout(
             separator=self.separator,
             header=self.has_header,
@@ -53,10 +52,10 @@ class DelimitedTable(FileDataset):
             item=self.item_column,
             rating=self.rating_column,
         )
-        triples = read_triples(locate(self.path), layout)
-        return triples.ratings(self._scale(triples.values, triples.source), self.duplicates)
+        return read_triples(locate(path), layout)
 
-    def _scale(self, values: NDArray[np.float64], source: str) -> RatingScale:
+    def scale(self, values: NDArray[np.float64], source: str) -> RatingScale:
+        """Return the scale of some ratings, naming where they are from in what cannot be one."""
         low = float(values.min()) if self.low is None else float(self.low)
         high = float(values.max()) if self.high is None else float(self.high)
         if not low < high:
@@ -76,3 +75,15 @@ class DelimitedTable(FileDataset):
                 )
             step = (high - low) / round(steps)
         return RatingScale.evenly(low, high, step, continuous=self.continuous)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DelimitedTable(DelimitedColumns):
+    """Any delimited text file with a user, an item and a rating on each line."""
+
+    kind: Literal["csv"] = "csv"
+
+    def load(self) -> Ratings:
+        """Return all ratings; InputError names the file and line of what cannot be read."""
+        triples = self.read(self.path)
+        return triples.ratings(self.scale(triples.values, triples.source), self.duplicates)

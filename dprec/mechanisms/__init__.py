@@ -1,6 +1,7 @@
 """Local mechanisms, each a channel from true levels to symbols."""
 
 from dprec.mechanisms.base import Mechanism
+from dprec.mechanisms.binary_flip import BinaryFlip
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
 from dprec.mechanisms.channel import Channel
 from dprec.mechanisms.clamped_laplace import ClampedLaplace
@@ -21,6 +22,7 @@ MECHANISMS: Registry[Mechanism] = Registry(
         ClampedLaplace,
         ZhengLaplace,
         ZhengRandomizedResponse,
+        BinaryFlip,
     ],
 )
 

@@ -163,6 +163,22 @@ class CalibratedMechanism:
             values[which] = channel.values[symbols[which]]
         return values
 
+    def likelihood(self, cells: NDArray[np.int64], symbols: NDArray[np.uint16]) -> NDArray[np.float64]:
+        """Return the probability of each symbol given each level of the scale, shape (cells, levels).
+
+        Parameters
+        ----------
+        cells : ndarray of int64, shape (users,)
+            Cells with a symbol, by user.
+        symbols : ndarray of uint16, shape (sum of cells,)
+        """
+        if self.mechanism.hides_rated_items:
+            return self.reference_channel.probabilities[1:, symbols].T
+        given = np.empty((symbols.size, self.scale.levels))
+        for channel, which in self._by_channel(cells) if symbols.size else ():
+            given[which] = channel.probabilities[:, symbols[which]].T
+        return given
+
     def noise_variance(self, cells: NDArray[np.int64]) -> float | None:
         """Return the mean variance of what a rating reads as, over the levels and the users' reports.
 

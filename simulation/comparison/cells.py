@@ -13,13 +13,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from dprec.binarization import Binarization
 from dprec.datasets.base import Dataset
 from dprec.errors import InputError, RunError
 from dprec.ratings import Ratings
 from dprec.splits import Split
 from simulation.comparison.config import Cell
 from simulation.config import RunConfig, load_config
-from simulation.run import run_prepared
+from simulation.run import prepared_ratings, run_prepared
 from simulation.run_directory import CONFIG, SUMMARY, RunDirectory
 
 Failure = str
@@ -82,7 +83,7 @@ def _run_cell(directory: str) -> Failure | None:
     """Run the cell whose configuration is in a directory; return why it failed, if it did."""
     try:
         config = load_config(Path(directory) / CONFIG)
-        train, test = _ratings(config.dataset, config.split, config.seed)
+        train, test = _ratings(config.dataset, config.split, config.binarization, config.seed)
         run_prepared(_in_this_process(config), train, test, RunDirectory(Path(directory)))
     except (InputError, RunError) as error:
         return str(error)
@@ -96,6 +97,8 @@ def _in_this_process(config: RunConfig) -> RunConfig:
 
 
 @lru_cache(maxsize=2)
-def _ratings(dataset: Dataset, split: Split, seed: int) -> tuple[Ratings, Ratings]:
+def _ratings(
+    dataset: Dataset, split: Split, binarization: Binarization | None, seed: int
+) -> tuple[Ratings, Ratings]:
     """Load ratings once for the cells of a worker that share them."""
-    return split.split(dataset, seed)
+    return prepared_ratings(dataset, split, binarization, seed)

@@ -26,9 +26,10 @@ from simulation.config import (
     validated,
 )
 from simulation.protocols.base import Unit
-from simulation.protocols.components import AnyDataset, AnySplit
+from simulation.protocols.components import AnyBinarization, AnyDataset, AnySplit
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+_SHARED = ("dataset", "split", "binarization", "simulation", "evaluation")
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
 
@@ -77,6 +78,9 @@ class ComparisonConfig(BaseModel):
     title: str | None = Field(default=None, description="What it shows, for the report.")
     dataset: AnyDataset = Field(description="The ratings, the same for every protocol.")
     split: AnySplit = Field(description="The split, the same for every protocol.")
+    binarization: AnyBinarization | None = Field(
+        default=None, description="Where ratings are cut into +1 and -1; by default each preset's own."
+    )
     folds: list[int] | list[str] | None = Field(
         default=None, min_length=1, description="Values for the split's fold; by default its own."
     )
@@ -90,6 +94,11 @@ class ComparisonConfig(BaseModel):
     protocols: list[Entry] = Field(min_length=1, description="What is compared.")
     published: list[PublishedCost] | None = Field(
         default=None, description="Published costs, shown in the report beside the measured ones."
+    )
+    noise_samples: Annotated[int, Field(ge=1)] | None = Field(
+        default=None,
+        description="Draws from the noise of every one-shot mechanism that reveals the rated items, at every "
+        "epsilon, shown in the report beside its theory; by default none.",
     )
     simulation: SimulationOptions = Field(default=SimulationOptions(), description="How it is simulated.")
     evaluation: EvaluationOptions = Field(default=EvaluationOptions(), description="How it is judged.")
@@ -173,7 +182,7 @@ def load_comparison(path: str | Path, overrides: Sequence[str] = ()) -> Comparis
 def _cells(entry: Entry, config: ComparisonConfig, values: Mapping[str, Any], source: Path) -> list[Cell]:
     """Return the cells of one protocol: every epsilon, fold and seed."""
     preset = read_yaml(_preset_file(entry.preset or entry.name, source))
-    shared = {key: values[key] for key in ("dataset", "split", "simulation", "evaluation") if key in values}
+    shared = {key: values[key] for key in _SHARED if key in values}
     base = {**preset, **copy.deepcopy(shared), "name": entry.name}
     where = f"{source}: {entry.name}"
     for key, value in entry.changes.items():

@@ -10,9 +10,11 @@ from pathlib import Path
 from dprec.errors import InputError
 from simulation.comparison.cells import run_cells
 from simulation.comparison.config import Cell, Comparison, load_comparison
+from simulation.comparison.noise import sampled_noise
 from simulation.comparison.table import (
     CELLS,
     COMPARISON,
+    NOISE,
     TABLE,
     TIMINGS,
     Row,
@@ -88,7 +90,10 @@ def compare(
     if jobs is not None and jobs < 1:
         raise InputError("--jobs", str(jobs), "at least 1")
     _check(comparison)
+    noise = sampled_noise(comparison)
     directory = _claim(Path(output), comparison, resume)
+    if noise:
+        write_atomically(directory / NOISE, to_csv(noise))
     failures: dict[str, str] = {}
     backend = comparison.config.simulation.backend
     ended = run_cells(comparison.cells, directory / CELLS, jobs or os.cpu_count() or 1, backend)

@@ -18,6 +18,7 @@ from simulation.run_directory import SUMMARY, flatten
 Row = dict[str, Any]
 
 COMPARISON, TABLE, TIMINGS, CELLS = "comparison.yaml", "comparison.csv", "timing.csv", "cells"
+NOISE = "noise.csv"
 
 _LEFT_OUT = (
     "schema",
@@ -109,7 +110,7 @@ def _column(key: str) -> str:
         if key.startswith(prefix):
             key = key.removeprefix(prefix)
             return "dataset" if prefix == "dataset." and key == "kind" else key.replace(".", "_")
-    return key
+    return key.replace(".", "_")
 
 
 def _summary(cell: Cell, folder: Path) -> dict[str, Any]:

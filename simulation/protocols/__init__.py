@@ -2,14 +2,20 @@
 
 from dprec.registry import Registry
 from simulation.protocols.base import Outcome, Protocol, Task
+from simulation.protocols.gradient_perturbation import GradientPerturbationProtocol
 from simulation.protocols.iterative import IterativeProtocol
 from simulation.protocols.one_shot import OneShotProtocol
+from simulation.protocols.trusted_server import TrustedServerProtocol
+from simulation.protocols.x_map import XMapProtocol
 
 PROTOCOLS: Registry[Protocol] = Registry(
     "protocol",
     [
         OneShotProtocol,
         IterativeProtocol,
+        TrustedServerProtocol,
+        GradientPerturbationProtocol,
+        XMapProtocol,
     ],
 )
 

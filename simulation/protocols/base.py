@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import typing
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -26,6 +27,14 @@ Unit = Literal["per-rating", "per-user"]
 Predict = Callable[[NDArray[np.integer], NDArray[np.integer]], NDArray[np.float64]]
 """From arrays of users and items to predicted ratings, not clipped."""
 
+
+class Measure(typing.Protocol):
+    """Measures accuracy on the test ratings."""
+
+    def __call__(self, predict: Predict, hidden: Predict | None = None) -> dict[str, float | None]:
+        """Return the accuracy, by the names that the run directory uses."""
+
+
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, the steps done and the steps planned."""
 
@@ -45,7 +54,8 @@ class Task:
         Which node hosts which users.
     progress : callable
     measure : callable
-        From a function that predicts to the accuracy on the test ratings, for the experiment's eyes.
+        From a function that predicts, and one that returns entries of the hidden matrix or None, to
+        the accuracy on the test ratings, for the experiment's eyes.
     checkpoints : Checkpoints or None
         Where a protocol of rounds keeps its state.
     restore : callable
@@ -57,7 +67,7 @@ class Task:
     group: str
     roster: Roster
     progress: Progress
-    measure: Callable[[Predict], dict[str, float | None]]
+    measure: Measure
     checkpoints: Checkpoints | None
     restore: Callable[[HeldFactors], None]
 
@@ -79,6 +89,12 @@ class Outcome:
         What a reader of the figures must know.
     diagnostics : dict
         What the completion learned; JSON values only.
+    distance : dict
+        Root mean square difference between the reports and the ratings, and a bound on it, where a
+        paper gives one.
+    hidden : callable or None
+        From arrays of users and items to the entries of the hidden matrix behind the ratings, where
+        the completion models one.
     deployed_factor : float or None
         Bytes that the deployment engine moves per byte of a message.
     """
@@ -92,6 +108,8 @@ class Outcome:
     server_seconds: float
     notes: tuple[str, ...] = ()
     diagnostics: dict[str, Any] = field(default_factory=dict)
+    distance: dict[str, float | None] = field(default_factory=dict)
+    hidden: Predict | None = None
     deployed_factor: float | None = None
 
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Discriminator
 
+from dprec.binarization import BINARIZATIONS, Binarization
 from dprec.completion import COMPLETIONS, Completion
+from dprec.completion.one_bit.perturbation import PERTURBATIONS, Perturbation
 from dprec.datasets import DATASETS
 from dprec.datasets.base import Dataset
 from dprec.gradients import GRADIENTS, GradientReport
@@ -16,7 +18,15 @@ from dprec.mechanisms import MECHANISMS, Mechanism
 from dprec.registry import Registry
 from dprec.splits import SPLITS, Split
 
-COMPONENT_REGISTRIES: list[Registry[Any]] = [DATASETS, SPLITS, MECHANISMS, COMPLETIONS, GRADIENTS]
+COMPONENT_REGISTRIES: list[Registry[Any]] = [
+    DATASETS,
+    SPLITS,
+    BINARIZATIONS,
+    MECHANISMS,
+    COMPLETIONS,
+    GRADIENTS,
+    PERTURBATIONS,
+]
 
 
 def one_of(registry: Registry[Any]) -> Any:
@@ -28,14 +38,18 @@ def one_of(registry: Registry[Any]) -> Any:
 
 
 if TYPE_CHECKING:
+    AnyBinarization = Binarization
     AnyCompletion = Completion
     AnyDataset = Dataset
     AnyGradient = GradientReport
     AnyMechanism = Mechanism
+    AnyPerturbation = Perturbation
     AnySplit = Split
 else:
+    AnyBinarization = one_of(BINARIZATIONS)
     AnyCompletion = one_of(COMPLETIONS)
     AnyDataset = one_of(DATASETS)
     AnyGradient = one_of(GRADIENTS)
     AnyMechanism = one_of(MECHANISMS)
+    AnyPerturbation = one_of(PERTURBATIONS)
     AnySplit = one_of(SPLITS)

@@ -8,8 +8,10 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from flwr.serverapp import Grid
+from numpy.typing import NDArray
 
 from dprec.completion import Observations
+from dprec.completion.one_bit.completion import HiddenMatrix
 from dprec.errors import InputError
 from dprec.options import option
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
@@ -17,6 +19,7 @@ from dprec.privacy.ledger import Guarantee, PrivacyLedger
 from dprec.ratings import Ratings
 from simulation.protocols.base import Outcome, Protocol, Task, Unit
 from simulation.protocols.components import AnyCompletion, AnyMechanism
+from simulation.protocols.distance import distance_per_cell
 from strategies.envelope import deployed_factor, reply_content, reply_message
 from strategies.one_shot import MESSAGE_TYPE, Collected, OneShot
 
@@ -59,6 +62,7 @@ class OneShotProtocol(Protocol):
 
     def check(self, train: Ratings) -> None:
         """Refuse what mechanism, budget, completion and catalogue cannot do together."""
+        self.completion.check_scale(train.scale)
         self._calibrated(train).codec()
         symbols = train.n_users * train.n_items
         if self.mechanism.hides_rated_items and symbols > self.max_symbols:
@@ -88,6 +92,14 @@ class OneShotProtocol(Protocol):
             collected.observations, lambda done, planned: task.progress("completing", done, planned)
         )
         finished = time.perf_counter()
+        notes = completed.notes + notes_on_reports(task.train, collected)
+        distance: dict[str, float | None] = {}
+        if self.mechanism.hides_rated_items:
+            common = _shown_and_rated(task.train, collected.observations)
+            notes += (_note_on_made_up_cells(task.train, collected.observations, common[0].size),)
+            distance = distance_per_cell(
+                calibrated, task.train, collected.accepted, collected.observations, common
+            )
         return Outcome(
             predict=completed.predict,
             traffic=collected.traffic,
@@ -96,10 +108,11 @@ class OneShotProtocol(Protocol):
             rounds=[collected.record],
             clients_seconds=received - started,
             server_seconds=finished - received,
-            notes=completed.notes
-            + _notes_on_reports(task.train, collected, self.mechanism.hides_rated_items),
+            notes=notes,
             diagnostics=completed.diagnostics,
-            deployed_factor=_deployed_factor(collected, task.group),
+            distance=distance,
+            hidden=completed.hidden if isinstance(completed, HiddenMatrix) else None,
+            deployed_factor=measured_deployment(collected, task.group),
         )
 
     def _calibrated(self, train: Ratings) -> CalibratedMechanism:
@@ -125,7 +138,8 @@ def _charge(calibrated: CalibratedMechanism, train: Ratings, collected: Collecte
     return ledger
 
 
-def _notes_on_reports(train: Ratings, collected: Collected, hides: bool) -> tuple[str, ...]:
+def notes_on_reports(train: Ratings, collected: Collected) -> tuple[str, ...]:
+    """Count the reports that did not come, and those that could not be used."""
     notes = []
     missing = int((~collected.sent).sum())
     unused = int((collected.sent & ~collected.accepted).sum())
@@ -133,22 +147,28 @@ def _notes_on_reports(train: Ratings, collected: Collected, hides: bool) -> tupl
         notes.append(f"{missing} of {train.n_users} users sent nothing that could be attributed to them.")
     if unused:
         notes.append(f"{unused} of {train.n_users} reports came too late or malformed and were not used.")
-    return (*notes, *_note_on_made_up_cells(train, collected.observations)) if hides else tuple(notes)
+    return tuple(notes)
 
 
-def _note_on_made_up_cells(train: Ratings, observed: Observations) -> tuple[str, ...]:
+def _note_on_made_up_cells(train: Ratings, observed: Observations, true_cells: int) -> str:
     """Count what a mechanism that hides the rated items made up, and what it swallowed."""
-    shown = observed.users.astype(np.int64) * train.n_items + observed.items
-    rated = train.users.astype(np.int64) * train.n_items + train.items
-    true_cells = int(np.isin(shown, rated, assume_unique=True).sum())
-    fake, lost = shown.size - true_cells, train.count - true_cells
+    shown = observed.values.size
+    fake, lost = shown - true_cells, train.count - true_cells
     return (
-        f"The server sees {shown.size} ratings: {fake} are fake (the cell is not rated), and {lost} of "
-        f"the {train.count} true ones are lost.",
+        f"The server sees {shown} ratings: {fake} are fake (the cell is not rated), and {lost} of "
+        f"the {train.count} true ones are lost."
     )
 
 
-def _deployed_factor(collected: Collected, group: str) -> float:
+def _shown_and_rated(train: Ratings, observed: Observations) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where the cells that are both shown and rated stand among the observations and the ratings."""
+    shown = observed.users.astype(np.int64) * train.n_items + observed.items
+    rated = train.users.astype(np.int64) * train.n_items + train.items
+    _, at_shown, at_rated = np.intersect1d(shown, rated, assume_unique=True, return_indices=True)
+    return at_shown, at_rated
+
+
+def measured_deployment(collected: Collected, group: str) -> float:
     """Measure what the deployment engine moves for the average report."""
     payload = int(collected.traffic.uplink_payload[collected.sent].mean())
     return deployed_factor(reply_message(MESSAGE_TYPE, reply_content(0, [bytes(payload)]), group))

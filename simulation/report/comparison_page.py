@@ -32,6 +32,7 @@ from simulation.report.comparison_figures import (
     draw_spreads,
     looks_of,
 )
+from simulation.report.distance import distance_plot
 from simulation.report.files import (
     ComparisonFiles,
     Numbers,
@@ -46,6 +47,7 @@ from simulation.report.noise import Noise, levels_of, noise_of
 from simulation.report.page import Section, figures, page, paragraph, projection_section
 from simulation.report.plots import Plot, Rendered
 from simulation.report.run_figures import evaluated_rounds
+from simulation.report.sampled_noise import read_noise, sampled_noise_section
 from simulation.report.style import SERIES, size
 from simulation.report.words import comparison_in_words, label_of, listed, merged_notes, plural
 
@@ -72,6 +74,7 @@ def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw
     sections += [
         _spread_section(files, traffic, looks, draw),
         _noise_section(files, draw),
+        *sampled_noise_section(read_noise(files.directory), looks, draw),
         *_published_section(files),
         projection_section(projections(traffic, population) if population else [], population),
         _provenance(),
@@ -141,6 +144,8 @@ def _accuracy_sections(
         for unit in EPSILON_COLUMNS
         if (plot := _epsilon_plot(settings, measure, unit, looks, suffix))
     ]
+    if measure.column == "rmse" and (distances := distance_plot(settings, looks)):
+        rendered.append(draw(distances))
     rendered.append(draw(_bytes_plot(settings, measure, looks, suffix)))
     traces = _traces(files, settings, measure)
     course: object = paragraph(

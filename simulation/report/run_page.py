@@ -9,6 +9,7 @@ import numpy as np
 
 from simulation.comparison.settings import MEASURES, Measure
 from simulation.projection import Projection, project
+from simulation.report.cross_domain_figures import cross_domain_plots
 from simulation.report.files import RunFiles, at
 from simulation.report.markup import DASH, Cell, Column, Html, element, joined, number, table, text
 from simulation.report.noise import draw_noise, levels_of, noise_of
@@ -307,10 +308,13 @@ def _completion_section(run: RunFiles, draw: Draw) -> Section:
             full_width=True,
         )
         content.append(figures([draw(plot)]))
+    plots = cross_domain_plots(diagnostics)
+    if plots:
+        content.append(figures([draw(plot) for plot in plots]))
     rows = [
         [text(key), text(_shown(value))]
         for key, value in diagnostics.items()
-        if not (drawn and key == "log_likelihood")
+        if not (drawn and key == "log_likelihood") and not (plots and isinstance(value, dict))
     ]
     columns = [Column("figure", numeric=False), Column("value", numeric=False)]
     content.append(table("Diagnostics", columns, rows, sortable=False))

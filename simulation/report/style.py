@@ -165,15 +165,21 @@ def empty(ax: Axes, words: str, style: Style) -> None:
 
 
 def log_axis(
-    ax: Axes, values: Sequence[float], *, ticks_at_values: bool = False, in_bytes: bool = False
+    ax: Axes,
+    values: Sequence[float],
+    *,
+    which: str = "x",
+    ticks_at_values: bool = False,
+    in_bytes: bool = False,
 ) -> None:
-    """Make the horizontal axis logarithmic, with plain numbers on it.
+    """Make an axis logarithmic, with plain numbers on it.
 
     Parameters
     ----------
     ax : Axes
     values : sequence of float
         Everything that is drawn, above 0.
+    which : {"x", "y"}
     ticks_at_values : bool
         Label the values themselves, where they are few enough.
     in_bytes : bool
@@ -181,21 +187,21 @@ def log_axis(
     """
     written = size if in_bytes else short
     low, high = min(values), max(values)
-    ax.set_xscale("log")
     margin = max(1.15, (high / low) ** 0.06)
-    ax.set_xlim(low / margin, high * margin)
+    ax.set(**{f"{which}scale": "log", f"{which}lim": (low / margin, high * margin)})
+    axis = ax.xaxis if which == "x" else ax.yaxis
     distinct = sorted(set(values))
     whole = math.log(high / low) or 1.0
     apart = all(math.log(after / before) > 0.09 * whole for before, after in pairwise(distinct))
     if ticks_at_values and len(distinct) <= 8 and apart:
-        ax.xaxis.set_major_locator(FixedLocator(distinct))
-        ax.xaxis.set_minor_locator(NullLocator())
+        axis.set_major_locator(FixedLocator(distinct))
+        axis.set_minor_locator(NullLocator())
     else:
         subs = (1.0,) if high / low > 300 else (1.0, 2.0, 5.0) if high / low > 3 else tuple(range(1, 10))
-        ax.xaxis.set_major_locator(LogLocator(subs=subs, numticks=7))
-        ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: written(value)))
-    ax.xaxis.set_minor_formatter(NullFormatter())
+        axis.set_major_locator(LogLocator(subs=subs, numticks=7))
+        axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: written(value)))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def plain_axis(

@@ -41,6 +41,9 @@ def presets() -> dict[str, dict[str, Any]]:
         if "protocol" in values
     }
     for values in runs.values():
+        if values["protocol"]["kind"] == "x-map":
+            values["dataset"] = {"kind": "synthetic-domains", "users": 40, "items": 60, "ratings": 800}
+            values["split"] = {"kind": "cold-start", "test_fraction": 0.4}
         if "rounds" in values["protocol"]:
             values["protocol"]["rounds"] = min(values["protocol"]["rounds"], 4)
     return runs

@@ -33,7 +33,7 @@ def refused(values: dict[str, Any], override: str | None = None) -> InputError:
 @pytest.mark.parametrize(
     ("override", "accepted"),
     [
-        ("unknown=1", "name, seed, dataset, split, protocol, simulation, evaluation"),
+        ("unknown=1", "name, seed, dataset, split, binarization, protocol, simulation, evaluation"),
         ("dataset.unknown=1", "kind, users, items"),
         ("split.unknown=1", "kind, test_fraction"),
         ("protocol.unknown=1", "kind, privacy, mechanism, completion"),

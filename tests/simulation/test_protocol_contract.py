@@ -16,8 +16,12 @@ def test_a_preset_runs_and_leaves_a_valid_directory(tmp_path: Path, preset: dict
     assert summary["protocol"] == preset["protocol"]["kind"]
     with (tmp_path / "predictions.csv").open(newline="") as file:
         predictions = list(csv.DictReader(file))
-    assert len(predictions) == summary["dataset"]["test_ratings"] == 160
-    assert all(1 <= float(row["prediction"]) <= 5 for row in predictions)
+    assert len(predictions) == summary["dataset"]["test_ratings"]
+    assert len(predictions) == 160 or preset["split"]["kind"] == "cold-start"
+    low, high = summary["dataset"]["scale"]
+    assert [low, high] == ([-1, 1] if "binarization" in preset else [1, 5])
+    assert all(low <= float(row["prediction"]) <= high for row in predictions)
+    assert all(low <= float(row["rating"]) <= high for row in predictions)
     with (tmp_path / "traffic.csv").open(newline="") as file:
         traffic = list(csv.DictReader(file))
     assert len(traffic) == summary["traffic"]["users"] == 40
@@ -32,10 +36,13 @@ def test_a_preset_runs_and_leaves_a_valid_directory(tmp_path: Path, preset: dict
         assert (
             summary["traffic"][direction]["message_bytes"] >= summary["traffic"][direction]["payload_bytes"]
         )
-    assert math.isfinite(summary["accuracy"]["rmse"])
+    main = "sign_accuracy" if "binarization" in preset else "rmse"
+    assert math.isfinite(summary["accuracy"][main])
     assert summary["privacy"]["notes"]
     private = preset["protocol"].get("privacy")
-    if private:
+    if preset["protocol"]["kind"] == "trusted-server":
+        assert summary["privacy"]["trusts_server"] is True
+    elif private:
         assert summary["privacy"]["trusts_server"] is False
         promised = private["epsilon"]
         if private.get("per") == "user":

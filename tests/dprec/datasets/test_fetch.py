@@ -64,7 +64,7 @@ class Server:
     def offer(self, body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
         self.body = body
         checksum = hashlib.md5(body).hexdigest()
-        monkeypatch.setattr(MovieLens100K, "source", Source(self.url, "u.data", md5=checksum))
+        monkeypatch.setattr(MovieLens100K, "distribution", Source(self.url, "u.data", md5=checksum))
 
 
 @pytest.fixture

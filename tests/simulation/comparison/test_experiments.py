@@ -1,0 +1,48 @@
+"""The experiments on data sets that cannot be shipped, on small files of the same layout."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from simulation.comparison import compare
+
+EXPERIMENTS = Path(__file__).parents[3] / "configs" / "experiments"
+
+
+def jester(path: Path) -> None:
+    """Write 60 jokers' ratings of 100 jokes as the distributor does: 99 is "not rated"."""
+    draws = np.random.default_rng(0)
+    ratings = np.round(draws.uniform(-10, 10, (60, 100)), 2)
+    ratings[draws.random(ratings.shape) < 0.6] = 99
+    lines = [",".join([str(int((row != 99).sum())), *(f"{value:g}" for value in row)]) for row in ratings]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def libimseti(path: Path) -> None:
+    """Write 60 users' ratings of 40 profiles, 1 to 10."""
+    draws = np.random.default_rng(0)
+    cells = [(user, profile) for user in range(1, 61) for profile in range(1, 41) if draws.random() < 0.5]
+    path.write_text("".join(f"{user},{profile},{draws.integers(1, 11)}\n" for user, profile in cells))
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "low", "high"), [("neera-fig7b", jester, -10, 10), ("neera-fig7c", libimseti, 1, 10)]
+)
+def test_figure_7_runs_on_files_of_the_same_layout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, write: object, low: int, high: int
+) -> None:
+    monkeypatch.setattr("simulation.report.report", lambda directory, population: None)
+    data = tmp_path / "data.csv"
+    write(data)  # type: ignore[operator]
+    changes = [f"dataset.path={data}", "folds=[0, 3]", "epsilons=[1.0]", "simulation={backend: local}"]
+    result = compare(EXPERIMENTS / f"{name}.yaml", tmp_path / "out", overrides=changes)
+    assert not result.failures
+    with (tmp_path / "out" / "comparison.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["name"] for row in rows] == [*["blp-mog-mf"] * 2, *["isgd"] * 2, *["plain-mf"] * 2]
+    for row in rows:
+        assert (float(row["scale_low"]), float(row["scale_high"])) == (low, high)
+        assert 0 < float(row["rmse"]) < high - low
+        assert 0 < float(row["f_score_at_k"]) <= 1
