@@ -16,6 +16,7 @@ from dprec.completion import COMPLETIONS
 from dprec.datasets import DATASETS
 from dprec.datasets.fetch import fetch as fetch_dataset
 from dprec.errors import InputError, RunError
+from dprec.gradients import GRADIENTS
 from dprec.mechanisms import MECHANISMS
 from dprec.registry import Registry, kind_of, summary_of
 from dprec.splits import SPLITS
@@ -44,6 +45,7 @@ LISTINGS: dict[str, Registry[Any]] = {
     "splits": SPLITS,
     "mechanisms": MECHANISMS,
     "completions": COMPLETIONS,
+    "gradients": GRADIENTS,
     "protocols": PROTOCOLS,
 }
 
@@ -74,8 +76,7 @@ def run(
     """Run a configuration and keep the result in a run directory."""
     loaded = load_config(config, set_ or [])
     folder = output or timestamped(loaded.name)
-    if resume and output is None:
-        raise InputError("--resume", "no directory", "-o DIR, the directory of the interrupted run")
+    _check_resumed(resume, output)
     with progress_bar(quiet) as progress:
         result = run_config(loaded, folder, resume=resume, population=population, progress=progress)
     if not quiet:
@@ -85,6 +86,12 @@ def run(
             console.print(f"- {note}", highlight=False)
         _print_projection(folder, population)
         typer.echo(f"run directory: {folder}")
+
+
+def _check_resumed(resume: bool, output: Path | None) -> None:
+    """Refuse to go on in a directory that is not named."""
+    if resume and output is None:
+        raise InputError("--resume", "no directory", "-o DIR, the one that was interrupted")
 
 
 @app.command()
@@ -99,6 +106,7 @@ def compare(
 ) -> None:
     """Run protocols x epsilons x folds x seeds and put them in one table."""
     folder = output or timestamped(config.stem)
+    _check_resumed(resume, output)
     with progress_bar(quiet) as progress:
         result = run_comparison(
             config,

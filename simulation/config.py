@@ -50,7 +50,7 @@ class SimulationOptions(Options):
     """How the population is simulated; of all this, only the faults change a result."""
 
     backend: Literal["ray", "local"] = option("Flower on Ray, or everything in one process.", "ray")
-    workers: int = option("Ray actors that work for the devices.", 2, ge=1)
+    workers: int = option("Ray actors that work for the devices.", 2, ge=1, le=1024)
     users_per_node: Annotated[int, Field(ge=1)] | Literal["auto", "all"] = option(
         "Users that one Flower node hosts.", "auto"
     )

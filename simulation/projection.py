@@ -77,6 +77,9 @@ def project(bytes_per_user: NDArray[np.float64], population: float) -> Projectio
     return Projection(population, total, max(0.0, total - quantile * spread), total + quantile * spread)
 
 
+_LARGEST_POPULATION = 1e12
+
+
 def check_population(population: float | None) -> None:
     """Refuse what is not a number of users.
 
@@ -84,5 +87,6 @@ def check_population(population: float | None) -> None:
     ------
     InputError
     """
-    if population is not None and not (math.isfinite(population) and population >= 1):
-        raise InputError("--population", repr(population), "a number of users, 1 or more")
+    if population is not None and not 1 <= population <= _LARGEST_POPULATION:
+        found = f"a number of users from 1 to {_LARGEST_POPULATION:g}"
+        raise InputError("--population", repr(population), found)

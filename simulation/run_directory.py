@@ -32,6 +32,10 @@ _IDENTIFIERS = ("user", "item")
 _FRACTIONS = ("rating", "prediction", "epsilon_per_rating", "epsilon_per_user")
 
 
+_OTHERS = (TRAFFIC, PREDICTIONS, ROUNDS, "report.html", "figures", "comparison.yaml", "comparison.csv")
+"""Files that a directory without a configuration cannot owe to an interrupted run."""
+
+
 class RunDirectory:
     """A directory that a run writes to.
 
@@ -71,7 +75,7 @@ class RunDirectory:
                     )
                 check_same_config(folder / CONFIG, config.to_yaml())
                 _remove_leftovers(folder)
-            elif held := [name for name in (TRAFFIC, PREDICTIONS, ROUNDS) if (folder / name).exists()]:
+            elif held := [name for name in _OTHERS if (folder / name).exists()]:
                 raise InputError(str(folder), f"it holds {held[0]} of something else", "a new directory")
             if not (folder / SUMMARY).exists():
                 write_atomically(folder / CONFIG, config.to_yaml())

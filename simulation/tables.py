@@ -87,6 +87,9 @@ def _mean(cells: Sequence[Row], column: str, digits: int, *, spread: bool = Fals
     found = average(cell.get(column) for cell in cells)
     if found is None:
         return "–"
+    if column.startswith("epsilon"):
+        # A guarantee holds for everybody, so the worst of the cells is what may be said of them all.
+        return number(max(float(cell[column]) for cell in cells), digits)
     deviation = f" ±{found.deviation:.{digits}f}" if spread and found.count > 1 else ""
     return number(found.mean, digits) + deviation
 

@@ -20,7 +20,7 @@ from flwr.serverapp.strategy import Strategy
 from numpy.typing import NDArray
 
 from dprec.completion.item_updates import StepOptions, initial_item_factors, step_item_factors
-from dprec.errors import InputError
+from dprec.errors import InputError, RunError
 from dprec.gradients import Aggregate, GradientReport
 from dprec.options import Options, option
 from dprec.privacy.ledger import PrivacyLedger
@@ -302,9 +302,15 @@ class IterativeFactorization(Strategy):
     def _step(self, aggregate: Aggregate, round_index: int) -> None:
         gradient = self.gradient.gradient(aggregate, self.shape, self.epsilon, self.seed)
         share = None if aggregate.raters is None else aggregate.raters / aggregate.users
-        self.state.factors, self.state.velocity = step_item_factors(
-            self.state.factors, self.state.velocity, gradient, share, round_index, self.step
-        )
+        with np.errstate(all="ignore"):
+            factors, velocity = step_item_factors(
+                self.state.factors, self.state.velocity, gradient, share, round_index, self.step
+            )
+        if not (np.isfinite(factors).all() and np.isfinite(velocity).all()):
+            raise RunError(
+                f"the item factors diverged in round {round_index}; try a smaller protocol.step.size"
+            )
+        self.state.factors, self.state.velocity = factors, velocity
 
     def _record(self, round_index: int, replies: int, failures: int) -> RoundRecord:
         after = traffic_totals(self.state.traffic)

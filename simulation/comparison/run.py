@@ -133,6 +133,10 @@ def _check(comparison: Comparison) -> None:
         checked.append(cell)
 
 
+_OTHERS = ("config.yaml", "summary.json", TABLE, TIMINGS, CELLS, "report.html", "figures")
+"""Files that a directory without a comparison's configuration cannot owe to an interrupted one."""
+
+
 def _claim(directory: Path, comparison: Comparison, resume: bool) -> Path:
     path = directory / COMPARISON
     try:
@@ -143,6 +147,8 @@ def _claim(directory: Path, comparison: Comparison, resume: bool) -> Path:
                     str(directory), "it holds a comparison already", "a new directory, or --resume"
                 )
             check_same_config(path, comparison.to_yaml())
+        elif held := [name for name in _OTHERS if (directory / name).exists()]:
+            raise InputError(str(directory), f"it holds {held[0]} of something else", "a new directory")
         write_atomically(path, comparison.to_yaml())
     except OSError as error:
         raise InputError(

@@ -4,7 +4,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from simulation.config import load_config
@@ -41,20 +40,3 @@ def test_every_item_of_douban_is_a_bridge_or_next_to_one() -> None:
     layers = summary("douban", "nx-map")["completion_diagnostics"]["layers"]
     assert layers["source"]["BB"] + layers["source"]["NB"] == 6777
     assert layers["target"] == {"BB": 5567, "NB": 0, "NN": 0}
-
-
-def test_more_budget_predicts_better() -> None:
-    errors = [
-        np.mean(
-            [
-                summary(
-                    "ml-100k",
-                    "x-map",
-                    **{"seed": seed, "protocol.replacement.epsilon": e, "protocol.recommendation.epsilon": e},
-                )["accuracy"]["mae"]
-                for seed in (1, 2)
-            ]
-        )
-        for e in (0.1, 2.0)
-    ]
-    assert errors[1] < errors[0]
