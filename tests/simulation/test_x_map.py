@@ -86,35 +86,48 @@ VARIANTS = variants()
 FAULTS = {"dropout": 0.2, "straggle": 0.1, "corrupt": 0.2}
 
 
-def kept(values: dict[str, Any], users_per_node: int | str, folder: Path) -> dict[str, Any]:
+def kept(values: dict[str, Any], users_per_node: int | str) -> dict[str, Any]:
+    """Run and return what must not depend on how the users are divided over nodes."""
     simulation = {**values["simulation"], "users_per_node": users_per_node}
-    run(parse_config({**values, "simulation": simulation}), folder)
-    summary = json.loads((folder / "summary.json").read_text())
-    rounds = [json.loads(line) for line in (folder / "rounds.jsonl").read_text().splitlines()]
+    result = run(parse_config({**values, "simulation": simulation}))
+    columns = {**result.predictions, **result.traffic}
+    parts = ("accuracy", "privacy", "traffic", "completion_diagnostics")
     return {
-        **{name: (folder / name).read_bytes() for name in ("predictions.csv", "traffic.csv")},
-        **{name: summary[name] for name in ("accuracy", "privacy", "traffic", "completion_diagnostics")},
-        "rounds": [{key: value for key, value in line.items() if key != "seconds"} for line in rounds],
+        **{name: column.tobytes() for name, column in columns.items()},
+        **{name: result.summary[name] for name in parts},
+        "rounds": [{**line, "seconds": None} for line in result.rounds],
     }
 
 
 @pytest.mark.parametrize(
     ("name", "faults"), [(name, {}) for name in VARIANTS] + [("private", FAULTS), ("local", FAULTS)]
 )
-def test_the_division_of_users_changes_no_bit(name: str, faults: dict[str, float], tmp_path: Path) -> None:
+def test_the_division_of_users_changes_no_bit(name: str, faults: dict[str, float]) -> None:
     few = {"kind": "synthetic-domains", "users": 24, "items": 40, "ratings": 600}
     values = {**VARIANTS[name], "dataset": few, "simulation": {"backend": "local", "faults": faults}}
-    expected = kept(values, 1, tmp_path / "1")
+    expected = kept(values, 1)
     for users_per_node in (7, "all"):
-        found = kept(values, users_per_node, tmp_path / str(users_per_node))
+        found = kept(values, users_per_node)
         for key, value in expected.items():
             assert found[key] == value, key
 
 
-def test_requests_in_many_batches_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = kept(SMALL, 7, tmp_path / "one")
+def test_requests_in_many_batches_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = kept(SMALL, 7)
     monkeypatch.setattr("strategies.x_map._BYTES_AT_ONCE", 100)
-    assert kept(SMALL, 7, tmp_path / "many") == expected
+    assert kept(SMALL, 7) == expected
+
+
+def test_less_noise_shrinks_less() -> None:
+    alone = run(VARIANTS["target only"]).predictions["prediction"]
+    moves = []
+    for epsilon in (0.1, 50.0):
+        changed = small(
+            protocol__replacement__epsilon=epsilon,
+            protocol__recommendation={"neighbors": 4, "epsilon": epsilon, "noise_shrinkage": 1.0},
+        )
+        moves.append(np.abs(run(changed).predictions["prediction"] - alone).mean())
+    assert moves[0] < moves[1]
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -317,16 +330,17 @@ def _row(train: Any, item: int, step: int) -> bytes:
     return codec.pack(one.items, codec.rows(one), np.zeros(1, dtype=np.int64))
 
 
-def test_the_report_shows_the_layers_and_an_alter_ego(tmp_path: Path) -> None:
-    from simulation.report import report
-
-    run(SMALL, tmp_path / "run")
-    page = report(tmp_path / "run")
-    text = page.read_text()
+def test_the_directory_holds_predictions_and_the_picture(tmp_path: Path) -> None:
+    run(SMALL, tmp_path)
+    text = (tmp_path / "report.html").read_text()
     assert "The two domains as layers" in text
     assert "AlterEgo" in text
     for name in ("layers", "alter-ego"):
-        assert (tmp_path / "run" / "figures" / f"{name}.png").stat().st_size > 5000
+        assert (tmp_path / "figures" / f"{name}.png").stat().st_size > 5000
+    with (tmp_path / "predictions.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert rows
+    assert all(row["item"].startswith("target:") for row in rows)
 
 
 @pytest.mark.parametrize(
@@ -339,11 +353,3 @@ def test_the_experiments_are_read(name: str) -> None:
     names = {cell.protocol for cell in comparison.cells}
     assert {"item-average", "user-average", "item-knn-target-only", "mf-union", "nx-map", "x-map"} <= names
     assert {cell.seed for cell in comparison.cells} == {1, 2, 3, 4, 5}
-
-
-def test_a_whole_directory_is_written(tmp_path: Path) -> None:
-    run(SMALL, tmp_path)
-    with (tmp_path / "predictions.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert rows
-    assert all(row["item"].startswith("target:") for row in rows)

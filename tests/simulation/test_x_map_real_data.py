@@ -33,10 +33,8 @@ def summary(name: str, preset: str, **changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("name", DATASETS)
 def test_alter_egos_beat_the_items_average(name: str) -> None:
     cold = summary(name, "item-average")["accuracy"]["mae"]
-    assert summary(name, "nx-map")["accuracy"]["mae"] <= cold
-
-
-def test_every_item_of_douban_is_a_bridge_or_next_to_one() -> None:
-    layers = summary("douban", "nx-map")["completion_diagnostics"]["layers"]
-    assert layers["source"]["BB"] + layers["source"]["NB"] == 6777
-    assert layers["target"] == {"BB": 5567, "NB": 0, "NN": 0}
+    found = summary(name, "nx-map")
+    assert found["accuracy"]["mae"] <= cold
+    # Nearly every user straddles, so that nearly every item has an edge into the other domain.
+    layers = found["completion_diagnostics"]["layers"]
+    assert all(counts["BB"] > 10 * (counts["NB"] + counts["NN"]) for counts in layers.values())
