@@ -75,7 +75,7 @@ class ItemBasedRecommender:
         """SS of every item, shape (target items,)."""
         if self.options.sensitivity == "global":
             return np.full(self.items.n_items, width_of(self.kind))
-        return largest_sensitivities(self.items, np.arange(self.items.n_items))
+        return largest_sensitivities(self.items)
 
     def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
         """Predict the ratings of target items, shape (cells,); the item's mean without a profile."""

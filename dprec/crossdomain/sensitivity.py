@@ -43,22 +43,24 @@ def similarity_sensitivities(
     raters = _Raters.of(items)
     for start in range(0, left.size, _ITEMS_AT_ONCE):
         rows = slice(start, start + _ITEMS_AT_ONCE)
-        result[rows] = _of_rows(items, raters, left[rows], published)
+        result[rows] = _of_rows(items, raters, left[rows], 0, published)
     return result
 
 
-def largest_sensitivities(items: RatedItems, left: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return each item's largest similarity-based sensitivity to any other item, shape (left,).
+def largest_sensitivities(items: RatedItems) -> NDArray[np.float64]:
+    """Return each item's largest similarity-based sensitivity to any other item, shape (items,).
 
     This is the SS of Theorems 3 and 4; 0 for an item without ratings.
     """
-    result = np.zeros(left.size)
+    result = np.zeros(items.n_items)
     raters = _Raters.of(items)
-    for start in range(0, left.size, _ITEMS_AT_ONCE):
-        chunk = left[start : start + _ITEMS_AT_ONCE]
-        pairs = _of_rows(items, raters, chunk, published=False)
-        pairs[np.arange(chunk.size), chunk] = 0.0
-        result[start : start + chunk.size] = pairs.max(axis=1, initial=0.0)
+    for start in range(0, items.n_items, _ITEMS_AT_ONCE):
+        chunk = np.arange(start, min(start + _ITEMS_AT_ONCE, items.n_items))
+        # A pair has one sensitivity, whichever item comes first: those before were the left of it.
+        pairs = _of_rows(items, raters, chunk, start, published=False)
+        np.fill_diagonal(pairs, 0.0)
+        result[chunk] = np.maximum(result[chunk], pairs.max(axis=1))
+        result[start:] = np.maximum(result[start:], pairs.max(axis=0))
     return result
 
 
@@ -89,23 +91,24 @@ class _Raters:
 
 
 def _of_rows(
-    items: RatedItems, raters: _Raters, left: NDArray[np.int64], published: bool
+    items: RatedItems, raters: _Raters, left: NDArray[np.int64], first: int, published: bool
 ) -> NDArray[np.float64]:
-    everything = np.arange(items.n_items)
-    similarity = dense_similarities(items, left, everything)
+    """Return the sensitivities of pairs of an item of the left and an item from `first` on."""
+    right = np.arange(first, items.n_items)
+    similarity = dense_similarities(items, left, right)
     squares = items.norms**2
-    dots = similarity * items.norms[left][:, None] * items.norms
-    by_user = items.deviations.tocsr()
+    dots = similarity * items.norms[left][:, None] * items.norms[right]
+    by_user = items.deviations[:, first:].tocsr()
     by_user.sort_indices()
     entries = segments(items.deviations.indptr[left].astype(np.int64), items.raters[left])
     users, own = items.deviations.indices[entries], items.deviations.data[entries]
     rows = np.repeat(np.arange(left.size), items.raters[left])
-    # Every user who rated an item of the left, with everything else that user rated.
+    # Every user who rated an item of the left, with what else of the right that user rated.
     counts = np.diff(by_user.indptr)[users]
     cells = segments(by_user.indptr[users].astype(np.int64), counts)
     row, r_i = np.repeat(rows, counts), np.repeat(own, counts)
     column, r_j = by_user.indices[cells], by_user.data[cells]
-    dot, norm_i, norm_j = dots[row, column], squares[left][row], squares[column]
+    dot, norm_i, norm_j = dots[row, column], squares[left][row], squares[right][column]
     before = similarity[row, column]
     scale = np.sqrt(_remaining(norm_i, r_i**2) * _remaining(norm_j, r_j**2))
     if published:
@@ -118,17 +121,21 @@ def _of_rows(
     np.maximum.at(largest, (row, column), moves)
     if published:
         return largest
-    return np.maximum(largest, _one_sided(items, raters, left, similarity))
+    return np.maximum(largest, _one_sided(items, raters, left, right, similarity))
 
 
 def _one_sided(
-    items: RatedItems, raters: _Raters, left: NDArray[np.int64], similarity: NDArray[np.float64]
+    items: RatedItems,
+    raters: _Raters,
+    left: NDArray[np.int64],
+    right: NDArray[np.int64],
+    similarity: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Return how far users move a similarity who rated only one of the two items."""
     row, column = np.nonzero(similarity)
     before = np.abs(similarity[row, column])
     largest = np.zeros(row.size)
-    for one, other in ((left[row], column), (column, left[row])):
+    for one, other in ((left[row], right[column]), (right[column], left[row])):
         squares = items.norms[one] ** 2
         alone = _largest_square_without(raters, one, other)
         left_over = _remaining(squares, alone)
