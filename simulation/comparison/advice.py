@@ -117,6 +117,9 @@ def privacy_unit(name: str) -> PrivacyUnit:
 def advise(directory: str | Path, limits: Limits, measure: str | None = None) -> Advice:
     """Find the most accurate protocol of a comparison within limits.
 
+    Only protocols that predict the same ratings can be weighed against each other: those of the first
+    protocol that has the measure.
+
     Parameters
     ----------
     directory : str or Path
@@ -136,7 +139,8 @@ def advise(directory: str | Path, limits: Limits, measure: str | None = None) ->
         raise InputError(str(directory), f"no {TABLE}", "a directory that `dprec compare` wrote")
     settings = read_settings(table)
     chosen = _measure(settings, measure)
-    offers = _offers(settings, chosen, limits)
+    data = next(setting.data for setting in settings if setting.average(chosen.column))
+    offers = _offers([setting for setting in settings if setting.data == data], chosen, limits)
     inside = [offer for offer in offers if offer.within(limits.epsilon, limits.max_bytes)]
     if not inside:
         raise InputError(str(directory), _nothing(limits), _least(offers, limits))

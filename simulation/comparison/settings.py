@@ -81,6 +81,24 @@ MEASURES = (
 
 
 @dataclass(frozen=True)
+class Task:
+    """What was predicted and how it is judged; settings of two tasks share no table and no axis.
+
+    Parameters
+    ----------
+    measure : Measure
+    dataset : str
+        Kind of the data set.
+    items : float or None
+        Size of its catalogue.
+    """
+
+    measure: Measure
+    dataset: str
+    items: float | None
+
+
+@dataclass(frozen=True)
 class Setting:
     """One protocol at one budget.
 
@@ -122,15 +140,28 @@ class Setting:
         return self.epsilon("rating") is not None or self.epsilon("user") is not None
 
     @property
+    def reference(self) -> bool:
+        """Whether it neither was given a budget nor bounds a privacy loss."""
+        return self.budget is None and not self.private
+
+    @property
     def bytes_per_user(self) -> float | None:
         """Mean bytes of a user's messages, both directions together."""
         up, down = self.mean("uplink_message_mean_per_user"), self.mean("downlink_message_mean_per_user")
         return None if up is None or down is None else up + down
 
     @property
-    def measure(self) -> Measure | None:
-        """The main measure of accuracy that it has."""
-        return next((measure for measure in MEASURES if self.average(measure.column)), None)
+    def task(self) -> Task | None:
+        """What it predicted, judged by the main measure of accuracy that it has."""
+        measure = next((measure for measure in MEASURES if self.average(measure.column)), None)
+        if measure is None:
+            return None
+        return Task(measure, *self.data)
+
+    @property
+    def data(self) -> tuple[str, float | None]:
+        """Kind of the data set and size of its catalogue."""
+        return str(self.rows[0].get("dataset")), self.mean("items")
 
 
 def read_settings(path: Path) -> list[Setting]:
@@ -175,6 +206,15 @@ def read_rows(path: Path, needed: Sequence[str] = ()) -> list[Row]:
     if not rows:
         raise InputError(str(path), "no lines", "at least one finished cell")
     return rows
+
+
+def by_task(settings: Sequence[Setting]) -> dict[Task, list[Setting]]:
+    """Group settings by what they predicted, in the order in which they come."""
+    groups: dict[Task, list[Setting]] = {}
+    for setting in settings:
+        if setting.task:
+            groups.setdefault(setting.task, []).append(setting)
+    return groups
 
 
 def frontier(settings: Sequence[Setting], measure: Measure) -> list[Setting]:

@@ -29,6 +29,7 @@ from simulation.report.style import (
     panels,
     plain_axis,
     ramp,
+    short,
     shortened,
     size,
     title,
@@ -50,7 +51,7 @@ class Look:
     dashes : tuple or str
         Line style.
     private : bool
-        Whether it has a privacy loss; one without is a reference.
+        Whether it has a budget or a privacy loss; one without is a reference.
     """
 
     colour: str
@@ -61,7 +62,7 @@ class Look:
 
 def looks_of(settings: Sequence[Setting]) -> dict[str, Look]:
     """Give every protocol its look, in the order in which they come."""
-    private = list(dict.fromkeys(setting.name for setting in settings if setting.private))
+    private = list(dict.fromkeys(setting.name for setting in settings if not setting.reference))
     looks = {
         name: Look(
             SERIES[place % len(SERIES)],
@@ -79,8 +80,42 @@ def looks_of(settings: Sequence[Setting]) -> dict[str, Look]:
     return looks
 
 
+@dataclass(frozen=True)
+class EpsilonAxis:
+    """An axis of privacy losses: those that hold, or those that were asked for.
+
+    Parameters
+    ----------
+    unit : {"rating", "user"}
+    asked : bool
+        Whether it is the budget; the unit is the one in which budgets were matched then.
+    """
+
+    unit: PrivacyUnit
+    asked: bool = False
+
+    def value(self, setting: Setting) -> float | None:
+        """Return where a setting stands; None where it has no place."""
+        return setting.budget if self.asked else setting.epsilon(self.unit)
+
+    def falls_short(self, setting: Setting) -> bool:
+        """Return whether a budget was asked for and the loss that holds is larger, or unknown."""
+        loss = setting.epsilon(self.unit)
+        return setting.budget is not None and (loss is None or loss > setting.budget * (1 + _SLACK))
+
+    @property
+    def label(self) -> str:
+        """What stands below the axis."""
+        most = ", largest of any user" if self.unit == "user" else ""
+        return f"ε per {self.unit}{', as asked for' if self.asked else most}"
+
+
+_SLACK = 1e-3
+"""Whole draws and sums over rounds may exceed a budget by this share."""
+
+
 def draw_accuracy_against_epsilon(
-    style: Style, settings: Sequence[Setting], measure: Measure, unit: PrivacyUnit, looks: Looks
+    style: Style, settings: Sequence[Setting], measure: Measure, axis: EpsilonAxis, looks: Looks
 ) -> Figure:
     """Draw one line per protocol, with error bars; protocols without privacy are horizontal lines.
 
@@ -89,13 +124,14 @@ def draw_accuracy_against_epsilon(
     style : Style
     settings : sequence of Setting
     measure : Measure
-    unit : {"rating", "user"}
-        The unit of the axis; settings without a loss in this unit are left out.
+    axis : EpsilonAxis
+        Settings without a place on it are left out.
     looks : mapping
         By protocol.
     """
     figure, (ax,) = panels(style)
     ends: list[tuple[float, float, str, str]] = []
+    labels: dict[str, str] = {}
     losses: list[float] = []
     values: list[float] = []
     for name, points in by_protocol(settings).items():
@@ -103,7 +139,7 @@ def draw_accuracy_against_epsilon(
         drawn = [
             (loss, found.mean, found.deviation)
             for setting in points
-            if (loss := setting.epsilon(unit)) and (found := setting.average(measure.column))
+            if (loss := axis.value(setting)) and (found := setting.average(measure.column))
         ]
         if not drawn:
             continue
@@ -124,19 +160,23 @@ def draw_accuracy_against_epsilon(
         )
         losses += x.tolist()
         values += [*(y - spread).tolist(), *(y + spread).tolist()]
-        ends.append((float(x[-1]), float(y[-1]), name, look.colour))
+        mark = " †" if axis.asked and any(axis.falls_short(setting) for setting in points) else ""
+        labels[name] = shortened(name) + mark
+        ends.append((float(x[-1]), float(y[-1]), labels[name], look.colour))
     log_axis(ax, losses or [0.5, 2.0], ticks_at_values=True)
     right = ax.get_xlim()[1]
     for setting, mean in _references(settings, measure):
         look = looks[setting.name]
         ax.axhline(mean, color=look.colour, linestyle=look.dashes, linewidth=1.3)
         values.append(mean)
-        ends.append((right, mean, f"{setting.name} (no privacy)", look.colour))
+        labels[setting.name] = shortened(setting.name)
+        ends.append((right, mean, labels[setting.name], look.colour))
     _fit(ax, values)
-    axis_labels(
-        ax, style, x=f"ε per {unit}{', largest of any user' if unit == 'user' else ''}", y=_labelled(measure)
-    )
-    _name_lines(figure, ax, style, ends, settings, looks)
+    axis_labels(ax, style, x=axis.label, y=_labelled(measure))
+    if style.narrow:
+        legend_below(figure, style, [_handle(label, looks[name]) for name, label in labels.items()])
+    else:
+        direct_labels(ax, style, ends)
     return figure
 
 
@@ -185,7 +225,9 @@ def draw_accuracy_against_bytes(
         ends.append((right, best_values[-1], label, INK if dashes == "solid" else REFERENCE))
     axis_labels(ax, style, x="bytes per user, both directions", y=_labelled(measure))
     direct_labels(ax, style, ends, lead=False)
-    legend_below(figure, style, [_handle(name, looks[name], line=False) for name in by_protocol(settings)])
+    legend_below(
+        figure, style, [_handle(shortened(name), looks[name], line=False) for name in by_protocol(settings)]
+    )
     return figure
 
 
@@ -240,12 +282,13 @@ def draw_accuracy_by_round(style: Style, traces: Sequence[Trace], measure: Measu
             markeredgecolor=SURFACE,
             markeredgewidth=0.6,
         )
-        ends.append((float(trace.bytes_per_user[-1]), float(trace.accuracy[-1]), trace.label, look.colour))
+        end = float(trace.bytes_per_user[-1]), float(trace.accuracy[-1])
+        ends.append((*end, shortened(trace.label), look.colour))
     log_axis(ax, np.concatenate([trace.bytes_per_user for trace in traces]).tolist(), in_bytes=True)
     _fit(ax, np.concatenate([trace.accuracy for trace in traces]).tolist())
     axis_labels(ax, style, x="bytes per user so far, both directions", y=_labelled(measure))
     if style.narrow:
-        legend_below(figure, style, [_handle(trace.label, looks[trace.name]) for trace in traces])
+        legend_below(figure, style, [_handle(shortened(trace.label), looks[trace.name]) for trace in traces])
     else:
         direct_labels(ax, style, ends)
     return figure
@@ -282,7 +325,7 @@ def draw_spreads(
         ax.hlines(row, p5, p95, color=colour, linewidth=4, alpha=0.4)
         ax.hlines(row, p25, p75, color=colour, linewidth=8, alpha=0.55)
         ax.plot([median], [row], "o", color=colour, markersize=6, markeredgecolor=SURFACE)
-        measured = size(median) if in_bytes else f"ε {median:,.3g}"
+        measured = size(median) if in_bytes else f"ε {short(median)}"
         ax.text(
             0.0,
             row + 0.38,
@@ -336,25 +379,8 @@ def _references(settings: Sequence[Setting], measure: Measure) -> list[tuple[Set
     return [
         (setting, mean)
         for setting in settings
-        if not setting.private and (mean := setting.mean(measure.column)) is not None
+        if setting.reference and (mean := setting.mean(measure.column)) is not None
     ]
-
-
-def _name_lines(
-    figure: Figure,
-    ax: Axes,
-    style: Style,
-    ends: Sequence[tuple[float, float, str, str]],
-    settings: Sequence[Setting],
-    looks: Looks,
-) -> None:
-    if not style.narrow:
-        direct_labels(ax, style, ends)
-        return
-    drawn = {label.removesuffix(" (no privacy)") for _, _, label, _ in ends}
-    legend_below(
-        figure, style, [_handle(name, looks[name]) for name in by_protocol(settings) if name in drawn]
-    )
 
 
 def _handle(label: str, look: Look, *, line: bool = True) -> Line2D:
@@ -365,7 +391,7 @@ def _handle(label: str, look: Look, *, line: bool = True) -> Line2D:
         marker=look.marker if look.private or not line else "none",
         linestyle=look.dashes if line else "none",
         markersize=5.5,
-        label=shortened(label),
+        label=label,
     )
 
 

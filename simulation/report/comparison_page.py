@@ -14,13 +14,16 @@ from simulation.comparison.settings import (
     Measure,
     PrivacyUnit,
     Setting,
+    Task,
     at_reference,
+    by_task,
     frontier,
     reference_budget,
 )
 from simulation.projection import Projection, project
 from simulation.report.comparison_figures import (
     QUANTILES,
+    EpsilonAxis,
     Looks,
     Spread,
     Trace,
@@ -68,9 +71,9 @@ def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw
     looks = looks_of(files.settings)
     traffic = reference_traffic(files)
     sections: list[Section] = []
-    groups = _by_measure(files.settings)
-    for measure, settings in groups.items():
-        sections += _accuracy_sections(files, measure, settings, looks, draw, several=len(groups) > 1)
+    groups = by_task(files.settings)
+    for task, settings in groups.items():
+        sections += _accuracy_sections(files, task, settings, looks, draw, _told_apart(task, list(groups)))
     sections += [
         _spread_section(files, traffic, looks, draw),
         _noise_section(files, draw),
@@ -100,13 +103,13 @@ def reference_traffic(files: ComparisonFiles) -> list[tuple[Setting, str, Number
     ]
 
 
-def _by_measure(settings: Sequence[Setting]) -> dict[Measure, list[Setting]]:
-    """Group settings by what their accuracy is; different quantities share no table and no axis."""
-    groups: dict[Measure, list[Setting]] = {}
-    for setting in settings:
-        if setting.measure:
-            groups.setdefault(setting.measure, []).append(setting)
-    return groups
+def _told_apart(task: Task, tasks: Sequence[Task]) -> list[str]:
+    """Return what tells a task from the others of a comparison, in words."""
+    described = [(each.measure.label, each.dataset, f"{each.items or 0:.0f} items") for each in tasks]
+    words = described[tasks.index(task)]
+    return [
+        word for word, found in zip(words, zip(*described, strict=True), strict=True) if len(set(found)) > 1
+    ]
 
 
 def _notes(files: ComparisonFiles) -> list[object]:
@@ -130,19 +133,22 @@ def _notes(files: ComparisonFiles) -> list[object]:
 
 def _accuracy_sections(
     files: ComparisonFiles,
-    measure: Measure,
+    task: Task,
     settings: list[Setting],
     looks: Looks,
     draw: Draw,
-    *,
-    several: bool,
+    words: Sequence[str],
 ) -> list[Section]:
-    of_what = f" ({measure.label})" if several else ""
-    suffix = f"-{measure.column.replace('_', '-')}" if several else ""
+    measure = task.measure
+    of_what = f" ({', '.join(words)})" if words else ""
+    suffix = "".join(f"-{word.lower().replace(' ', '-')}" for word in words)
+    matched: PrivacyUnit = "user" if at(files.config, "match", "epsilon") == "per-user" else "rating"
+    asked = EpsilonAxis(matched, asked=True)
+    axes = [EpsilonAxis(unit) for unit in EPSILON_COLUMNS]
+    if any(asked.falls_short(setting) for setting in settings):
+        axes.insert(0, asked)
     rendered = [
-        draw(plot)
-        for unit in EPSILON_COLUMNS
-        if (plot := _epsilon_plot(settings, measure, unit, looks, suffix))
+        draw(plot) for axis in axes if (plot := _epsilon_plot(settings, measure, axis, looks, suffix))
     ]
     if measure.column == "rmse" and (distances := distance_plot(settings, looks)):
         rendered.append(draw(distances))
@@ -224,7 +230,10 @@ def _chip(name: str, looks: Looks) -> Html:
 
 def _loss(setting: Setting, unit: PrivacyUnit) -> Cell:
     value = setting.epsilon(unit)
-    return Cell(DASH if value is None else f"{value:,.4g}", value)
+    return Cell(
+        DASH if value is None else f"{value:,.{0 if value >= 1000 else 4}{'f' if value >= 1000 else 'g'}}",
+        value,
+    )
 
 
 def _table(files: ComparisonFiles, settings: Sequence[Setting], measure: Measure, looks: Looks) -> Html:
@@ -288,20 +297,20 @@ def _accuracy(setting: Setting, measure: Measure) -> Cell:
 
 
 def _epsilon_plot(
-    settings: Sequence[Setting], measure: Measure, unit: PrivacyUnit, looks: Looks, suffix: str
+    settings: Sequence[Setting], measure: Measure, axis: EpsilonAxis, looks: Looks, suffix: str
 ) -> Plot | None:
     drawn = [
-        setting for setting in settings if setting.epsilon(unit) and setting.mean(measure.column) is not None
+        setting for setting in settings if axis.value(setting) and setting.mean(measure.column) is not None
     ]
     if not drawn:
         return None
     lines = []
     for name, points in by_protocol(drawn).items():
-        ordered = sorted(points, key=lambda setting: setting.epsilon(unit) or 0)
+        ordered = sorted(points, key=lambda setting: axis.value(setting) or 0)
         lines.append(
-            f"{name} {ordered[0].mean(measure.column):.3f} at {ordered[0].epsilon(unit):,.3g}"
+            f"{name} {ordered[0].mean(measure.column):.3f} at {axis.value(ordered[0]):,.3g}"
             + (
-                f" to {ordered[-1].mean(measure.column):.3f} at {ordered[-1].epsilon(unit):,.3g}"
+                f" to {ordered[-1].mean(measure.column):.3f} at {axis.value(ordered[-1]):,.3g}"
                 if len(ordered) > 1
                 else ""
             )
@@ -309,7 +318,7 @@ def _epsilon_plot(
     lines += [
         f"{setting.name} {setting.mean(measure.column):.3f} without privacy, as a horizontal line"
         for setting in settings
-        if not setting.private and setting.mean(measure.column) is not None
+        if setting.reference and setting.mean(measure.column) is not None
     ]
     runs = max(len(setting.rows) for setting in drawn)
     bars = f"Bars: one standard deviation over {runs} runs." if runs > 1 else "One run each, hence no bars."
@@ -319,12 +328,18 @@ def _epsilon_plot(
         if hiding
         else ""
     )
+    dagger = (
+        " †: the ε that holds is larger than the one asked for, or none is proved; the table says which."
+        if axis.asked
+        else ""
+    )
+    references = " Dashed lines have no privacy." if any(setting.reference for setting in settings) else ""
     return Plot(
-        f"accuracy-epsilon-per-{unit}{suffix}",
-        f"{measure.label} against ε per {unit}",
-        f"{bars} Dashed lines have no privacy.{cell if unit == 'rating' else ''}",
-        f"{measure.label} against epsilon per {unit}, logarithmic. {'; '.join(lines)}.",
-        lambda style: draw_accuracy_against_epsilon(style, settings, measure, unit, looks),
+        f"accuracy-epsilon-{'asked' if axis.asked else f'per-{axis.unit}'}{suffix}",
+        f"{measure.label} against {axis.label.split(',')[0]}{' asked for' if axis.asked else ''}",
+        f"{bars}{references}{dagger}{cell if axis.unit == 'rating' else ''}",
+        f"{measure.label} against {axis.label}, logarithmic. {'; '.join(lines)}.",
+        lambda style: draw_accuracy_against_epsilon(style, settings, measure, axis, looks),
     )
 
 

@@ -55,6 +55,9 @@ _DARK = {
 
 _LONGEST_LABEL = 26
 
+_LETTER, _HANDLE = 0.58, 3.6
+"""Widths of a letter and of what stands before a label in a legend, in sizes of the text."""
+
 
 @dataclass(frozen=True)
 class Style:
@@ -246,12 +249,20 @@ def direct_labels(
         place = 1.025 if near_edge else across + 0.035
         (outside if near_edge else inside).append(_End(x, y, float(place), float(up), label, colour))
     gap = style.points * 1.3 / 72 / (style.height * 0.72)
-    arrow = {"arrowstyle": "-", "linewidth": 0.6, "alpha": 0.55, "shrinkA": 1, "shrinkB": 5}
+    # From the left end of the words, so that the hairline crosses no other label.
+    arrow = {
+        "arrowstyle": "-",
+        "linewidth": 0.6,
+        "alpha": 0.55,
+        "shrinkA": 1,
+        "shrinkB": 5,
+        "relpos": (0, 0.5),
+    }
     for group in (inside, outside):
         group.sort(key=lambda end: end.up)
         for end, up in zip(group, spread_out([end.up for end in group], gap), strict=True):
             ax.annotate(
-                shortened(end.label),
+                end.label,
                 xy=(end.x, end.y),
                 xytext=(end.across, up),
                 textcoords="axes fraction",
@@ -261,6 +272,7 @@ def direct_labels(
                 color=end.colour,
                 annotation_clip=False,
                 arrowprops={**arrow, "color": end.colour} if lead else None,
+                bbox={"facecolor": SURFACE, "edgecolor": "none", "alpha": 0.8, "pad": 0.5},
                 parse_math=False,
             )
 
@@ -300,11 +312,13 @@ def _start(block: Sequence[float], gap: float) -> float:
 
 
 def legend_below(figure: Figure, style: Style, handles: Sequence[Any], columns: int | None = None) -> None:
-    """Put a legend below all panels."""
+    """Put a legend below all panels, in as many columns as its longest label leaves room for."""
+    longest = max(len(str(handle.get_label())) for handle in handles)
+    width = (longest * _LETTER + _HANDLE) * style.points / 72
     legend = figure.legend(
         handles=list(handles),
         loc="outside lower left",
-        ncols=columns or (2 if style.narrow else 4),
+        ncols=columns or max(1, min(4, int(figure.get_figwidth() / width))),
         frameon=False,
         fontsize=style.points - 0.5,
         labelcolor=INK,

@@ -9,7 +9,8 @@ from typing import Any
 from dprec.completion import COMPLETIONS
 from dprec.mechanisms import MECHANISMS
 from dprec.registry import Registry, summary_of
-from simulation.comparison.settings import Setting
+from simulation.comparison.settings import Setting, by_task
+from simulation.comparison.table import Row
 from simulation.protocols import PROTOCOLS
 from simulation.report.files import ComparisonFiles, RunFiles, at
 
@@ -43,8 +44,11 @@ def comparison_in_words(files: ComparisonFiles) -> str:
     runs = [row for setting in settings for row in setting.rows]
     seeds, folds = ({str(row[key]) for row in runs if row[key] is not None} for key in ("seed", "fold"))
     unit = "user" if at(files.config, "match", "epsilon") == "per-user" else "rating"
-    first = runs[0]
-    count = {key: int(first[key]) for key in _POPULATION if isinstance(first.get(key), float)}
+    tasks = by_task(settings)
+    populations = [
+        (f"{task.measure.label}: " if len(tasks) > 1 else "") + _population_of(own[0].rows[0])
+        for task, own in tasks.items()
+    ]
     at_budgets = (
         f" at {plural(len(budgets), 'budget')}, ε = {listed(f'{budget:g}' for budget in budgets)} per {unit},"
         if budgets
@@ -55,9 +59,14 @@ def comparison_in_words(files: ComparisonFiles) -> str:
     )
     return (
         f"{plural(len(names), 'protocol')}{at_budgets} over {repeated}: {plural(len(runs), 'run')}. "
-        + population({"kind": first.get("dataset"), **count})
+        + " ".join(populations)
         + f" Every protocol that takes a budget gets the same ε per {unit}; the other unit is beside it."
     )
+
+
+def _population_of(row: Row) -> str:
+    counts = {key: int(row[key]) for key in _POPULATION if isinstance(row.get(key), float)}
+    return population({"kind": row.get("dataset"), **counts})
 
 
 _POPULATION = ("users", "items", "train_ratings", "test_ratings")

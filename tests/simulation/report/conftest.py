@@ -36,6 +36,7 @@ def write_run(
     measure: str = "rmse",
     downlink: int = 110,
     hides: bool = False,
+    dataset: str = "synthetic",
 ) -> Path:
     """Write a run directory."""
     directory.mkdir(parents=True)
@@ -69,7 +70,7 @@ def write_run(
     config: dict[str, Any] = {
         "name": name,
         "seed": seed,
-        "dataset": {"kind": "synthetic"},
+        "dataset": {"kind": dataset},
         "split": {"kind": "holdout", "test_fraction": 0.2},
         "protocol": {"kind": protocol, "mechanism": {"kind": mechanism}, "completion": {"kind": completion}},
     }
@@ -82,7 +83,7 @@ def write_run(
         "mechanism": mechanism,
         "completion": completion,
         "dataset": {
-            "kind": "synthetic",
+            "kind": dataset,
             "users": USERS,
             "items": ITEMS,
             "train_ratings": int(ratings.sum()),

@@ -54,6 +54,11 @@ def table(tmp_path: Path) -> Table:
     return write
 
 
+def test_what_predicts_other_ratings_is_not_weighed(table: Table) -> None:
+    rows = [line("stars", 1.0, 1.2, dataset="stars"), line("genres", 1.0, 0.8, dataset="genres")]
+    assert advise(table(rows), Limits(1.0, "rating", 1000)).best.setting.name == "stars"
+
+
 def test_best_within_the_limits_and_the_price_of_the_next(table: Table) -> None:
     advice = advise(table(), Limits(1.0, "rating", 1000))
     assert (advice.best.setting.name, advice.best.epsilon) == ("cheap", 1.0)

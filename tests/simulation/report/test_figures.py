@@ -25,6 +25,7 @@ from simulation.comparison.settings import (
     reference_budget,
 )
 from simulation.report.comparison_figures import (
+    EpsilonAxis,
     draw_accuracy_against_bytes,
     draw_accuracy_against_epsilon,
     looks_of,
@@ -113,9 +114,11 @@ def test_one_unit_per_axis_error_bars_and_references(
     comparison_directory: Directories, style: object, unit: str
 ) -> None:
     settings = [
-        one for one in read_settings(comparison_directory() / "comparison.csv") if one.measure == RMSE
+        one
+        for one in read_settings(comparison_directory() / "comparison.csv")
+        if one.task and one.task.measure == RMSE
     ]
-    figure = draw_accuracy_against_epsilon(style, settings, RMSE, unit, looks_of(settings))  # type: ignore[arg-type]
+    figure = draw_accuracy_against_epsilon(style, settings, RMSE, EpsilonAxis(unit), looks_of(settings))  # type: ignore[arg-type]
     (ax,) = figure.axes
     assert ax.get_xlabel().startswith(f"ε per {unit}")
     drawn = [container for container in ax.containers if isinstance(container, ErrorbarContainer)]
@@ -129,6 +132,19 @@ def test_one_unit_per_axis_error_bars_and_references(
         if len(set(np.asarray(line.get_ydata()))) == 1 and len(line.get_xdata()) == 2
     ]
     assert [float(line.get_ydata()[0]) for line in flat] == [pytest.approx(0.945)]
+
+
+@pytest.mark.parametrize(("proved", "marked"), [(1.0, False), (40.0, True), (None, True)])
+def test_what_does_not_keep_its_budget_is_marked_on_the_axis_of_budgets(
+    proved: float | None, marked: bool
+) -> None:
+    settings = [setting("sound", 1, 1, 1.0), setting("claimed", 1, 1, 1.0)]
+    settings[1].rows[0]["epsilon_per_rating"] = proved
+    axis = EpsilonAxis("rating", asked=True)
+    assert [axis.falls_short(one) for one in settings] == [False, marked]
+    (ax,) = draw_accuracy_against_epsilon(WIDE, settings, RMSE, axis, looks_of(settings)).axes
+    assert {text.get_text() for text in ax.texts} == {"sound", "claimed †" if marked else "claimed"}
+    assert all(container.lines[0].get_xdata() == [1.0] for container in ax.containers)
 
 
 def test_points_on_the_frontier_are_filled(comparison_directory: Directories) -> None:

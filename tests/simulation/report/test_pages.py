@@ -146,6 +146,17 @@ def test_accuracies_of_two_kinds_share_no_figure(comparison_directory: Directori
     assert "Every protocol, every figure (Sign accuracy)" in words.text
 
 
+def test_accuracies_on_two_data_sets_share_no_figure(comparison_directory: Directories) -> None:
+    words = words_of(
+        comparison_directory(
+            [{"name": "blp", "rmse": 1.0}, {"name": "x-map", "rmse": 0.7, "dataset": "movielens-genres"}]
+        )
+    )
+    assert "blp" not in words.plots["accuracy-bytes-movielens-genres"].alt
+    assert "x-map" not in words.plots["accuracy-bytes-synthetic"].alt
+    assert "Every protocol, every figure (movielens-genres)" in words.text
+
+
 def test_one_shot_and_iterative_by_round(comparison_directory: Directories) -> None:
     described = words_of(comparison_directory()).plots["accuracy-rounds"].alt
     assert "pg-mf 2.645 to 1.565 in 10 rounds and 683 kB" in described
