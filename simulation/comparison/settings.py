@@ -81,8 +81,8 @@ MEASURES = (
 
 
 @dataclass(frozen=True)
-class Task:
-    """What was predicted and how it is judged; settings of two tasks share no table and no axis.
+class Evaluation:
+    """What was predicted and how it is judged; settings of two evaluations share no table and no axis.
 
     Parameters
     ----------
@@ -151,12 +151,12 @@ class Setting:
         return None if up is None or down is None else up + down
 
     @property
-    def task(self) -> Task | None:
+    def evaluation(self) -> Evaluation | None:
         """What it predicted, judged by the main measure of accuracy that it has."""
         measure = next((measure for measure in MEASURES if self.average(measure.column)), None)
         if measure is None:
             return None
-        return Task(measure, *self.data)
+        return Evaluation(measure, *self.data)
 
     @property
     def data(self) -> tuple[str, float | None]:
@@ -208,12 +208,12 @@ def read_rows(path: Path, needed: Sequence[str] = ()) -> list[Row]:
     return rows
 
 
-def by_task(settings: Sequence[Setting]) -> dict[Task, list[Setting]]:
+def by_evaluation(settings: Sequence[Setting]) -> dict[Evaluation, list[Setting]]:
     """Group settings by what they predicted, in the order in which they come."""
-    groups: dict[Task, list[Setting]] = {}
+    groups: dict[Evaluation, list[Setting]] = {}
     for setting in settings:
-        if setting.task:
-            groups.setdefault(setting.task, []).append(setting)
+        if setting.evaluation:
+            groups.setdefault(setting.evaluation, []).append(setting)
     return groups
 
 

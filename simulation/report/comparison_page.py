@@ -11,12 +11,12 @@ from simulation.comparison.advice import sees
 from simulation.comparison.settings import (
     EPSILON_COLUMNS,
     MEASURES,
+    Evaluation,
     Measure,
     PrivacyUnit,
     Setting,
-    Task,
     at_reference,
-    by_task,
+    by_evaluation,
     frontier,
     reference_budget,
 )
@@ -71,9 +71,11 @@ def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw
     looks = looks_of(files.settings)
     traffic = reference_traffic(files)
     sections: list[Section] = []
-    groups = by_task(files.settings)
-    for task, settings in groups.items():
-        sections += _accuracy_sections(files, task, settings, looks, draw, _told_apart(task, list(groups)))
+    groups = by_evaluation(files.settings)
+    for evaluation, settings in groups.items():
+        sections += _accuracy_sections(
+            files, evaluation, settings, looks, draw, _told_apart(evaluation, list(groups))
+        )
     sections += [
         _spread_section(files, traffic, looks, draw),
         _noise_section(files, draw),
@@ -103,10 +105,10 @@ def reference_traffic(files: ComparisonFiles) -> list[tuple[Setting, str, Number
     ]
 
 
-def _told_apart(task: Task, tasks: Sequence[Task]) -> list[str]:
-    """Return what tells a task from the others of a comparison, in words."""
-    described = [(each.measure.label, each.dataset, f"{each.items or 0:.0f} items") for each in tasks]
-    words = described[tasks.index(task)]
+def _told_apart(evaluation: Evaluation, evaluations: Sequence[Evaluation]) -> list[str]:
+    """Return what tells an evaluation from the others of a comparison, in words."""
+    described = [(each.measure.label, each.dataset, f"{each.items or 0:.0f} items") for each in evaluations]
+    words = described[evaluations.index(evaluation)]
     return [
         word for word, found in zip(words, zip(*described, strict=True), strict=True) if len(set(found)) > 1
     ]
@@ -133,13 +135,13 @@ def _notes(files: ComparisonFiles) -> list[object]:
 
 def _accuracy_sections(
     files: ComparisonFiles,
-    task: Task,
+    evaluation: Evaluation,
     settings: list[Setting],
     looks: Looks,
     draw: Draw,
     words: Sequence[str],
 ) -> list[Section]:
-    measure = task.measure
+    measure = evaluation.measure
     of_what = f" ({', '.join(words)})" if words else ""
     suffix = "".join(f"-{word.lower().replace(' ', '-')}" for word in words)
     matched: PrivacyUnit = "user" if at(files.config, "match", "epsilon") == "per-user" else "rating"

@@ -9,7 +9,7 @@ from typing import Any
 from dprec.completion import COMPLETIONS
 from dprec.mechanisms import MECHANISMS
 from dprec.registry import Registry, summary_of
-from simulation.comparison.settings import Setting, by_task
+from simulation.comparison.settings import Setting, by_evaluation
 from simulation.comparison.table import Row
 from simulation.protocols import PROTOCOLS
 from simulation.report.files import ComparisonFiles, RunFiles, at
@@ -44,10 +44,10 @@ def comparison_in_words(files: ComparisonFiles) -> str:
     runs = [row for setting in settings for row in setting.rows]
     seeds, folds = ({str(row[key]) for row in runs if row[key] is not None} for key in ("seed", "fold"))
     unit = "user" if at(files.config, "match", "epsilon") == "per-user" else "rating"
-    tasks = by_task(settings)
+    evaluations = by_evaluation(settings)
     populations = [
-        (f"{task.measure.label}: " if len(tasks) > 1 else "") + _population_of(own[0].rows[0])
-        for task, own in tasks.items()
+        (f"{evaluation.measure.label}: " if len(evaluations) > 1 else "") + _population_of(own[0].rows[0])
+        for evaluation, own in evaluations.items()
     ]
     at_budgets = (
         f" at {plural(len(budgets), 'budget')}, ε = {listed(f'{budget:g}' for budget in budgets)} per {unit},"

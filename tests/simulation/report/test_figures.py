@@ -116,7 +116,7 @@ def test_one_unit_per_axis_error_bars_and_references(
     settings = [
         one
         for one in read_settings(comparison_directory() / "comparison.csv")
-        if one.task and one.task.measure == RMSE
+        if one.evaluation and one.evaluation.measure == RMSE
     ]
     figure = draw_accuracy_against_epsilon(style, settings, RMSE, EpsilonAxis(unit), looks_of(settings))  # type: ignore[arg-type]
     (ax,) = figure.axes
