@@ -75,7 +75,7 @@ class Checkpoints:
             before, now = told["depends"].get(key), self.depends.get(key)
             if before != now:
                 differing = f"{before!r} there and {now!r} now"
-                raise InputError(f"{self.path}: {key}", differing, "the configuration it began with")
+                raise InputError(f"{self.path}: {key}", differing, "the configuration and data it began with")
         for name, value in self._places(fresh).items():
             found = arrays[name]
             if found.shape != value.shape or found.dtype != value.dtype:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Callable
@@ -50,7 +51,7 @@ LISTINGS: dict[str, Registry[Any]] = {
 }
 
 ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="A YAML configuration.")]
-Output = Annotated[Path | None, typer.Option("-o", "--output", metavar="DIR", help="Where to write.")]
+Output = Annotated[str | None, typer.Option("-o", "--output", metavar="DIR", help="Where to write.")]
 Overrides = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Replace a value; the key dotted, the value YAML."),
@@ -75,8 +76,7 @@ def run(
 ) -> None:
     """Run a configuration and keep the result in a run directory."""
     loaded = load_config(config, set_ or [])
-    folder = output or timestamped(loaded.name)
-    _check_resumed(resume, output)
+    folder = _folder(output, loaded.name, resume, quiet)
     with progress_bar(quiet) as progress:
         result = run_config(loaded, folder, resume=resume, population=population, progress=progress)
     if not quiet:
@@ -88,10 +88,20 @@ def run(
         typer.echo(f"run directory: {folder}")
 
 
-def _check_resumed(resume: bool, output: Path | None) -> None:
-    """Refuse to go on in a directory that is not named."""
-    if resume and output is None:
-        raise InputError("--resume", "no directory", "-o DIR, the one that was interrupted")
+def _folder(output: str | None, name: str, resume: bool, quiet: bool) -> Path:
+    """Return the directory to write to; tell when a run that should go on has not begun there."""
+    if output == "":
+        raise InputError("-o", "an empty name", "a directory")
+    if output is None:
+        if resume:
+            raise InputError("--resume", "no directory", "-o DIR, the one that was interrupted")
+        return timestamped(name)
+    folder = Path(output)
+    # Not an error: what is run again until it is done may have been killed before it began.
+    begun = any(folder.iterdir()) if folder.is_dir() else folder.exists()
+    if resume and not begun and not quiet:
+        typer.echo(f"dprec: {folder}: nothing to resume, begun anew", err=True)
+    return folder
 
 
 @app.command()
@@ -105,8 +115,7 @@ def compare(
     quiet: Quiet = False,
 ) -> None:
     """Run protocols x epsilons x folds x seeds and put them in one table."""
-    folder = output or timestamped(config.stem)
-    _check_resumed(resume, output)
+    folder = _folder(output, config.stem, resume, quiet)
     with progress_bar(quiet) as progress:
         result = run_comparison(
             config,
@@ -205,6 +214,10 @@ def fetch(
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit with its code."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that has no epsilon shows a question mark; the run is not lost for it.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     sys.exit(_guarded(lambda: app(args=arguments, standalone_mode=False)))
 
 

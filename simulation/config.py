@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_type_hints
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -139,6 +139,8 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
         Naming the file, the key, what was found and what is accepted.
     """
     values = read_yaml(Path(path))
+    if "protocols" in values and "protocol" not in values:
+        raise InputError(str(path), "the configuration of a comparison", f"a run's, or: dprec compare {path}")
     for override in overrides:
         apply_override(values, override)
     return parse_config(values, str(path))
@@ -173,7 +175,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         raise InputError(str(path), str(reason), "a readable YAML file") from None
     values = parse_yaml(text, str(path))
     if not isinstance(values, dict):
-        found = "nothing" if values is None else f"a {type(values).__name__}"
+        found = {list: "a list", str: "text", type(None): "nothing"}.get(type(values), "a value")
         raise InputError(str(path), found, _MAPPING)
     return values
 
@@ -261,21 +263,44 @@ def _one_line(error: ValidationError, values: Mapping[str, Any], source: str, mo
         return InputError(f"{where}.{inner}".rstrip("."), nested.found, nested.accepted)
     if kind == "union_tag_invalid":
         found = first["input"].get("kind") if isinstance(first["input"], dict) else first["input"]
-        return InputError(f"{where}.kind", repr(found), str(context["expected_tags"]).replace("'", ""))
+        return InputError(f"{where}.kind", _shown(found), str(context["expected_tags"]).replace("'", ""))
     if kind == "union_tag_not_found":
         kinds = [kind for registry in _registries() if registry.name == keys[-1] for kind in registry.kinds]
         return InputError(f"{where}.kind", "missing", ", ".join(kinds))
     # A key of several types has an error for each; its value may be what any of them accepts.
     accepted = [_accepted(other) for other in error.errors() if _walk(other["loc"], values, model)[0] == keys]
-    return InputError(where, repr(first["input"]), ", or ".join(dict.fromkeys(accepted)))
+    return InputError(where, _shown(first["input"]), ", or ".join(dict.fromkeys(accepted)))
+
+
+_PLAIN_WORDS = (
+    (r"^(Value error, |Input should be )", ""),
+    (r"^(a valid integer|Unable to parse input string as an integer).*", "a whole number"),
+    (r"^a valid number$", "a number"),
+    (r"^a valid string$", "text"),
+    (r"^a valid boolean$", "true or false"),
+    (r"^a valid (array|list)$", "a list"),
+    (r"^(an object|a valid dictionary).*", _MAPPING),
+    (r"^(greater|less) than or equal to", lambda found: {"greater": "at least", "less": "at most"}[found[1]]),
+    (r"^(?:List|String|Value) should have (at (?:least|most) \d+ \w+).*", r"\1"),
+    (r"^String should match pattern", "text that matches"),
+)
+"""What pydantic says, and how it is said where it is a setting that is wrong."""
+
+_LONGEST_SHOWN = 80
 
 
 def _accepted(error: ErrorDetails) -> str:
     """Return what one error says would be accepted, in the words of a configuration."""
-    words = error["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-    if words.startswith("an object"):
-        return _MAPPING
-    return words.replace("String should match pattern", "text that matches")
+    words = error["msg"]
+    for pattern, plain in _PLAIN_WORDS:
+        words = re.sub(pattern, plain, words)
+    return words
+
+
+def _shown(value: Any) -> str:
+    """Return a value as it is written, in full where that is short."""
+    text = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
 def _walk(
@@ -289,7 +314,15 @@ def _walk(
     owner: type[Any] = model
     keys: list[str] = []
     here: Any = values
+    chosen: Any = None
     for position, part in enumerate(location):
+        if isinstance(part, int) and isinstance(here, list):
+            keys[-1] += f"[{part}]"
+            here = here[part]
+            continue
+        if part == chosen:
+            chosen = None
+            continue
         known = part in _field_names(owner)
         written = isinstance(here, Mapping) and part in here
         if not (known or written or position == 0):
@@ -309,35 +342,39 @@ def _registries() -> list[Registry[Any]]:
 
 
 def _plain_types(owner: type[Any]) -> dict[str, type[Any]]:
-    """Return the classes of the fields that hold one fixed kind of options."""
-    from dprec.privacy.calibration import PrivacyBudget
-
-    plain: dict[str, type[Any]] = {
-        "simulation": SimulationOptions,
-        "faults": FaultOptions,
-        "evaluation": EvaluationOptions,
-        "privacy": PrivacyBudget,
-    }
-    if len(PROTOCOLS.kinds) == 1:
-        plain["protocol"] = next(iter(PROTOCOLS))
+    """Return the classes of the fields that hold options of one fixed kind, or a list of them."""
     if dataclasses.is_dataclass(owner):
-        hints = get_type_hints(owner).items()
-        plain |= {name: hint for name, hint in hints if isinstance(hint, type) and issubclass(hint, Options)}
-    return plain
+        hints = get_type_hints(owner)
+    else:
+        hints = {name: field.annotation for name, field in owner.model_fields.items()}
+    found = {
+        name: [part for part in _parts(hint) if issubclass(part, Options | BaseModel)]
+        for name, hint in hints.items()
+    }
+    return {name: classes[0] for name, classes in found.items() if len(classes) == 1}
+
+
+def _parts(hint: Any) -> Iterator[type[Any]]:
+    """Yield the classes that a type is made of."""
+    for part in get_args(hint):
+        yield from _parts(part)
+    if isinstance(hint, type) and not get_args(hint):
+        yield hint
 
 
 def _field_names(owner: type[Any]) -> list[str]:
-    if dataclasses.is_dataclass(owner):
-        return [field.name for field in dataclasses.fields(owner)]
-    return list(owner.model_fields)
+    return list(_descriptions(owner))
 
 
 def _described(owner: type[Any], key: str) -> str:
+    return _descriptions(owner).get(key) or "a value"
+
+
+def _descriptions(owner: type[Any]) -> dict[str, str | None]:
+    """Return what is said of each field, by the name that it is written under."""
     if dataclasses.is_dataclass(owner):
-        described = {field.name: field.metadata.get("description") for field in dataclasses.fields(owner)}
-    else:
-        described = {name: field.description for name, field in owner.model_fields.items()}
-    return described.get(key) or "a value"
+        return {field.name: field.metadata.get("description") for field in dataclasses.fields(owner)}
+    return {field.alias or name: field.description for name, field in owner.model_fields.items()}
 
 
 def _text_keys(values: Any) -> Any:

@@ -8,14 +8,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.binarization import is_binary
+from dprec.errors import InputError
 from dprec.metrics import (
     mean_absolute_error,
     ranking_accuracy,
     root_mean_squared_error,
     sign_accuracy,
 )
-from dprec.ratings import Ratings
+from dprec.ratings import Ratings, RatingScale
 from simulation.config import EvaluationOptions
+
+
+def check_relevance(options: EvaluationOptions, scale: RatingScale) -> None:
+    """Refuse a bound of relevance that is off the scale; signs are not ranked, and need none.
+
+    Raises
+    ------
+    InputError
+    """
+    bound = options.relevant_from
+    if bound is not None and not is_binary(scale) and not scale.low <= bound <= scale.high:
+        accepted = f"a rating from {scale.low:g} to {scale.high:g}"
+        raise InputError("evaluation.relevant_from", f"{bound:g}", accepted)
 
 
 def accuracy(

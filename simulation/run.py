@@ -19,7 +19,7 @@ from dprec.datasets import Dataset
 from dprec.ratings import Ratings
 from dprec.splits import Split
 from simulation.config import RunConfig, full_keys, load_config, parse_config
-from simulation.evaluation import accuracy, relative_error
+from simulation.evaluation import accuracy, check_relevance, relative_error
 from simulation.projection import check_population
 from simulation.protocols import Task
 from simulation.protocols.base import Predict, Progress
@@ -93,9 +93,11 @@ def run(
 
 
 def load_ratings(config: RunConfig) -> tuple[Ratings, Ratings]:
-    """Return the train and test ratings of a configuration."""
+    """Return the train and test ratings of a configuration, which its evaluation suits."""
     with full_keys(config):
-        return prepared_ratings(config.dataset, config.split, config.binarization, config.seed)
+        train, test = prepared_ratings(config.dataset, config.split, config.binarization, config.seed)
+    check_relevance(config.evaluation, train.scale)
+    return train, test
 
 
 def prepared_ratings(
@@ -180,7 +182,7 @@ def run_in(
         roster=session.roster(train.n_users, users_per_node),
         progress=progress or _silent,
         measure=lambda predict, hidden=None: measure(predict, hidden)[1],
-        checkpoints=directory.checkpoints(config) if directory is not None else None,
+        checkpoints=directory.checkpoints(config, train) if directory is not None else None,
         restore=partial(session.restore, group),
     )
     # Sums in dense algebra depend on how it is divided over threads; one thread, one result.

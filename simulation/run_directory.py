@@ -7,8 +7,10 @@ already holds a run is never written to.
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
+import re
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
@@ -85,10 +87,11 @@ class RunDirectory:
             ) from None
         return cls(folder)
 
-    def checkpoints(self, config: RunConfig) -> Checkpoints:
-        """Return where the state of the run is kept between rounds."""
+    def checkpoints(self, config: RunConfig, train: Ratings) -> Checkpoints:
+        """Return where the state of a run on these ratings is kept between rounds."""
         settings = flatten(parse_yaml(config.to_yaml(), "configuration"))
         depends = {key: value for key, value in settings.items() if _matters(key)}
+        depends["digest of the train ratings"] = _digest(train)
         return Checkpoints(self.path / CHECKPOINT, depends)
 
     @property
@@ -107,10 +110,13 @@ class RunDirectory:
         try:
             summary = json.loads((self.path / SUMMARY).read_text(encoding="utf-8"))
             rounds = [json.loads(line) for line in (self.path / ROUNDS).read_text("utf-8").splitlines()]
+            if len(rounds) != summary["traffic"]["rounds"]:
+                raise ValueError(f"{ROUNDS}: {len(rounds)} lines for {summary['traffic']['rounds']} rounds")
             traffic = _read_numbers(self.path / TRAFFIC, train.n_users)
             predictions = _read_numbers(self.path / PREDICTIONS, test.count)["prediction"]
-        except (OSError, ValueError, KeyError) as error:
-            raise InputError(str(self.path), f"a damaged result ({error})", "the files of a run") from None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            accepted = f"the files of a run; without {SUMMARY}, --resume runs it again"
+            raise InputError(str(self.path), f"a damaged result ({error})", accepted) from None
         return RunResult(
             config=config,
             summary=summary,
@@ -132,8 +138,8 @@ class RunDirectory:
             raise RunError(f"{self.path}: the result cannot be written ({error.strerror})") from None
 
 
-_COSMETIC = ("simulation.", "title", "published")
-"""Keys that change no figure: how a run is simulated, but for the faults, and what a page says."""
+_COSMETIC = re.compile(r"(cells\..+-seed\d+\.)?simulation\.(?!faults\b)|(title|published|noise_samples)\b")
+"""Keys that change no figure: how a run is simulated, but for the faults, and what a page shows."""
 
 
 def check_same_config(path: Path, text: str) -> None:
@@ -153,7 +159,16 @@ def check_same_config(path: Path, text: str) -> None:
 
 def _matters(key: str) -> bool:
     """Tell whether a figure depends on a key."""
-    return not key.startswith(_COSMETIC) or key.startswith("simulation.faults.")
+    return _COSMETIC.match(key) is None
+
+
+def _digest(ratings: Ratings) -> str:
+    """Return a fingerprint of ratings, whatever file they are from."""
+    digest = hashlib.sha256()
+    for column in (ratings.user_ids, ratings.item_ids, ratings.indptr, ratings.items, ratings.values):
+        digest.update(str((column.dtype, column.shape)).encode())
+        digest.update(column.tobytes())
+    return digest.hexdigest()[:16]
 
 
 def _remove_leftovers(folder: Path) -> None:
@@ -200,7 +215,7 @@ def _csv(columns: Columns) -> Iterable[str]:
 def _read_numbers(path: Path, rows: int) -> Columns:
     """Return the columns of a table that hold numbers; NaN where a cell is empty."""
     with path.open(newline="", encoding="utf-8") as file:
-        header, *lines = csv.reader(file)
+        header, *lines = list(csv.reader(file)) or [[]]
     if len(lines) != rows or any(len(line) != len(header) for line in lines):
         raise ValueError(f"{path.name}: {len(lines)} lines, or some of them cut short, for {rows} rows")
     texts = dict(zip(header, zip(*lines, strict=True), strict=True))

@@ -115,8 +115,10 @@ def projection_table(rows: Sequence[tuple[str, Projection]], population: float) 
 
 
 def number(value: float | None, digits: int) -> str:
-    """Format a number; what does not apply is a dash."""
-    return "–" if value is None else f"{value:,.{digits}f}"
+    """Format a number; what does not apply is a dash, and what is too small for the digits has its own."""
+    if value is None:
+        return "–"
+    return f"{value:,.{digits}f}" if value == 0 or abs(value) >= 0.5 * 10**-digits else f"{value:.2g}"
 
 
 def _seen(privacy: dict[str, Any]) -> str:

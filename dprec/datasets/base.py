@@ -92,6 +92,8 @@ class FileDataset(Dataset):
 
 def locate(path: str, *names: str) -> Path:
     """Return the file that a ``path`` setting means: itself, or the first of `names` in the folder."""
+    if not path:
+        raise InputError("path", "an empty name", "the file of ratings, or the folder that holds it")
     place = Path(path).expanduser()
     if place.is_dir():
         candidates = [place / name for name in names]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import re
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -222,6 +223,8 @@ def read_columns(
     """
     first = first_cells(path, layout.separator)
     width = layout.width or len(first)
+    if width == 1:
+        raise _unseparated(first[0], path, layout)
     columns = [_position(column, first, width, layout.header, str(path)) for column, _ in wanted]
     parts: list[list[NDArray[Any]]] = [[] for _ in wanted]
     for stretch in _blocks(path):
@@ -239,6 +242,15 @@ def read_columns(
     if not parts[0]:
         raise InputError(str(path), "a header and nothing below it", "one rating per line")
     return [_joined(values) for values in parts]
+
+
+def _unseparated(line: str, path: Path, layout: Layout) -> InputError:
+    """Return the error of a first line that is one column, with the separator that it seems to have."""
+    found = max((",", ";", "\t", "::", "|", " "), key=line.count)
+    seems = {" ": repr(WHITESPACE), "\t": "a tab"}.get(found, repr(found))
+    hint = f"; here the separator seems to be {seems}" if found in line else ""
+    accepted = f"columns separated by {layout.described_separator}{hint}"
+    return InputError(f"{path}, line 1", "1 column", accepted)
 
 
 def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
@@ -259,7 +271,8 @@ def _position(column: str | int, first: list[str], width: int, header: bool, sou
     names = [name.strip() for name in first]
     if names.count(column) != 1:
         found = f"{names.count(column)} columns {column!r}" if column in names else f"no column {column!r}"
-        raise InputError(f"{source}, line 1", found, "one of " + ", ".join(sorted(set(names))))
+        told = textwrap.shorten("one of " + ", ".join(sorted(set(names))), 200, placeholder=" ...")
+        raise InputError(f"{source}, line 1", found, told)
     return names.index(column)
 
 

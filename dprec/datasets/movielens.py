@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dprec.datasets.base import Source, locate
 from dprec.datasets.delimited import DelimitedDataset, Layout, read_fold, read_triples
@@ -30,6 +35,14 @@ class MovieLens100K(DelimitedDataset):
     scale: ClassVar[RatingScale] = _WHOLE_STARS
     folds: ClassVar[tuple[str, ...]] = ("u1", "u2", "u3", "u4", "u5", "ua", "ub")
 
+    def load(self) -> Ratings:
+        """Return all ratings, as many as u.info counts where that is there; see `Dataset.load`."""
+        ratings, source = super().load(), locate(self.path, self.file)
+        told = _told(source.with_name("u.info")) if source.name == self.file else None
+        if told not in (None, ratings.count):
+            raise InputError(str(source), f"{ratings.count} ratings", f"the {told} that u.info counts")
+        return ratings
+
     def load_fold(self, fold: str) -> tuple[Ratings, Ratings]:
         """Return the ratings of ``fold.base`` and ``fold.test``; see `Dataset.load_fold`."""
         if fold not in self.folds:
@@ -38,7 +51,51 @@ class MovieLens100K(DelimitedDataset):
         train, test = (
             read_triples(locate(str(folder), f"{fold}.{part}"), self.layout) for part in ("base", "test")
         )
-        return read_fold(train, test, self.scale, self.duplicates)
+        parts = read_fold(train, test, self.scale, self.duplicates)
+        if (folder / self.file).is_file():
+            self._check_fold(parts, folder / fold)
+        return parts
+
+    def _check_fold(self, parts: tuple[Ratings, Ratings], fold: Path) -> None:
+        """Refuse a fold that is not all ratings: a file cut between two lines reads like a whole one."""
+        ratings = self.load()
+        same_names = np.array_equal(parts[0].user_ids, ratings.user_ids) and np.array_equal(
+            parts[0].item_ids, ratings.item_ids
+        )
+        codes = np.concatenate([_codes(part) for part in parts])
+        if same_names and np.array_equal(np.sort(codes), _codes(ratings)):
+            return
+        whole, divided = _rows(ratings), np.concatenate([_rows(part) for part in parts])
+        for odd, where in (
+            (np.setdiff1d(whole, divided), "in u.data alone"),
+            (np.setdiff1d(divided, whole), "not in u.data"),
+        ):
+            if odd.size:
+                user, item, rating = odd[0].tolist()
+                raise InputError(
+                    f"{fold}.base and .test",
+                    f"ratings {where}: {odd.size}, such as user {user}, item {item}: {rating:g}",
+                    "two files that together are u.data",
+                )
+
+
+def _told(info: Path) -> int | None:
+    """Return the number of ratings that u.info tells, if it does."""
+    counts = re.search(rb"(\d+) ratings", info.read_bytes()) if info.is_file() else None
+    return int(counts[1]) if counts else None
+
+
+def _codes(ratings: Ratings) -> NDArray[np.int64]:
+    """Return a number for each rating that tells user, item and level, ascending."""
+    cells = ratings.users.astype(np.int64) * ratings.n_items + ratings.items
+    codes: NDArray[np.int64] = cells * (ratings.scale.levels + 1) + ratings.levels
+    return codes
+
+
+def _rows(ratings: Ratings) -> NDArray[Any]:
+    """Return the ratings as records of user, item and value."""
+    columns = ratings.user_ids[ratings.users], ratings.item_ids[ratings.items], ratings.values
+    return np.rec.fromarrays(columns)
 
 
 @dataclass(frozen=True, kw_only=True)

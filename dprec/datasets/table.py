@@ -15,6 +15,8 @@ from dprec.options import option
 from dprec.ratings import MAX_LEVELS, Ratings, RatingScale
 
 _CONTINUOUS_STEPS = 40
+_LARGEST = 1e15
+"""Greatest rating, either way: beyond it, floating point is too coarse to tell levels apart."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +45,13 @@ class DelimitedColumns(FileDataset):
     )
     continuous: bool = option("Whether ratings lie between the levels too, as on a slider.", False)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("user_column", "item_column", "rating_column"):
+            column = getattr(self, name)
+            if isinstance(column, str) and not self.has_header:
+                raise InputError(name, repr(column), "a position counted from 1, as there is no header")
+
     def read(self, path: str) -> Triples:
         """Read one file; InputError names the line of what cannot be read."""
         layout = Layout(
@@ -58,8 +67,10 @@ class DelimitedColumns(FileDataset):
         """Return the scale of some ratings, naming where they are from in what cannot be one."""
         low = float(values.min()) if self.low is None else float(self.low)
         high = float(values.max()) if self.high is None else float(self.high)
-        if not low < high:
-            raise InputError(source, f"a scale from {low:g} to {high:g}", "low and high, with low < high")
+        if not low < high or max(-low, high) > _LARGEST:
+            raise InputError(
+                source, f"a scale from {low:g} to {high:g}", "low and high, with low < high, within 1e15"
+            )
         step = self.step
         if step is None and self.continuous:
             step = (high - low) / _CONTINUOUS_STEPS

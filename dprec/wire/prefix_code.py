@@ -20,6 +20,12 @@ from dprec.wire.bits import BitStream, put
 _RAREST = 2.0**-12
 """Rarer symbols are coded as if this likely, which keeps every code word within a bit field."""
 
+_FEW_ROWS = 32
+"""Fewer rows than this, if that much longer than they are many, are read one after the other."""
+
+_STRETCH_BITS = 1 << 14
+"""Bits that are looked up at once for one row: bounds the memory, and fits a processor's cache."""
+
 
 @dataclass(frozen=True, eq=False)
 class PrefixCode:
@@ -107,12 +113,40 @@ class PrefixCode:
         # Longest first: the users who still have symbols to read are then a shrinking prefix.
         order = np.argsort(-counts, kind="stable")
         ascending = counts[order][::-1]
-        for step in range(int(counts.max(initial=0))):
+        most = int(counts.max(initial=0))
+        for step in range(most):
             reading = order[: counts.size - int(np.searchsorted(ascending, step, side="right"))]
+            # A code of a single symbol has words of no bits, which lead nowhere.
+            if self.longest and reading.size < min(_FEW_ROWS, (most - step) // _FEW_ROWS):
+                for row in reading.tolist():
+                    rest = symbols[offsets[row] + step : offsets[row] + counts[row]]
+                    ends[row] = self._read_row(stream, int(ends[row]), rest)
+                break
             windows = stream.peek(ends[reading], self.longest)
             symbols[offsets[reading] + step] = table[windows]
             ends[reading] += lengths[windows]
         return symbols, ends
+
+    def _read_row(self, stream: BitStream, position: int, symbols: NDArray[np.uint16]) -> int:
+        """Fill in the symbols that one user has from a position on; return the bit behind them.
+
+        A step for each symbol would take long, so the code word at every bit is looked up. Where the
+        first 2^k words begin, and how far 2^k words reach from every bit, gives the same for 2^(k+1).
+        """
+        table, lengths = self._table
+        done = 0
+        while done < symbols.size:
+            bits = min(_STRETCH_BITS, (symbols.size - done) * self.longest)
+            windows = stream.peek(position + np.arange(bits), self.longest)
+            hops = np.append(np.minimum(np.arange(bits) + lengths[windows], bits), bits)
+            starts = np.zeros(1, dtype=np.int64)
+            while starts[-1] < bits:
+                starts, hops = np.concatenate([starts, hops[starts]]), hops[hops]
+            read = windows[starts[starts < bits][: symbols.size - done]]
+            symbols[done : done + read.size] = table[read]
+            done += read.size
+            position += int(lengths[read].sum())
+        return position
 
 
 def _normalised(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:

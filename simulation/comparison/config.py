@@ -27,6 +27,7 @@ from simulation.config import (
 )
 from simulation.protocols.base import Unit
 from simulation.protocols.components import AnyBinarization, AnyDataset, AnySplit
+from simulation.run_directory import flatten
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 _SHARED = ("dataset", "split", "binarization", "simulation", "evaluation")
@@ -160,6 +161,8 @@ def load_comparison(path: str | Path, overrides: Sequence[str] = ()) -> Comparis
     """
     source = Path(path)
     values = read_yaml(source)
+    if "protocol" in values and "protocols" not in values:
+        raise InputError(str(path), "the configuration of a run", f"a comparison's, or: dprec run {path}")
     values.pop("cells", None)
     for override in overrides:
         apply_override(values, override)
@@ -188,6 +191,9 @@ def _cells(entry: Entry, config: ComparisonConfig, values: Mapping[str, Any], so
     for key, value in entry.changes.items():
         replace_value(base, key, value, where)
     template = parse_config(base, where)
+    _check_changes(entry, config, where)
+    if config.folds is not None and not hasattr(template.split, "fold"):
+        raise InputError(f"{source}: folds", f"a list, with split {template.split.kind}", "no folds key")
     epsilons: Sequence[float | None] = (
         entry.epsilons or config.epsilons if template.protocol.private else [None]
     )
@@ -204,6 +210,17 @@ def _cells(entry: Entry, config: ComparisonConfig, values: Mapping[str, Any], so
         run = template.model_copy(update={"seed": seed, "protocol": protocol, "split": split})
         cells.append(Cell(cell_key(entry.name, epsilon, fold, seed), entry.name, epsilon, fold, seed, run))
     return cells
+
+
+def _check_changes(entry: Entry, config: ComparisonConfig, where: str) -> None:
+    """Refuse changes that the comparison's own axes would overwrite."""
+    axes = {"name": "the entry's name", "seed": "the comparison's seeds"}
+    if config.folds is not None:
+        axes["split.fold"] = "the comparison's folds"
+    for key, place in axes.items():
+        for changed in flatten(entry.changes):
+            if f"{changed}.".startswith(f"{key}."):
+                raise InputError(f"{where}.set.{changed}", "a value that would be replaced", place)
 
 
 def cell_key(name: str, epsilon: float | None, fold: object, seed: object) -> str:

@@ -1,5 +1,6 @@
 """Checkpoints: everything comes back bit for bit, or the file is refused with what is wrong."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from dprec.errors import InputError
 from dprec.randomness import generator
 from simulation.checkpoint import CHECKPOINT, Checkpoints
 from simulation.config import parse_config
+from simulation.run import load_ratings
 from simulation.run_directory import RunDirectory
 from strategies.iterative import State
 from strategies.rounds import RoundRecord
@@ -142,7 +144,7 @@ def test_what_is_no_checkpoint_is_refused(checkpoints: Checkpoints, content: byt
 def test_a_checkpoint_depends_on_what_changes_a_result_alone(tmp_path: Path, tiny: dict[str, Any]) -> None:
     def depends(**simulation: Any) -> dict[str, Any]:
         config = parse_config({**tiny, "simulation": simulation})
-        return RunDirectory(tmp_path).checkpoints(config).depends
+        return RunDirectory(tmp_path).checkpoints(config, load_ratings(config)[0]).depends
 
     one = depends(backend="local", users_per_node=1)
     assert depends(backend="ray", workers=7) == one
@@ -154,8 +156,24 @@ def test_a_relative_path_is_the_same_data(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     paths = ("data.csv", str(tmp_path / "data.csv"))
-    one, other = (
-        RunDirectory(tmp_path).checkpoints(parse_config({**tiny, "dataset": {"kind": "csv", "path": path}}))
-        for path in paths
-    )
+    train, _ = load_ratings(parse_config(tiny))
+    configs = [parse_config({**tiny, "dataset": {"kind": "csv", "path": path}}) for path in paths]
+    one, other = (RunDirectory(tmp_path).checkpoints(config, train) for config in configs)
     assert one.depends == other.depends
+
+
+def test_other_ratings_of_the_same_shape_are_told(tmp_path: Path, tiny: dict[str, Any]) -> None:
+    config = parse_config(tiny)
+    train, _ = load_ratings(config)
+    RunDirectory(tmp_path).checkpoints(config, train).save(state_after(2))
+    same = replace(train, user_ids=train.user_ids.copy())
+    assert RunDirectory(tmp_path).checkpoints(config, same).load(state_after(0)).rounds_done == 2
+    levels = train.levels.copy()
+    levels[-1] = levels[-1] % 5 + 1
+    for changed in (
+        replace(train, levels=levels),
+        replace(train, user_ids=train.user_ids + 1),
+        replace(train, item_ids=train.item_ids.astype(np.str_)),
+    ):
+        with pytest.raises(InputError, match=r"digest of the train ratings: .* the configuration and data"):
+            RunDirectory(tmp_path).checkpoints(config, changed).load(state_after(0))

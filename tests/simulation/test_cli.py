@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -75,7 +76,7 @@ def test_without_a_directory_a_run_goes_to_runs(
     [
         ("sead=1", ["tiny.yaml: sead: an unknown key"]),
         ("protocol.mechanism.sead=1", ["tiny.yaml: protocol.mechanism.sead: an unknown key"]),
-        ("seed=one", ["tiny.yaml: seed: 'one'", "a valid integer"]),
+        ("seed=one", ["tiny.yaml: seed: 'one'", "a whole number"]),
         ("protocol.privacy.epsilon=0", ["protocol.privacy.epsilon: 0;", "greater than 0"]),
         ("protocol.privacy.epsilon=-1", ["protocol.privacy.epsilon: -1;", "greater than 0"]),
         ("protocol.privacy.epsilon=.nan", ["protocol.privacy.epsilon: nan;", "a finite number"]),
@@ -90,6 +91,10 @@ def test_without_a_directory_a_run_goes_to_runs(
         ("split={kind: k-fold, folds: 5, fold: 5}", ["split.fold: 5", "0 to 4"]),
         ("split={kind: leave-n-per-user, count: 99}", ["split: leave-n-per-user leaves no test ratings"]),
         ("dataset={kind: movielens-100k, path: /nowhere}", ["/nowhere: no such file"]),
+        ("dataset={kind: movielens-100k, path: ''}", ["dataset.path: an empty name"]),
+        ("evaluation.relevant_from=0.5", ["evaluation.relevant_from: 0.5", "a rating from 1 to 5"]),
+        ("evaluation.relevant_from=6", ["evaluation.relevant_from: 6", "a rating from 1 to 5"]),
+        ("protocol.mechanism={kind: zheng-laplace}", ["protocol.privacy.per: 'rating'", "'cell' or 'user'"]),
         ("seed", ["--set: 'seed'", "dotted.key=value"]),
         ("seed=[", ["--set seed, line 1"]),
     ],
@@ -112,7 +117,7 @@ def movielens(folder: Path, train: list[str], test: list[str]) -> str:
     folder.mkdir(exist_ok=True)
     (folder / "u1.base").write_text("\n".join(train) + "\n")
     (folder / "u1.test").write_text("\n".join(test) + "\n")
-    (folder / "u.data").write_text("\n".join([*TRAIN, *TEST]) + "\n")
+    (folder / "u.data").write_text("\n".join([*train, *test]) + "\n")
     return f"dataset={{kind: movielens-100k, path: {folder}}}"
 
 
@@ -181,6 +186,9 @@ def test_a_missing_file_of_a_fold_is_one_line(dprec: Any, config: Path, tmp_path
         ["run", "CONFIG", "--set"],
         ["run", "CONFIG", "-o", "/dev/null/run"],
         ["run", "CONFIG", "--resume"],
+        ["run", "CONFIG", "-o", ""],
+        ["compare", "CONFIG", "-o", ""],
+        ["compare", "CONFIG", "-o", "/nowhere"],
         ["list"],
         ["list", "nonsense"],
         ["schema", "nonsense"],
@@ -202,6 +210,26 @@ def test_no_arguments_show_the_help(dprec: Any) -> None:
 def test_a_directory_that_holds_a_run_is_one_line(dprec: Any, config: Path, tmp_path: Path) -> None:
     assert dprec("run", config, "-o", tmp_path / "run", "--quiet").code == 0
     assert str(tmp_path / "run") in one_line(dprec("run", config, "-o", tmp_path / "run", "--quiet"), 2)
+
+
+def test_a_resumed_run_that_has_not_begun_says_so(
+    dprec: Any, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ["run", config, "-o", tmp_path / "run", "--resume"]
+    notice = f"dprec: {tmp_path / 'run'}: nothing to resume, begun anew\n"
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sys.modules["simulation.run"], "run_in", interrupted)
+        finished = dprec(*command)
+    assert (finished.code, finished.err) == (130, notice + "dprec: interrupted\n")
+    finished = dprec(*command)
+    assert (finished.code, finished.err) == (0, "")
+    finished = dprec(*command[:3], tmp_path / "other", "--resume")
+    assert (finished.code, finished.err) == (0, notice.replace("run:", "other:"))
+    assert dprec(*command[:3], tmp_path / "third", "--resume", "--quiet").err == ""
 
 
 def test_a_run_that_fails_is_one_line(dprec: Any, config: Path, tmp_path: Path) -> None:
@@ -257,10 +285,24 @@ def test_the_schema_is_printed(dprec: Any) -> None:
     assert json.loads(finished.out)["title"] == "RunConfig"
 
 
+def test_a_terminal_without_epsilon_gets_the_table_all_the_same(config: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from simulation.cli import main; main()", "run", str(config)]
+    finished = subprocess.run(
+        [*command, "-o", str(tmp_path / "run")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert (finished.returncode, finished.stderr) == (0, "")
+    assert "RMSE" in finished.stdout
+
+
 def test_the_installed_command(config: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-c", "from simulation.cli import main; main()", "run", str(config)]
     bad = subprocess.run(
         [*command, "--set", "seed=x"], capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path
     )
     assert (bad.returncode, bad.stdout) == (2, "")
-    assert bad.stderr == f"dprec: {config}: seed: 'x'; accepted: a valid integer\n"
+    assert bad.stderr == f"dprec: {config}: seed: 'x'; accepted: a whole number\n"

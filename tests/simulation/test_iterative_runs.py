@@ -222,6 +222,13 @@ def test_a_damaged_result_is_not_taken_for_one(tmp_path: Path, rounds: dict[str,
     (tmp_path / "traffic.csv").unlink()
     with pytest.raises(InputError, match="a damaged result"):
         run(rounds, tmp_path, resume=True)
+    (tmp_path / "traffic.csv").write_text("\n".join(text))
+    for name, damaged in (("rounds.jsonl", ""), ("predictions.csv", ""), ("summary.json", "[]")):
+        whole = (tmp_path / name).read_text()
+        (tmp_path / name).write_text(damaged)
+        with pytest.raises(InputError, match=r"a damaged result .* without summary\.json, --resume runs it"):
+            run(rounds, tmp_path, resume=True)
+        (tmp_path / name).write_text(whole)
 
 
 def test_without_any_report_the_run_fails_keeps_its_state_and_can_go_on(

@@ -12,11 +12,11 @@ import pytest
 
 from dprec.errors import InputError, RunError
 from simulation import run_directory
-from simulation.config import parse_config
+from simulation.config import dump_yaml, parse_config
 from simulation.files import write_atomically
 from simulation.result import RunResult
 from simulation.run import load_ratings, run
-from simulation.run_directory import RunDirectory, timestamped
+from simulation.run_directory import RunDirectory, check_same_config, timestamped
 
 FILES = {"config.yaml", "summary.json", "rounds.jsonl", "traffic.csv", "predictions.csv"}
 
@@ -95,6 +95,11 @@ def test_a_number_that_does_not_apply_is_empty_or_null(tmp_path: Path, tiny: dic
         "mechanism": {"kind": "none"},
         "completion": {"kind": "mf", "rank": 2},
     }
+    # Nobody rates at the upper end of this scale, so that nothing is relevant.
+    data = tmp_path / "data.csv"
+    rows = (f"{user},{item},{1 + (user + item) % 5}" for user in range(20) for item in range(10))
+    data.write_text("\n".join(["user,item,rating", *rows]))
+    tiny["dataset"] = {"kind": "csv", "path": str(data), "high": 6.0}
     tiny["evaluation"] = {"relevant_from": 6}
     run(tiny, tmp_path / "run")
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
@@ -143,6 +148,42 @@ def test_a_finished_run_is_not_repeated_over(tmp_path: Path, tiny: dict[str, Any
     with pytest.raises(InputError, match="seed: 1 there and 2 now"):
         RunDirectory.claim(tmp_path, parse_config({**tiny, "seed": 2}), resume=True)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    ("key", "matters"),
+    [
+        ("title", False),
+        ("published", False),
+        ("noise_samples", False),
+        ("simulation.workers", False),
+        ("cells.blp-eps0.5-foldu1-seed1.simulation.backend", False),
+        ("simulation.faults.dropout", True),
+        ("cells.blp-eps0.5-seed1.simulation.faults.dropout", True),
+        ("cells.blp-eps0.5-seed1.protocol.kind", True),
+        ("name", True),
+        ("seeds", True),
+        ("evaluation.top_k", True),
+    ],
+)
+def test_only_what_changes_no_figure_may_differ(tmp_path: Path, key: str, matters: bool) -> None:
+    def written(value: int) -> str:
+        values: dict[str, Any] = {"name": "x"}
+        *parents, last = key.split(".") if not key.startswith("cells") else key.rsplit(".", 2)
+        place = values
+        for parent in parents:
+            place = place.setdefault(parent, {})
+        place[last] = value
+        return dump_yaml(values)
+
+    path = tmp_path / "comparison.yaml"
+    path.write_text(written(1))
+    check_same_config(path, written(1))
+    if matters:
+        with pytest.raises(InputError, match="1 there and 2 now"):
+            check_same_config(path, written(2))
+    else:
+        check_same_config(path, written(2))
 
 
 def test_other_files_in_the_directory_are_left_alone(tmp_path: Path, tiny: dict[str, Any]) -> None:

@@ -55,6 +55,9 @@ def test_continuous_scale(tmp_path: Path) -> None:
         (["0.001", "0.002", "900"], {}, "mine.csv: ratings from"),
         (["3", "3"], {}, "mine.csv: a scale from 3 to 3; accepted: low and high"),
         (["3", "4"], {"low": 5.0}, "mine.csv: a scale from 5 to 4"),
+        (["3", "4"], {"low": -1e308, "high": 1e308}, r"mine.csv: a scale from -1e\+308 to 1e\+308"),
+        (["1", "1e305"], {}, r"mine.csv: a scale from 1 to 1e\+305"),
+        (["3", "4"], {"has_header": False}, "user_column: 'user'; accepted: a position counted from 1"),
         (
             ["1", "6"],
             {"low": 1.0, "high": 5.0, "step": 1.0},
@@ -95,3 +98,26 @@ def test_reads_what_ratings_write(tmp_path: Path) -> None:
 def test_bounds_of_the_settings() -> None:
     with pytest.raises(InputError, match="step"):
         DelimitedTable(path="x", step=0.0)
+
+
+def test_a_header_of_many_names_is_told_in_part(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text(",".join(f"name{column}" for column in range(1000)) + "\n")
+    with pytest.raises(InputError, match=r"no column 'user'; accepted: one of name0, .* \.\.\.$") as caught:
+        DelimitedTable(path=str(path)).load()
+    assert len(caught.value.accepted) <= 200
+
+
+@pytest.mark.parametrize(
+    ("mark", "seems"),
+    [(";", "';'"), ("\t", "a tab"), ("::", "'::'"), ("|", "'|'"), (" ", "'whitespace'"), ("~", None)],
+)
+@pytest.mark.parametrize("columns", [{}, {"user_column": 1, "item_column": 2, "rating_column": 3}])
+def test_a_wrong_separator_is_told(mark: str, seems: str | None, columns: Any, tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text("user,item,rating\n1,2,3\n".replace(",", mark))
+    with pytest.raises(InputError) as caught:
+        DelimitedTable(path=str(path), **columns).load()
+    assert caught.value.where == f"{path}, line 1"
+    hint = f"; here the separator seems to be {seems}" if seems else ""
+    assert caught.value.accepted == f"columns separated by ','{hint}"

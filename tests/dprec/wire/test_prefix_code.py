@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dprec.wire import prefix_code
 from dprec.wire.bits import MAX_FIELD_BITS, BitStream
 from dprec.wire.prefix_code import PrefixCode
 
@@ -61,6 +62,24 @@ def test_the_code_is_complete_and_fits_a_field(shares: np.ndarray) -> None:
     }
     assert len(words) == shares.size
     assert not any(other != word and other.startswith(word) for word in sorted(words)[:40] for other in words)
+
+
+@pytest.mark.parametrize("stretch", [1, 24, 100, 1 << 14])
+@pytest.mark.parametrize("shares", CASES)
+def test_few_long_rows_are_read_as_many_short_ones_are(
+    shares: np.ndarray, stretch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any bits decode, also those of other rows and none at all, where a row is shorter than it says."""
+    code = PrefixCode.for_distribution(shares)
+    random = np.random.default_rng(2)
+    stream = BitStream([random.bytes(size) for size in (900, 0, 30, 3)])
+    counts = np.array([700, 250, 40, 1000])
+    monkeypatch.setattr(prefix_code, "_STRETCH_BITS", stretch)
+    found = code.read(stream, stream.starts, counts)
+    monkeypatch.setattr(prefix_code, "_FEW_ROWS", 1)
+    for ours, theirs in zip(found, code.read(stream, stream.starts, counts), strict=True):
+        assert ours.dtype == theirs.dtype
+        assert ours.tolist() == theirs.tolist()
 
 
 def test_65536_symbols_however_skewed() -> None:

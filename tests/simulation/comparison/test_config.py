@@ -104,6 +104,63 @@ def test_bad_input_is_one_line(
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("change", "key", "place"),
+    [
+        ({"name": "x"}, "name", "the entry's name"),
+        ({"seed": 5}, "seed", "the comparison's seeds"),
+        ({"split.fold": 1}, "split.fold", "the comparison's folds"),
+        ({"split": {"kind": "k-fold", "fold": 1}}, "split.fold", "the comparison's folds"),
+    ],
+)
+def test_what_the_comparison_decides_is_not_set_by_an_entry(
+    tmp_path: Path, comparison: dict[str, Any], change: dict[str, Any], key: str, place: str
+) -> None:
+    comparison["protocols"] = ["clear", {"name": "other", "preset": "private", "set": change}]
+    with pytest.raises(InputError) as caught:
+        load(tmp_path, comparison)
+    assert caught.value.where.endswith(f"pair.yaml: other.set.{key}")
+    assert caught.value.accepted.startswith(place)
+
+
+def test_without_folds_an_entry_has_its_own(tmp_path: Path, comparison: dict[str, Any]) -> None:
+    del comparison["folds"]
+    comparison["protocols"] = [{"name": "private", "set": {"split.fold": 1}}]
+    assert {cell.config.split.fold for cell in load(tmp_path, comparison).cells} == {1}
+
+
+@pytest.mark.parametrize(
+    ("change", "where", "accepted"),
+    [
+        ({"protocols": ["clear", {"nme": "x"}]}, "protocols[1].name", "Its name in tables and plots."),
+        ({"protocols": [{"name": "clear", "sett": {}}]}, "protocols[0].sett", "name, preset, set, epsilons"),
+        ({"protocols": [{"name": "clear", "set": []}]}, "protocols[0].set", "a mapping of keys to values"),
+        ({"protocols": [{"name": "clear", "epsilons": [1, "a"]}]}, "protocols[0].epsilons[1]", "a number"),
+        ({"protocols": [7]}, "protocols[0]", "a mapping of keys to values"),
+        ({"protocols": "clear"}, "protocols", "a list"),
+        ({"seeds": []}, "seeds", "at least 1 item"),
+        ({"folds": []}, "folds", "at least 1 item"),
+        ({"split": {"kind": "holdout", "test_fraction": 0.2}}, "folds", "no folds key"),
+        ({"folds": [0.5]}, "folds[0]", "a whole number, or text"),
+        ({"match": {"unit": 1}}, "match.unit", "epsilon"),
+        ({"published": [{"lable": 1}]}, "published[0].label", "The protocol, by its name"),
+    ],
+)
+def test_what_is_wrong_in_a_list_is_told_by_its_place(
+    tmp_path: Path, comparison: dict[str, Any], change: dict[str, Any], where: str, accepted: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        load(tmp_path, {**comparison, **change})
+    assert caught.value.where == f"{tmp_path / 'pair.yaml'}: {where}"
+    assert caught.value.accepted.startswith(accepted)
+
+
+def test_a_run_is_not_a_comparison(tmp_path: Path, comparison: dict[str, Any]) -> None:
+    load(tmp_path, comparison)
+    with pytest.raises(InputError, match=r"a run; accepted: a comparison's, or: dprec run .*clear\.yaml$"):
+        load_comparison(tmp_path / "clear.yaml")
+
+
 @pytest.mark.parametrize("path", sorted(ROOT.glob("configs/**/*.yaml")), ids=lambda path: path.stem)
 def test_every_comparison_of_the_project_is_valid(path: Path) -> None:
     if "protocols" in yaml.safe_load(path.read_text()):
