@@ -91,7 +91,7 @@ class RunDirectory:
         """Return where the state of a run on these ratings is kept between rounds."""
         settings = flatten(parse_yaml(config.to_yaml(), "configuration"))
         depends = {key: value for key, value in settings.items() if _matters(key)}
-        depends["digest of the train ratings"] = _digest(train)
+        depends["digest of the train ratings"] = fingerprint(train)
         return Checkpoints(self.path / CHECKPOINT, depends)
 
     @property
@@ -162,8 +162,8 @@ def _matters(key: str) -> bool:
     return _COSMETIC.match(key) is None
 
 
-def _digest(ratings: Ratings) -> str:
-    """Return a fingerprint of ratings, whatever file they are from."""
+def fingerprint(ratings: Ratings) -> str:
+    """Return what tells ratings from others, whatever file they are from."""
     digest = hashlib.sha256()
     for column in (ratings.user_ids, ratings.item_ids, ratings.indptr, ratings.items, ratings.values):
         digest.update(str((column.dtype, column.shape)).encode())

@@ -12,6 +12,9 @@ from rich.table import Table
 from simulation.comparison.table import Row, average, grouped
 from simulation.projection import METHOD, Projection
 
+DASH = "–"
+"""What does not apply."""
+
 _ACCURACY = (
     ("rmse", "RMSE"),
     ("mae", "MAE"),
@@ -59,7 +62,7 @@ def comparison_table(rows: Sequence[Row]) -> Table:
     for (name, epsilon), cells in grouped(rows).items():
         table.add_row(
             name,
-            "–" if epsilon is None else f"{epsilon:g}",
+            DASH if epsilon is None else f"{epsilon:g}",
             *(_mean(cells, column, _DIGITS, spread=column == main) for column, _ in shown),
             *(_mean(cells, column, digits) for column, _, digits in _COSTS),
             _seen(cells[0]),
@@ -86,7 +89,7 @@ def _table(first: str, figures: Sequence[str]) -> Table:
 def _mean(cells: Sequence[Row], column: str, digits: int, *, spread: bool = False) -> str:
     found = average(cell.get(column) for cell in cells)
     if found is None:
-        return "–"
+        return DASH
     if column.startswith("epsilon"):
         # A guarantee holds for everybody, so the worst of the cells is what may be said of them all.
         return number(max(float(cell[column]) for cell in cells), digits)
@@ -109,7 +112,7 @@ def projection_table(rows: Sequence[tuple[str, Projection]], population: float) 
     for column in ("bytes a day", "from", "to", "mean Mbit/s"):
         table.add_column(column, justify="right", no_wrap=True)
     for label, projection in rows:
-        ends = ("–" if end is None else f"{end:,.0f}" for end in (projection.low, projection.high))
+        ends = (DASH if end is None else f"{end:,.0f}" for end in (projection.low, projection.high))
         table.add_row(label, f"{projection.total:,.0f}", *ends, number(projection.bits_per_second / 1e6, 2))
     return table
 
@@ -117,7 +120,7 @@ def projection_table(rows: Sequence[tuple[str, Projection]], population: float) 
 def number(value: float | None, digits: int) -> str:
     """Format a number; what does not apply is a dash, and what is too small for the digits has its own."""
     if value is None:
-        return "–"
+        return DASH
     return f"{value:,.{digits}f}" if value == 0 or abs(value) >= 0.5 * 10**-digits else f"{value:.2g}"
 
 

@@ -144,9 +144,16 @@ class Comparison:
     config: ComparisonConfig
     cells: tuple[Cell, ...]
 
-    def to_yaml(self) -> str:
-        """Return what the result depends on: the comparison and every cell's configuration."""
+    def to_yaml(self, fingerprints: Mapping[str, str]) -> str:
+        """Return what the result depends on: the comparison, every cell's configuration and the ratings.
+
+        Parameters
+        ----------
+        fingerprints : mapping
+            Of the ratings that each protocol learns from first, by its name.
+        """
         values = self.config.model_dump(mode="json", by_alias=True, exclude_none=True)
+        values["ratings"] = dict(fingerprints)
         values["cells"] = {cell.key: parse_yaml(cell.config.to_yaml(), cell.key) for cell in self.cells}
         return dump_yaml(values)
 
@@ -163,7 +170,8 @@ def load_comparison(path: str | Path, overrides: Sequence[str] = ()) -> Comparis
     values = read_yaml(source)
     if "protocol" in values and "protocols" not in values:
         raise InputError(str(path), "the configuration of a run", f"a comparison's, or: dprec run {path}")
-    values.pop("cells", None)
+    for made in ("cells", "ratings"):
+        values.pop(made, None)
     for override in overrides:
         apply_override(values, override)
     entries = values.get("protocols")

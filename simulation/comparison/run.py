@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dprec.errors import InputError
 from simulation.comparison.cells import run_cells
-from simulation.comparison.config import Cell, Comparison, load_comparison
+from simulation.comparison.config import Comparison, load_comparison
 from simulation.comparison.noise import sampled_noise
 from simulation.comparison.table import (
     CELLS,
@@ -18,8 +18,7 @@ from simulation.comparison.table import (
     TABLE,
     TIMINGS,
     Row,
-    figures,
-    timing,
+    lines,
     to_csv,
 )
 from simulation.config import full_keys
@@ -27,7 +26,7 @@ from simulation.files import write_atomically
 from simulation.projection import check_population
 from simulation.protocols.base import Progress
 from simulation.run import load_ratings
-from simulation.run_directory import check_same_config
+from simulation.run_directory import check_same_config, fingerprint
 
 
 @dataclass(frozen=True)
@@ -89,9 +88,9 @@ def compare(
     comparison = load_comparison(config, overrides)
     if jobs is not None and jobs < 1:
         raise InputError("--jobs", str(jobs), "at least 1")
-    _check(comparison)
+    fingerprints = _check(comparison)
     noise = sampled_noise(comparison)
-    directory = _claim(Path(output), comparison, resume)
+    directory = _claim(Path(output), comparison.to_yaml(fingerprints), resume)
     if noise:
         write_atomically(directory / NOISE, to_csv(noise))
     failures: dict[str, str] = {}
@@ -113,31 +112,32 @@ def compare(
 def tabulate(comparison: Comparison, directory: Path, failures: dict[str, str]) -> ComparisonResult:
     """Write the table of the finished cells, in the order of the configuration."""
     finished = [cell for cell in comparison.cells if cell.key not in failures]
-    rows = [figures(cell, directory / CELLS) for cell in finished]
-    timings = [timing(cell, directory / CELLS) for cell in finished]
+    both = [lines(cell, directory / CELLS) for cell in finished]
+    rows, timings = [row for row, _ in both], [row for _, row in both]
     if rows:
         write_atomically(directory / TABLE, to_csv(rows))
         write_atomically(directory / TIMINGS, to_csv(timings))
     return ComparisonResult(comparison, directory, rows, timings, failures)
 
 
-def _check(comparison: Comparison) -> None:
-    """Refuse what a cell's ratings cannot carry before the first cell runs."""
-    checked: list[Cell] = []
+def _check(comparison: Comparison) -> dict[str, str]:
+    """Refuse what ratings cannot carry before the first cell runs; return each protocol's fingerprint."""
+    fingerprints: dict[str, str] = {}
     for cell in comparison.cells:
-        if any(cell.protocol == earlier.protocol for earlier in checked):
+        if cell.protocol in fingerprints:
             continue
         train, _ = load_ratings(cell.config)
         with full_keys(cell.config):
             cell.config.protocol.check(train)
-        checked.append(cell)
+        fingerprints[cell.protocol] = fingerprint(train)
+    return fingerprints
 
 
 _OTHERS = ("config.yaml", "summary.json", TABLE, TIMINGS, CELLS, "report.html", "figures")
 """Files that a directory without a comparison's configuration cannot owe to an interrupted one."""
 
 
-def _claim(directory: Path, comparison: Comparison, resume: bool) -> Path:
+def _claim(directory: Path, configuration: str, resume: bool) -> Path:
     path = directory / COMPARISON
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -146,10 +146,10 @@ def _claim(directory: Path, comparison: Comparison, resume: bool) -> Path:
                 raise InputError(
                     str(directory), "it holds a comparison already", "a new directory, or --resume"
                 )
-            check_same_config(path, comparison.to_yaml())
+            check_same_config(path, configuration)
         elif held := [name for name in _OTHERS if (directory / name).exists()]:
             raise InputError(str(directory), f"it holds {held[0]} of something else", "a new directory")
-        write_atomically(path, comparison.to_yaml())
+        write_atomically(path, configuration)
     except OSError as error:
         raise InputError(
             str(directory), f"cannot be written ({error.strerror})", "a writable directory"

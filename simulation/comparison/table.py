@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dprec.errors import InputError
 from simulation.comparison.config import Cell
 from simulation.run_directory import SUMMARY, flatten
 
@@ -34,9 +35,24 @@ _LEFT_OUT = (
 TIMING = ("time.total_s", "time.startup_s", "time.clients_s", "time.server_s", "peak_memory_mb")
 
 
-def figures(cell: Cell, folder: Path) -> Row:
-    """Return the line of a finished cell."""
-    summary = flatten(_summary(cell, folder))
+def lines(cell: Cell, folder: Path) -> tuple[Row, Row]:
+    """Return the figures of a finished cell, and what it took.
+
+    Raises
+    ------
+    InputError
+        When its summary is damaged.
+    """
+    path = folder / cell.key / SUMMARY
+    try:
+        summary = flatten(json.loads(path.read_text(encoding="utf-8")))
+        return _figures(cell, summary), _timing(cell, summary)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        accepted = "that of a finished run; without it, --resume runs the cell again"
+        raise InputError(str(path), "a damaged summary", accepted) from None
+
+
+def _figures(cell: Cell, summary: Row) -> Row:
     kept = {key: value for key, value in summary.items() if not key.startswith(_LEFT_OUT)}
     row = {_column(key): value for key, value in kept.items() if not isinstance(value, list)}
     row["scale_low"], row["scale_high"] = summary["dataset.scale"]
@@ -46,9 +62,8 @@ def figures(cell: Cell, folder: Path) -> Row:
     return {**_identity(cell), **row}
 
 
-def timing(cell: Cell, folder: Path) -> Row:
-    """Return what a finished cell took; never the same twice, hence a table of its own."""
-    summary = flatten(_summary(cell, folder))
+def _timing(cell: Cell, summary: Row) -> Row:
+    """Return what a cell took; never the same twice, hence a table of its own."""
     users = summary["dataset.users"]
     seconds = {_column(key): summary[key] for key in TIMING}
     return {**_identity(cell), **seconds, "device_s_per_user": summary["time.clients_s"] / users}
@@ -111,8 +126,3 @@ def _column(key: str) -> str:
             key = key.removeprefix(prefix)
             return "dataset" if prefix == "dataset." and key == "kind" else key.replace(".", "_")
     return key.replace(".", "_")
-
-
-def _summary(cell: Cell, folder: Path) -> dict[str, Any]:
-    summary: dict[str, Any] = json.loads((folder / cell.key / SUMMARY).read_text(encoding="utf-8"))
-    return summary

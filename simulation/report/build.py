@@ -50,8 +50,9 @@ def report(directory: str | Path, population: float | None = None) -> Path:
         if holds_comparison(folder):
             content = comparison_page(read_comparison(folder), population, _keeping(folder))
         else:
+            run = read_run(folder)
             config = (folder / CONFIG).read_text(encoding="utf-8")
-            content = run_page(read_run(folder), config, population, _keeping(folder))
+            content = run_page(run, config, population, _keeping(folder))
         write_atomically(folder / REPORT, content)
     except OSError as error:
         raise InputError(

@@ -45,7 +45,7 @@ from simulation.report.files import (
     read_run,
     read_traffic,
 )
-from simulation.report.markup import DASH, Cell, Column, Html, element, joined, number, table, text
+from simulation.report.markup import Cell, Column, Html, element, joined, number, table, text
 from simulation.report.noise import Noise, levels_of, noise_of
 from simulation.report.page import Section, figures, page, paragraph, projection_section
 from simulation.report.plots import Plot, Rendered
@@ -53,6 +53,7 @@ from simulation.report.run_figures import evaluated_rounds
 from simulation.report.sampled_noise import read_noise, sampled_noise_section
 from simulation.report.style import SERIES, size
 from simulation.report.words import comparison_in_words, label_of, listed, merged_notes, plural
+from simulation.tables import DASH
 
 Draw = Callable[[Plot], Rendered]
 

@@ -256,7 +256,7 @@ def _parsed(text: str, where: str) -> dict[str, Any]:
     except ValueError as error:
         raise InputError(where, str(error), "a JSON object") from None
     if not isinstance(value, dict):
-        raise InputError(where, f"a {type(value).__name__}", "a JSON object")
+        raise InputError(where, "a list" if isinstance(value, list) else "a single value", "a JSON object")
     return value
 
 

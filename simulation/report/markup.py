@@ -6,8 +6,8 @@ import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-DASH = "–"
-"""What does not apply."""
+from simulation import tables
+from simulation.tables import DASH
 
 _LONG_NAME = 16
 
@@ -90,7 +90,7 @@ class Column:
 
 def number(value: float | None, digits: int) -> Cell:
     """Return a number as a cell; a dash for one that does not apply."""
-    return Cell(DASH if value is None else f"{value:,.{digits}f}", value)
+    return Cell(tables.number(value, digits), value)
 
 
 def text(value: object) -> Cell:

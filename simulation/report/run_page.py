@@ -11,7 +11,7 @@ from simulation.comparison.settings import MEASURES, Measure
 from simulation.projection import Projection, project
 from simulation.report.cross_domain_figures import cross_domain_plots
 from simulation.report.files import RunFiles, at
-from simulation.report.markup import DASH, Cell, Column, Html, element, joined, number, table, text
+from simulation.report.markup import Cell, Column, Html, element, joined, number, table, text
 from simulation.report.noise import draw_noise, levels_of, noise_of
 from simulation.report.page import Section, figures, page, paragraph, projection_section
 from simulation.report.plots import Plot, Rendered
@@ -27,6 +27,7 @@ from simulation.report.run_figures import (
 )
 from simulation.report.style import size
 from simulation.report.words import run_in_words
+from simulation.tables import DASH
 
 Draw = Callable[[Plot], Rendered]
 

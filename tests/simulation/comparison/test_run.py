@@ -132,6 +132,26 @@ def test_a_directory_of_another_comparison_is_refused(pair: Path, tmp_path: Path
     assert (tmp_path / "out" / "comparison.csv").read_bytes() == before
 
 
+def test_ratings_that_changed_are_not_mixed_in(pair: Path, tmp_path: Path) -> None:
+    ratings = tmp_path / "ratings.csv"
+    lines = [f"{user},{item},{1 + (user * item) % 5}" for user in range(8) for item in range(6)]
+    ratings.write_text("user,item,rating\n" + "\n".join(lines) + "\n")
+    overrides = [f"dataset={{kind: csv, path: {ratings}}}"]
+    compare(pair, tmp_path / "out", overrides=overrides)
+    ratings.write_text("user,item,rating\n" + "\n".join(lines[:-1]) + "\n")
+    with pytest.raises(InputError, match=r"comparison\.yaml: ratings\."):
+        compare(pair, tmp_path / "out", resume=True, overrides=overrides)
+
+
+@pytest.mark.parametrize("damaged", ["", "{}", "[]", "null", '{"dataset": {"users": NaN}}', "{", "\xff"])
+def test_a_damaged_summary_is_named(pair: Path, tmp_path: Path, damaged: str) -> None:
+    compare(pair, tmp_path / "out")
+    cell = next((tmp_path / "out" / "cells").iterdir())
+    (cell / "summary.json").write_text(damaged, encoding="latin-1")
+    with pytest.raises(InputError, match=f"{cell.name}/summary.json: a damaged summary"):
+        compare(pair, tmp_path / "out", resume=True)
+
+
 def test_what_does_not_apply_is_empty_and_what_varies_is_apart(pair: Path, tmp_path: Path) -> None:
     compare(pair, tmp_path / "out")
     clear = next(line for line in rows(tmp_path / "out") if line["name"] == "clear")

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from simulation.comparison.config import Cell, cell_key
-from simulation.comparison.table import CELLS, COMPARISON, TABLE, TIMINGS, figures, timing, to_csv
+from simulation.comparison.table import CELLS, COMPARISON, TABLE, TIMINGS, lines, to_csv
 
 USERS, ITEMS, TEST_RATINGS = 120, 200, 400
 HOSTILE = "<script>alert('x')</script>&\"$x_$"
@@ -194,8 +194,9 @@ def write_comparison(
                 settings["rmse"] = protocol["rmse"] + 0.01 * seed + (0.2 / epsilon if epsilon else 0)
                 write_run(directory / CELLS / key, seed=seed, **settings)
                 cells.append(Cell(key, protocol["name"], epsilon, None, seed, None))  # type: ignore[arg-type]
-    (directory / TABLE).write_text(to_csv([figures(cell, directory / CELLS) for cell in cells]))
-    (directory / TIMINGS).write_text(to_csv([timing(cell, directory / CELLS) for cell in cells]))
+    rows, timings = zip(*(lines(cell, directory / CELLS) for cell in cells), strict=True)
+    (directory / TABLE).write_text(to_csv(rows))
+    (directory / TIMINGS).write_text(to_csv(timings))
     values = {
         "name": "study",
         "match": {"epsilon": "per-rating"},
