@@ -29,7 +29,7 @@ from simulation.progress import progress_bar
 from simulation.protocols import PROTOCOLS
 from simulation.run import run as run_config
 from simulation.run_directory import timestamped
-from simulation.tables import comparison_table, projection_table, results_table, wide_console
+from simulation.tables import comparison_tables, projection_table, results_table, wide_console
 
 EXIT_INPUT, EXIT_FAILED, EXIT_INTERRUPTED = 2, 1, 130
 
@@ -127,7 +127,7 @@ def compare(
             progress=progress,
         )
     if not quiet:
-        wide_console().print(comparison_table(result.rows))
+        wide_console().print(*comparison_tables(result.rows))
         if result.rows:
             _print_projection(folder, population)
         typer.echo(f"comparison directory: {folder}")

@@ -9,7 +9,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from simulation.comparison.table import Row, average, grouped
+from simulation.comparison.settings import by_evaluation, settings_of
+from simulation.comparison.table import Row, average
 from simulation.projection import METHOD, Projection
 
 DASH = "–"
@@ -53,21 +54,31 @@ def results_table(summaries: Sequence[dict[str, Any]]) -> Table:
     return table
 
 
-def comparison_table(rows: Sequence[Row]) -> Table:
-    """Return one line per protocol and epsilon, averaged over folds and seeds."""
-    shown = _shown(rows)
-    table = _table("protocol", ["ε", *(name for _, name in shown)])
-    # The first accuracy that there is stands for the others, with its spread.
-    main = shown[0][0] if shown else None
-    for (name, epsilon), cells in grouped(rows).items():
-        table.add_row(
-            name,
-            DASH if epsilon is None else f"{epsilon:g}",
-            *(_mean(cells, column, _DIGITS, spread=column == main) for column, _ in shown),
-            *(_mean(cells, column, digits) for column, _, digits in _COSTS),
-            _seen(cells[0]),
-        )
-    return table
+def comparison_tables(rows: Sequence[Row]) -> list[Table]:
+    """Return a table for each thing that is predicted, one line per protocol and epsilon.
+
+    Figures are averages over folds and seeds.
+    """
+    groups = by_evaluation(settings_of(rows))
+    tables = []
+    for evaluation, settings in groups.items():
+        shown = _shown([row for setting in settings for row in setting.rows])
+        table = _table("protocol", ["ε", *(name for _, name in shown)])
+        if len(groups) > 1:
+            table.title = f"{evaluation.measure.label}, {evaluation.dataset}"
+        # The main accuracy stands for the others, with its spread.
+        main = evaluation.measure.column
+        for setting in settings:
+            cells = setting.rows
+            table.add_row(
+                setting.name,
+                DASH if setting.budget is None else f"{setting.budget:g}",
+                *(_mean(cells, column, _DIGITS, spread=column == main) for column, _ in shown),
+                *(_mean(cells, column, digits) for column, _, digits in _COSTS),
+                _seen(cells[0]),
+            )
+        tables.append(table)
+    return tables
 
 
 def _shown(rows: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
@@ -78,7 +89,7 @@ def _shown(rows: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
 
 
 def _table(first: str, figures: Sequence[str]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), title_justify="left")
     table.add_column(first, no_wrap=True)
     for column in (*figures, *(name for _, name, _ in _COSTS)):
         table.add_column(column, justify="right", no_wrap=True)

@@ -94,7 +94,6 @@ def test_without_a_directory_a_run_goes_to_runs(
         ("dataset={kind: movielens-100k, path: ''}", ["dataset.path: an empty name"]),
         ("evaluation.relevant_from=0.5", ["evaluation.relevant_from: 0.5", "a rating from 1 to 5"]),
         ("evaluation.relevant_from=6", ["evaluation.relevant_from: 6", "a rating from 1 to 5"]),
-        ("protocol.mechanism={kind: zheng-laplace}", ["protocol.privacy.per: 'rating'", "'cell' or 'user'"]),
         ("seed", ["--set: 'seed'", "dotted.key=value"]),
         ("seed=[", ["--set seed, line 1"]),
     ],

@@ -1,6 +1,10 @@
+"""Tables of the terminal: what is shown of a comparison, and small numbers."""
+
+from typing import Any
+
 import pytest
 
-from simulation.tables import number
+from simulation.tables import comparison_tables, number
 
 
 @pytest.mark.parametrize(
@@ -17,3 +21,31 @@ from simulation.tables import number
 )
 def test_small_numbers_keep_their_digits(value: float | None, text: str) -> None:
     assert number(value, 3) == text
+
+
+def row(name: str, seed: int, **accuracy: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "epsilon": 1.0,
+        "seed": seed,
+        "dataset": "synthetic",
+        "items": 5,
+        "epsilon_per_rating": 1.0,
+        "epsilon_per_user_max": 4.0,
+        "uplink_message_mean_per_user": 10.0,
+        "downlink_message_mean_per_user": 20.0,
+        "trusts_server": False,
+        "hides_rated_items": False,
+        **accuracy,
+    }
+
+
+def test_what_is_judged_otherwise_stands_in_a_table_of_its_own() -> None:
+    rows = [row("stars", seed, rmse=1.0 + seed) for seed in (1, 2)]
+    rows += [row("signs", seed, sign_accuracy=0.7) for seed in (1, 2)]
+    rows.append(row("elsewhere", 1, rmse=0.5, items=7))
+    tables = comparison_tables(rows)
+    assert [list(table.columns[0].cells) for table in tables] == [["stars"], ["signs"], ["elsewhere"]]
+    assert list(tables[0].columns[2].cells) == ["2.5000 ±0.7071"]
+    assert list(tables[1].columns[2].cells) == ["0.7000 ±0.0000"]
+    assert comparison_tables(rows[:2])[0].title is None
