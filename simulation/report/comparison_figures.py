@@ -224,7 +224,7 @@ def draw_accuracy_against_bytes(
         )
         ends.append((right, best_values[-1], label, INK if dashes == "solid" else REFERENCE))
     axis_labels(ax, style, x="bytes per user, both directions", y=_labelled(measure))
-    direct_labels(ax, style, ends, lead=False)
+    direct_labels(ax, style, ends)
     legend_below(
         figure, style, [_handle(shortened(name), looks[name], line=False) for name in by_protocol(settings)]
     )

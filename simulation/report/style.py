@@ -224,10 +224,8 @@ def plain_axis(
     axis.set_major_formatter(FuncFormatter(written))
 
 
-def direct_labels(
-    ax: Axes, style: Style, ends: Sequence[tuple[float, float, str, str]], *, lead: bool = True
-) -> None:
-    """Label lines at their ends, moved apart where labels would touch.
+def direct_labels(ax: Axes, style: Style, ends: Sequence[tuple[float, float, str, str]]) -> None:
+    """Label lines at their ends, moved apart where labels would touch, with a hairline to each.
 
     A line that ends near the right edge is labelled beyond it, any other beside its end.
 
@@ -238,8 +236,6 @@ def direct_labels(
     style : Style
     ends : sequence of tuple
         Each line's last x and y, its label and its colour.
-    lead : bool
-        Draw a hairline from the end to the label.
     """
     inside: list[_End] = []
     outside: list[_End] = []
@@ -271,7 +267,7 @@ def direct_labels(
                 fontsize=style.points - 0.5,
                 color=end.colour,
                 annotation_clip=False,
-                arrowprops={**arrow, "color": end.colour} if lead else None,
+                arrowprops={**arrow, "color": end.colour},
                 bbox={"facecolor": SURFACE, "edgecolor": "none", "alpha": 0.8, "pad": 0.5},
                 parse_math=False,
             )
