@@ -25,7 +25,10 @@ _SPARE = 10
 
 _ADMM_ITERATIONS = 1000
 _PENALTY, _RELAXATION = 3.0, 1.7
-"""Weight of the copies' agreement, and how far an update overshoots: a fifth of the steps of 1 and 1."""
+"""First weight of the copies' agreement, and how far an update overshoots."""
+
+_BALANCE_EVERY, _UNBALANCED = 5, 5.0
+"""How often the weight is looked at, and by what factor the two distances may differ until it is changed."""
 
 _ADMM_TOLERANCE = 1e-5
 """Largest distance, over the infinity ball's radius, between the two halves that should agree."""
@@ -72,22 +75,28 @@ def project_bounded(matrix: NDArray[np.float64], radius: float, bound: float) ->
     """Return the closest matrix of nuclear norm at most ``radius`` and entries within +-``bound``.
 
     Alternating directions on two copies of the matrix, one in each ball (Boyd et al., "Distributed
-    optimization and statistical learning via ADMM", 2011, section 5.1). What they still differ by in
-    the end is taken off by scaling, so that both constraints hold exactly.
+    optimization and statistical learning via ADMM", 2011, sections 5.1 and 3.4.1). What they still
+    differ by in the end is taken off by scaling, so that both constraints hold exactly.
     """
     inside = project_nuclear(matrix, radius)
     if np.abs(inside).max(initial=0.0) <= bound:
         return inside
     clipped = np.clip(inside, -bound, bound)
-    dual = np.zeros_like(matrix)
-    for _ in range(_ADMM_ITERATIONS):
-        inside = project_nuclear((matrix + _PENALTY * (clipped - dual)) / (1 + _PENALTY), radius)
+    dual, penalty = np.zeros_like(matrix), _PENALTY
+    for iteration in range(1, _ADMM_ITERATIONS + 1):
+        inside = project_nuclear((matrix + penalty * (clipped - dual)) / (1 + penalty), radius)
         before = clipped
         relaxed = _RELAXATION * inside + (1 - _RELAXATION) * clipped
         clipped = np.clip(relaxed + dual, -bound, bound)
         dual += relaxed - clipped
-        if max(np.abs(inside - clipped).max(), np.abs(clipped - before).max()) <= _ADMM_TOLERANCE * bound:
+        apart, moved = np.abs(inside - clipped).max(), np.abs(clipped - before).max()
+        if max(apart, moved) <= _ADMM_TOLERANCE * bound:
             break
+        # Long steps lead far out of the box, where no one weight serves all the way back.
+        if iteration % _BALANCE_EVERY == 0 and max(apart, moved) > _UNBALANCED * min(apart, moved):
+            factor = 2.0 if apart > moved else 0.5
+            penalty *= factor
+            dual /= factor
     inside *= min(1.0, bound / np.abs(inside).max())
     return inside
 
