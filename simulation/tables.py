@@ -9,7 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from simulation.comparison.settings import by_evaluation, settings_of
+from simulation.comparison.settings import by_evaluation, settings_of, told_apart
 from simulation.comparison.table import Row, average
 from simulation.projection import METHOD, Projection
 
@@ -64,8 +64,7 @@ def comparison_tables(rows: Sequence[Row]) -> list[Table]:
     for evaluation, settings in groups.items():
         shown = _shown([row for setting in settings for row in setting.rows])
         table = _table("protocol", ["ε", *(name for _, name in shown)])
-        if len(groups) > 1:
-            table.title = f"{evaluation.measure.label}, {evaluation.dataset}"
+        table.title = ", ".join(told_apart(evaluation, list(groups))) or None
         # The main accuracy stands for the others, with its spread.
         main = evaluation.measure.column
         for setting in settings:

@@ -57,6 +57,9 @@ class Entry(BaseModel):
     epsilons: list[Annotated[float, Field(gt=0)]] | None = Field(
         default=None, description="Epsilons of this protocol alone, in place of the comparison's."
     )
+    panel: str | None = Field(
+        default=None, description="Tables and figures that it shares with others of the same panel only."
+    )
 
 
 class PublishedCost(BaseModel):
@@ -120,6 +123,7 @@ class Cell:
     fold : int, str or None
     seed : int
     config : RunConfig
+    panel : str or None
     """
 
     key: str
@@ -128,6 +132,7 @@ class Cell:
     fold: int | str | None
     seed: int
     config: RunConfig
+    panel: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -216,7 +221,8 @@ def _cells(entry: Entry, config: ComparisonConfig, values: Mapping[str, Any], so
         if fold is not None:
             split = parse_config({**base, "split": {**base["split"], "fold": fold}}, where).split
         run = template.model_copy(update={"seed": seed, "protocol": protocol, "split": split})
-        cells.append(Cell(cell_key(entry.name, epsilon, fold, seed), entry.name, epsilon, fold, seed, run))
+        key = cell_key(entry.name, epsilon, fold, seed)
+        cells.append(Cell(key, entry.name, epsilon, fold, seed, run, entry.panel))
     return cells
 
 

@@ -24,7 +24,7 @@ EPSILON_COLUMNS: dict[PrivacyUnit, str] = {
     "user": "epsilon_per_user_max",
 }
 
-_TEXT = frozenset({"name", "fold", "seed", "protocol", "mechanism", "completion", "dataset"})
+_TEXT = frozenset({"name", "panel", "fold", "seed", "protocol", "mechanism", "completion", "dataset"})
 _NEEDED = (
     "name",
     "epsilon",
@@ -70,8 +70,8 @@ class Measure:
 
 MEASURES = (
     Measure("rmse", "RMSE", True),
-    Measure("sign_accuracy", "Sign accuracy", False),
     Measure("relative_error", "Relative error", True),
+    Measure("sign_accuracy", "Sign accuracy", False),
     Measure("mae", "MAE", True),
     Measure("f_score_at_k", "F-score", False),
     Measure("precision_at_k", "Precision", False),
@@ -91,11 +91,14 @@ class Evaluation:
         Kind of the data set.
     items : float or None
         Size of its catalogue.
+    panel : str or None
+        What the comparison sets apart.
     """
 
     measure: Measure
     dataset: str
     items: float | None
+    panel: str | None
 
 
 @dataclass(frozen=True)
@@ -156,7 +159,8 @@ class Setting:
         measure = next((measure for measure in MEASURES if self.average(measure.column)), None)
         if measure is None:
             return None
-        return Evaluation(measure, *self.data)
+        panel = self.rows[0].get("panel")
+        return Evaluation(measure, *self.data, None if panel is None else str(panel))
 
     @property
     def data(self) -> tuple[str, float | None]:
@@ -215,6 +219,18 @@ def by_evaluation(settings: Sequence[Setting]) -> dict[Evaluation, list[Setting]
         if setting.evaluation:
             groups.setdefault(setting.evaluation, []).append(setting)
     return groups
+
+
+def told_apart(evaluation: Evaluation, evaluations: Sequence[Evaluation]) -> list[str]:
+    """Return what tells an evaluation from the others of a comparison, in words."""
+    described = [
+        (each.measure.label, each.dataset, f"{each.items or 0:.0f} items", each.panel or "others")
+        for each in evaluations
+    ]
+    words = described[evaluations.index(evaluation)]
+    return [
+        word for word, found in zip(words, zip(*described, strict=True), strict=True) if len(set(found)) > 1
+    ]
 
 
 def frontier(settings: Sequence[Setting], measure: Measure) -> list[Setting]:

@@ -116,7 +116,8 @@ def grouped(rows: Sequence[Row]) -> dict[tuple[str, float | None], list[Row]]:
 
 
 def _identity(cell: Cell) -> Row:
-    return {"name": cell.protocol, "epsilon": cell.epsilon, "fold": cell.fold, "seed": cell.seed}
+    row = {"name": cell.protocol, "epsilon": cell.epsilon, "fold": cell.fold, "seed": cell.seed}
+    return row if cell.panel is None else {**row, "panel": cell.panel}
 
 
 def _column(key: str) -> str:

@@ -38,6 +38,9 @@ from simulation.report.style import (
 _DASHES = ((0, (6, 3)), (0, (2, 2)), (0, (7, 2, 1.5, 2)), (0, (1, 1.5)))
 QUANTILES = (0, 5, 25, 50, 75, 95, 100)
 
+_WIDE_RANGE = 20
+"""Ratio of the largest to the smallest accuracy from which on their axis is logarithmic."""
+
 Looks = Mapping[str, "Look"]
 
 
@@ -397,6 +400,9 @@ def _handle(label: str, look: Look, *, line: bool = True) -> Line2D:
 
 def _fit(ax: Axes, values: Sequence[float]) -> None:
     low, high = (min(values), max(values)) if values else (0.0, 1.0)
+    if 0 < _WIDE_RANGE * low < high:
+        log_axis(ax, values, which="y")
+        return
     spread = (high - low) or 0.1 * abs(high) or 1.0
     ax.set_ylim(low - 0.07 * spread, high + 0.07 * spread)
     plain_axis(ax, which="y")

@@ -19,6 +19,7 @@ from simulation.comparison.settings import (
     by_evaluation,
     frontier,
     reference_budget,
+    told_apart,
 )
 from simulation.projection import Projection, project
 from simulation.report.comparison_figures import (
@@ -69,13 +70,15 @@ def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw
     draw : callable
         Renders a figure, and keeps its files.
     """
+    groups = by_evaluation(files.settings)
     looks = looks_of(files.settings)
+    for own in groups.values():
+        looks |= looks_of(own)
     traffic = reference_traffic(files)
     sections: list[Section] = []
-    groups = by_evaluation(files.settings)
     for evaluation, settings in groups.items():
         sections += _accuracy_sections(
-            files, evaluation, settings, looks, draw, _told_apart(evaluation, list(groups))
+            files, evaluation, settings, looks, draw, told_apart(evaluation, list(groups))
         )
     sections += [
         _spread_section(files, traffic, looks, draw),
@@ -103,15 +106,6 @@ def reference_traffic(files: ComparisonFiles) -> list[tuple[Setting, str, Number
         (setting, label_of(setting, reference), read_traffic(cells[0]))
         for setting in at_reference(files.settings)
         if (cells := files.cells(setting))
-    ]
-
-
-def _told_apart(evaluation: Evaluation, evaluations: Sequence[Evaluation]) -> list[str]:
-    """Return what tells an evaluation from the others of a comparison, in words."""
-    described = [(each.measure.label, each.dataset, f"{each.items or 0:.0f} items") for each in evaluations]
-    words = described[evaluations.index(evaluation)]
-    return [
-        word for word, found in zip(words, zip(*described, strict=True), strict=True) if len(set(found)) > 1
     ]
 
 
@@ -336,11 +330,17 @@ def _epsilon_plot(
         if axis.asked
         else ""
     )
+    unproved = [
+        name
+        for name, points in by_protocol(settings).items()
+        if not axis.asked and any(setting.budget and setting.epsilon(axis.unit) is None for setting in points)
+    ]
+    missing = f" Not drawn, as no ε is proved: {listed(unproved)}." if unproved else ""
     references = " Dashed lines have no privacy." if any(setting.reference for setting in settings) else ""
     return Plot(
         f"accuracy-epsilon-{'asked' if axis.asked else f'per-{axis.unit}'}{suffix}",
         f"{measure.label} against {axis.label.split(',')[0]}{' asked for' if axis.asked else ''}",
-        f"{bars}{references}{dagger}{cell if axis.unit == 'rating' else ''}",
+        f"{bars}{references}{dagger}{missing}{cell if axis.unit == 'rating' else ''}",
         f"{measure.label} against {axis.label}, logarithmic. {'; '.join(lines)}.",
         lambda style: draw_accuracy_against_epsilon(style, settings, measure, axis, looks),
     )

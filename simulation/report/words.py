@@ -44,11 +44,7 @@ def comparison_in_words(files: ComparisonFiles) -> str:
     runs = [row for setting in settings for row in setting.rows]
     seeds, folds = ({str(row[key]) for row in runs if row[key] is not None} for key in ("seed", "fold"))
     unit = "user" if at(files.config, "match", "epsilon") == "per-user" else "rating"
-    evaluations = by_evaluation(settings)
-    populations = [
-        (f"{evaluation.measure.label}: " if len(evaluations) > 1 else "") + _population_of(own[0].rows[0])
-        for evaluation, own in evaluations.items()
-    ]
+    populations = dict.fromkeys(_population_of(own[0].rows[0]) for own in by_evaluation(settings).values())
     at_budgets = (
         f" at {plural(len(budgets), 'budget')}, ε = {listed(f'{budget:g}' for budget in budgets)} per {unit},"
         if budgets

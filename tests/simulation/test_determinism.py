@@ -113,18 +113,44 @@ def test_on_ray(
         compare(expected, bits(session, config, tmp_path / str(users_per_node)))
 
 
-def test_iterative_rounds_on_ray(
-    tmp_path: Path, tiny: dict[str, Any], ray_session: tuple[int, Session]
+SEVERAL_ROUNDS: dict[str, dict[str, Any]] = {
+    "one-bit gradients": {
+        "protocol": {
+            "kind": "iterative",
+            "privacy": {"epsilon": 4.0, "per": "user"},
+            "gradient": {"kind": "one-bit"},
+            "rounds": 2,
+            "rank": 2,
+        }
+    },
+    "slopes": {
+        "binarization": {"kind": "mean"},
+        "protocol": {
+            "kind": "gradient-perturbation",
+            "privacy": {"epsilon": 4.0, "per": "rating"},
+            "completion": {"kind": "one-bit"},
+            "rounds": 2,
+        },
+    },
+    "replacements": {
+        "dataset": {"kind": "synthetic-domains", "users": 40, "items": 30, "ratings": 400},
+        "split": {"kind": "cold-start", "test_fraction": 0.4},
+        "protocol": {
+            "kind": "x-map",
+            "mechanism": {"kind": "none"},
+            "replacement": {"selection": "private", "epsilon": 0.6},
+            "recommendation": {"epsilon": 0.6},
+        },
+    },
+}
+
+
+@pytest.mark.parametrize("protocol", sorted(SEVERAL_ROUNDS))
+def test_several_rounds_on_ray(
+    tmp_path: Path, tiny: dict[str, Any], ray_session: tuple[int, Session], protocol: str
 ) -> None:
     workers, session = ray_session
-    iterative = {
-        "kind": "iterative",
-        "privacy": {"epsilon": 4.0, "per": "user"},
-        "gradient": {"kind": "one-bit"},
-        "rounds": 2,
-        "rank": 2,
-    }
-    values = {**copy.deepcopy(tiny), "protocol": iterative}
+    values = {**tiny, **copy.deepcopy(SEVERAL_ROUNDS[protocol])}
     expected = bits(None, divided(values, "local", 1, "all"), tmp_path / "expected")
     for users_per_node in DIVISIONS:
         config = divided(values, "ray", workers, users_per_node)
