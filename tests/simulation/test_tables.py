@@ -43,9 +43,11 @@ def row(name: str, seed: int, **accuracy: Any) -> dict[str, Any]:
 def test_what_is_judged_otherwise_stands_in_a_table_of_its_own() -> None:
     rows = [row("stars", seed, rmse=1.0 + seed) for seed in (1, 2)]
     rows += [row("signs", seed, sign_accuracy=0.7) for seed in (1, 2)]
-    rows.append(row("elsewhere", 1, rmse=0.5, items=7))
+    rows += [row("elsewhere", 1, rmse=0.5, items=7), row("apart", 1, rmse=0.5, items=7, panel="b")]
     tables = comparison_tables(rows)
-    assert [list(table.columns[0].cells) for table in tables] == [["stars"], ["signs"], ["elsewhere"]]
+    shown = [list(table.columns[0].cells) for table in tables]
+    assert shown == [["stars"], ["signs"], ["elsewhere"], ["apart"]]
+    assert tables[3].title == "RMSE, 7 items, b"
     assert list(tables[0].columns[2].cells) == ["2.5000 ±0.7071"]
     assert list(tables[1].columns[2].cells) == ["0.7000 ±0.0000"]
     assert comparison_tables(rows[:2])[0].title is None

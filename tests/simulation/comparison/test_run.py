@@ -152,6 +152,14 @@ def test_a_damaged_summary_is_named(pair: Path, tmp_path: Path, damaged: str) ->
         compare(pair, tmp_path / "out", resume=True)
 
 
+def test_panels_are_told_in_the_table(pair: Path, tmp_path: Path) -> None:
+    panels = ["protocols=[{name: clear, panel: left}, {name: private, panel: right, epsilons: [1]}]"]
+    result = compare(pair, tmp_path / "out", overrides=panels)
+    told = {(line["name"], line["panel"]) for line in rows(tmp_path / "out")}
+    assert told == {("clear", "left"), ("private", "right")}
+    assert not result.failures
+
+
 def test_what_does_not_apply_is_empty_and_what_varies_is_apart(pair: Path, tmp_path: Path) -> None:
     compare(pair, tmp_path / "out")
     clear = next(line for line in rows(tmp_path / "out") if line["name"] == "clear")
