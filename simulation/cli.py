@@ -1,4 +1,4 @@
-"""The command line: dprec run, compare, report, advise, list, schema, fetch."""
+"""The command line: dprec run, compare, audit, report, advise, list, schema, fetch."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from dprec.gradients import GRADIENTS
 from dprec.mechanisms import MECHANISMS
 from dprec.registry import Registry, kind_of, summary_of
 from dprec.splits import SPLITS
+from simulation.audit import audit as run_audit
 from simulation.comparison import compare as run_comparison
 from simulation.comparison.advice import Limits, advice_lines, privacy_unit
 from simulation.comparison.advice import advise as find_advice
@@ -29,7 +30,7 @@ from simulation.progress import progress_bar
 from simulation.protocols import PROTOCOLS
 from simulation.run import run as run_config
 from simulation.run_directory import timestamped
-from simulation.tables import comparison_tables, projection_table, results_table, wide_console
+from simulation.tables import audit_table, comparison_tables, projection_table, results_table, wide_console
 
 EXIT_INPUT, EXIT_FAILED, EXIT_INTERRUPTED = 2, 1, 130
 
@@ -136,6 +137,33 @@ def compare(
         raise RunError(
             f"{len(result.failures)} of {len(result.comparison.cells)} cells failed, {key}: {reason}"
         )
+
+
+@app.command()
+def audit(
+    config: ConfigPath,
+    output: Output = None,
+    set_: Overrides = None,
+    trials: Annotated[int, typer.Option(metavar="N", help="People per profile.")] = 100_000,
+    confidence: Annotated[
+        float, typer.Option(metavar="P", help="Probability with which each bound holds.")
+    ] = 0.99,
+    quiet: Quiet = False,
+) -> None:
+    """Bound from below what is really spent of privacy, by comparing what devices send for two profiles."""
+    loaded = load_config(config, set_ or [])
+    folder = _folder(output, f"{loaded.name}-audit", False, quiet)
+    with progress_bar(quiet) as progress:
+        found = run_audit(loaded, folder, trials=trials, confidence=confidence, progress=progress)
+    if not quiet:
+        wide_console().print(audit_table(found))
+        typer.echo(f"audit directory: {folder}")
+    for finding in found.findings:
+        if not finding.holds:
+            raise RunError(
+                f"{finding.difference}: at least {finding.at_least:.4g} is spent where epsilon = "
+                f"{finding.claimed:.4g} per {finding.unit} is promised"
+            )
 
 
 @app.command()

@@ -9,6 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from simulation.audit import Audit
 from simulation.comparison.settings import by_evaluation, settings_of, told_apart
 from simulation.comparison.table import Row, average
 from simulation.projection import METHOD, Projection
@@ -78,6 +79,27 @@ def comparison_tables(rows: Sequence[Row]) -> list[Table]:
             )
         tables.append(table)
     return tables
+
+
+def audit_table(audit: Audit) -> Table:
+    """Return one line per pair of profiles that were told apart."""
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1),
+        caption=f"{audit.trials:,} people per profile; a bound holds with probability {audit.confidence:g}",
+        caption_justify="left",
+    )
+    table.add_column("profiles differ in")
+    table.add_column("promised for a")
+    for column in ("ε promised", "ε at least"):
+        table.add_column(column, justify="right")
+    table.add_column("")
+    for finding in audit.findings:
+        verdict = "nothing found against it" if finding.holds else "broken"
+        spent = number(finding.claimed, 4), number(finding.at_least, 4)
+        table.add_row(finding.difference, finding.unit, *spent, verdict)
+    return table
 
 
 def _shown(rows: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:

@@ -13,6 +13,7 @@ from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
 from clients.population import HeldFactors
+from dprec.errors import InputError
 from dprec.options import Options
 from dprec.privacy.ledger import Guarantee, PrivacyLedger
 from dprec.ratings import Ratings
@@ -157,6 +158,22 @@ class Protocol(Options):
     def held_ratings(self, train: Ratings, seed: int) -> Ratings:
         """Return the ratings that are installed on the devices."""
         return train
+
+    def audited(self) -> tuple[Self, int]:
+        """Return the protocol with little work that does not touch what devices send, for an audit.
+
+        Returns
+        -------
+        Protocol
+        int
+            Items that the smallest profile needs in the catalogue.
+
+        Raises
+        ------
+        InputError
+            When what leaves the devices is not protected.
+        """
+        raise InputError("protocol.kind", repr(self.kind), "a protocol whose devices protect what they send")
 
     @abstractmethod
     def setup(self) -> dict[str, Any]:

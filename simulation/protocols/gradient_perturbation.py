@@ -76,6 +76,10 @@ class GradientPerturbationProtocol(Protocol):
             raise InputError("privacy.epsilon", found, "a larger epsilon, or fewer rounds or symbols")
         ReportCodec(channel, train.n_items)
 
+    def audited(self) -> tuple[Self, int]:
+        """Return the protocol as it is; see `Protocol.audited`."""
+        return self, 1
+
     def setup(self) -> dict[str, Any]:
         """Return what a device needs to know of the rounds."""
         return {

@@ -96,6 +96,13 @@ class IterativeProtocol(Protocol):
         self.gradient.check((train.n_items, self.rank))
         self.sampling.size(train.n_users)
 
+    def audited(self) -> tuple[Self, int]:
+        """Return the protocol with one factor, in which everybody takes part; see `Protocol.audited`."""
+        if not self.private:
+            found = f"{self.gradient.kind!r}, which promises nothing"
+            raise InputError("protocol.gradient.kind", found, "a private gradient")
+        return replace(self, rank=1, sampling=SamplingOptions(), early_stopping=None), 2
+
     def setup(self) -> dict[str, Any]:
         """Return what a device needs to know of the rounds."""
         return {

@@ -11,6 +11,7 @@ from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
 from dprec.completion import Observations
+from dprec.completion.averages import ItemAverage
 from dprec.completion.one_bit.completion import HiddenMatrix
 from dprec.errors import InputError
 from dprec.options import option
@@ -73,6 +74,13 @@ class OneShotProtocol(Protocol):
                 f"at most {self.max_symbols}",
             )
         self.completion.check((train.n_users, train.n_items))
+
+    def audited(self) -> tuple[Self, int]:
+        """Return the protocol without a costly completion; see `Protocol.audited`."""
+        if not self.private:
+            found = f"{self.mechanism.kind!r}, which promises nothing"
+            raise InputError("protocol.mechanism.kind", found, "a private mechanism")
+        return replace(self, completion=ItemAverage()), 1
 
     def setup(self) -> dict[str, Any]:
         """Return the mechanism and the budget."""

@@ -1,0 +1,238 @@
+"""Audits what devices send: how surely two neighbouring profiles can be told apart by it.
+
+People in pairs play the whole protocol in this process, one of each pair with a profile and the
+other with its neighbour, and whatever their devices send is compared. Nothing is taken from the
+mechanism's description but the promise itself, so that a defect of the device, the noise or the
+wire format shows.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from flwr.app import Message
+from flwr.clientapp import ClientApp
+from numpy.typing import NDArray
+
+from clients.app import client_app
+from dprec.datasets.synthetic import Synthetic
+from dprec.errors import InputError
+from dprec.privacy.audit import loss_at_least
+from dprec.ratings import Ratings, RatingScale
+from simulation.config import RunConfig, SimulationOptions
+from simulation.engine import identity_kept
+from simulation.files import write_atomically
+from simulation.local_grid import LocalGrid
+from simulation.protocols.base import Progress
+from simulation.run import load_ratings, run_in
+from simulation.run_directory import RunDirectory
+from simulation.session import Session
+from strategies.roster import arrivals_of, identify
+
+AUDIT = "audit.json"
+SCHEMA = 1
+
+_LEAST_TRIALS = 100
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What an audit found for two profiles.
+
+    Parameters
+    ----------
+    difference : str
+        How the profiles differ, in words.
+    unit : {"rating", "user"}
+        What the promise is made for.
+    claimed : float
+        The epsilon that the ledger charges for it.
+    at_least : float
+        The epsilon that was really spent, at least, with the audit's confidence.
+    """
+
+    difference: str
+    unit: str
+    claimed: float
+    at_least: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing speaks against the promise."""
+        return self.at_least <= self.claimed
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The result of an audit.
+
+    Parameters
+    ----------
+    name, protocol, mechanism : str
+    trials : int
+        People per profile.
+    confidence : float
+        Probability with which each bound from below holds.
+    findings : tuple of Finding
+    """
+
+    name: str
+    protocol: str
+    mechanism: str
+    trials: int
+    confidence: float
+    findings: tuple[Finding, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing speaks against any of the promises."""
+        return all(finding.holds for finding in self.findings)
+
+    def to_json(self) -> str:
+        """Return the audit as it is kept in audit.json."""
+        values = {"schema": SCHEMA, **asdict(self), "holds": self.holds}
+        return json.dumps(values, indent=2) + "\n"
+
+
+def audit(
+    config: RunConfig,
+    output: str | Path | None = None,
+    *,
+    trials: int = 100_000,
+    confidence: float = 0.99,
+    progress: Progress | None = None,
+) -> Audit:
+    """Audit the promise of a configuration's protocol.
+
+    Parameters
+    ----------
+    config : RunConfig
+        Its data set gives the rating scale; profiles are as small as they can be.
+    output : str or Path, optional
+        Directory for config.yaml and audit.json.
+    trials : int
+        People per profile.
+    confidence : float
+        Probability with which each bound from below holds; a promise that is kept fails by chance
+        with the rest of it.
+    progress : callable, optional
+
+    Raises
+    ------
+    InputError
+        When devices of the protocol promise nothing, or an argument is out of range.
+    """
+    if trials < _LEAST_TRIALS:
+        raise InputError("--trials", str(trials), f"at least {_LEAST_TRIALS}")
+    if not 0 < confidence < 1:
+        raise InputError("--confidence", f"{confidence:g}", "a number between 0 and 1")
+    protocol, items = config.protocol.audited()
+    scale = load_ratings(config)[0].scale
+    directory = RunDirectory.claim(output, config) if output is not None else None
+    report = progress or _silent
+    # Nothing of the data is used but its scale.
+    alone = SimulationOptions(backend="local", workers=1, users_per_node="all")
+    small = config.model_copy(update={"protocol": protocol, "dataset": Synthetic(), "simulation": alone})
+    highest = scale.levels
+    findings = []
+    report("auditing", 0, 2)
+    played = _play(small, scale, items, (1, highest), trials)
+    findings.append(_finding("lowest or highest rating of an item", "rating", played, confidence))
+    report("auditing", 1, 2)
+    if played.hides_rated_items:
+        played = _play(small, scale, items, (highest, 0), trials)
+        findings.append(_finding("item rated or not", "user", played, confidence))
+    report("auditing", 2, 2)
+    result = Audit(
+        config.name,
+        config.protocol.kind,
+        config.protocol.mechanism_name,
+        trials,
+        confidence,
+        tuple(findings),
+    )
+    if directory is not None:
+        write_atomically(directory.path / AUDIT, result.to_json())
+    return result
+
+
+def _silent(stage: str, done: int, planned: int) -> None:
+    """Report progress to nobody."""
+
+
+class _Listener(LocalGrid):
+    """A grid of one process that keeps what the devices answered."""
+
+    def __init__(self, app: ClientApp, nodes: int) -> None:
+        super().__init__(app, nodes)
+        self.replies: list[Message] = []
+
+    def send_and_receive(
+        self, messages: Iterable[Message], *, timeout: float | None = None
+    ) -> Iterable[Message]:
+        """Send messages and return the replies."""
+        replies = list(super().send_and_receive(messages, timeout=timeout))
+        self.replies += replies
+        return replies
+
+
+@dataclass(frozen=True, eq=False)
+class _Played:
+    """What a population sent, and what it was promised.
+
+    Parameters
+    ----------
+    reports : list of ndarray of int64, shape (people,)
+        One per round; the same bytes have the same number.
+    claimed : dict
+        Largest losses in the ledger, by unit.
+    hides_rated_items : bool
+    """
+
+    reports: list[NDArray[np.int64]]
+    claimed: dict[str, float]
+    hides_rated_items: bool
+
+
+def _play(config: RunConfig, scale: RatingScale, items: int, levels: tuple[int, int], trials: int) -> _Played:
+    """Run a protocol with people who have the first level and people who have the second, in turn."""
+    people = _population(scale, items, levels, trials)
+    with tempfile.TemporaryDirectory(prefix="dprec-") as folder, identity_kept():
+        grid = _Listener(client_app(folder), 1)
+        session = Session(grid, identify(grid), Path(folder), 0.0)
+        result = run_in(session, config, people, people)
+    arrivals = (arrivals_of(reply, 0, people.n_users) for reply in grid.replies)
+    losses = {unit: result.traffic[f"epsilon_per_{unit}"] for unit in ("rating", "user")}
+    return _Played(
+        [_numbered(arrived.reports) for arrived in arrivals if arrived is not None],
+        {unit: float(np.nanmax(loss)) for unit, loss in losses.items()},
+        result.summary["privacy"]["hides_rated_items"],
+    )
+
+
+def _population(scale: RatingScale, items: int, levels: tuple[int, int], trials: int) -> Ratings:
+    """Return people who rated the first item with either level, 0 for those who did not."""
+    held = np.tile(np.array(levels, dtype=np.uint8), trials)
+    return Ratings(
+        indptr=np.concatenate([[0], np.cumsum(held > 0)]).astype(np.int64),
+        items=np.zeros(int((held > 0).sum()), dtype=np.int32),
+        levels=held[held > 0],
+        scale=replace(scale, continuous=False),
+        user_ids=np.arange(held.size),
+        item_ids=np.arange(items),
+    )
+
+
+def _numbered(reports: list[bytes]) -> NDArray[np.int64]:
+    numbers: dict[bytes, int] = {}
+    return np.array([numbers.setdefault(report, len(numbers)) for report in reports], dtype=np.int64)
+
+
+def _finding(difference: str, unit: str, played: _Played, confidence: float) -> Finding:
+    one, other = ([reports[side::2] for reports in played.reports] for side in (0, 1))
+    return Finding(difference, unit, played.claimed[unit], loss_at_least(one, other, confidence))

@@ -1,0 +1,68 @@
+"""Bounds from below: below the true loss, near it, and 0 where there is none."""
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from dprec.mechanisms import BoundedLaplace, RandomizedResponse
+from dprec.privacy.audit import loss_at_least, proportion_above, proportion_below
+from dprec.randomness import words
+from dprec.ratings import RatingScale
+
+CONFIDENCE = 1 - 1e-7
+"""Each test fails by chance less than once in ten million runs."""
+
+STARS = RatingScale.evenly(1, 5, 1)
+
+
+def sent(mechanism, level: int, epsilon: float, people: int, purpose: str) -> np.ndarray:
+    channel = mechanism.channel(STARS, epsilon)
+    levels = np.full(people, level, dtype=np.uint8)
+    return channel.sample(levels, words(1, purpose, 0, people)).astype(np.int64)
+
+
+@pytest.mark.parametrize("mechanism", [RandomizedResponse(), BoundedLaplace()], ids=lambda one: one.kind)
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
+def test_the_bound_is_below_the_loss_and_near_it(mechanism, epsilon: float) -> None:
+    reports = [[sent(mechanism, level, epsilon, 200_000, f"{level}")] for level in (1, 5)]
+    bound = loss_at_least(*reports, CONFIDENCE)
+    assert 0.6 * epsilon <= bound <= epsilon
+
+
+def test_rounds_add_up() -> None:
+    mechanism = RandomizedResponse()
+    rounds = [
+        [sent(mechanism, level, 0.5, 200_000, f"{level} {turn}") for turn in range(3)] for level in (1, 5)
+    ]
+    assert 1.2 <= loss_at_least(*rounds, CONFIDENCE) <= 1.5
+
+
+def test_the_same_profile_loses_nothing() -> None:
+    mechanism = BoundedLaplace()
+    reports = [[sent(mechanism, 3, 1.0, 100_000, purpose)] for purpose in ("a", "b")]
+    assert loss_at_least(*reports, CONFIDENCE) == 0.0
+
+
+def test_either_direction_is_found() -> None:
+    rare, never = np.zeros(10_000, dtype=np.int64), np.zeros(10_000, dtype=np.int64)
+    rare[::5] = 1  # Every tenth person of either half.
+    rare[1::10] = 1
+    one, other = loss_at_least([rare], [never], 0.99), loss_at_least([never], [rare], 0.99)
+    assert one == other > 3
+
+
+def test_nothing_sent_tells_nothing() -> None:
+    assert loss_at_least([], [], 0.99) == 0.0
+    nothing = np.zeros(0, dtype=np.int64)
+    assert loss_at_least([nothing], [nothing], 0.99) == 0.0
+
+
+@pytest.mark.parametrize("probability", [0.001, 0.3, 0.999])
+def test_proportions_are_exact_binomial_bounds(probability: float) -> None:
+    failure, trials = 0.05, 200
+    counts = np.arange(trials + 1)
+    shares = scipy.stats.binom.pmf(counts, trials, probability)
+    assert shares[proportion_below(counts, trials, failure) > probability].sum() <= failure
+    assert shares[proportion_above(counts, trials, failure) < probability].sum() <= failure
+    assert proportion_below(0, trials, failure) == 0
+    assert proportion_above(trials, trials, failure) == 1
