@@ -336,7 +336,7 @@ class XMapProtocol(Protocol):
         if few or none:
             notes.append(
                 f"Of {train.n_users} profiles in the target domain {few} hold fewer than the {k} "
-                f"neighbours of a prediction, so that all of them are taken, and {none} are empty."
+                f"neighbours of a prediction, so that all of them are taken; empty: {none}."
             )
         return tuple(notes)
 

@@ -200,7 +200,7 @@ def log_axis(
         axis.set_major_locator(FixedLocator(distinct))
         axis.set_minor_locator(NullLocator())
     else:
-        subs = (1.0,) if high / low > 300 else (1.0, 2.0, 5.0) if high / low > 3 else tuple(range(1, 10))
+        subs = (1.0,) if high / low > 100 else (1.0, 2.0, 5.0) if high / low > 3 else tuple(range(1, 10))
         axis.set_major_locator(LogLocator(subs=subs, numticks=7))
         axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: written(value)))
