@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -138,7 +139,8 @@ def _accuracy_sections(
 ) -> list[Section]:
     measure = evaluation.measure
     of_what = f" ({', '.join(words)})" if words else ""
-    suffix = "".join(f"-{word.lower().replace(' ', '-')}" for word in words)
+    # Part of file names: whatever a table says, a figure stays in its directory.
+    suffix = "".join("-" + re.sub(r"[^a-z0-9]+", "-", word.lower()).strip("-") for word in words)
     matched: PrivacyUnit = "user" if at(files.config, "match", "epsilon") == "per-user" else "rating"
     asked = EpsilonAxis(matched, asked=True)
     axes = [EpsilonAxis(unit) for unit in EPSILON_COLUMNS]

@@ -157,6 +157,13 @@ def test_accuracies_on_two_data_sets_share_no_figure(comparison_directory: Direc
     assert "Every protocol, every figure (movielens-genres)" in words.text
 
 
+def test_figures_of_a_hostile_table_stay_in_their_directory(comparison_directory: Directories) -> None:
+    hostile = {"name": "a", "rmse": 1.0, "dataset": "../../elsewhere"}
+    words = words_of(comparison_directory([hostile, {"name": "b", "rmse": 0.7}]))
+    assert "accuracy-bytes-elsewhere" in words.plots
+    assert not any("/" in name for name in words.plots)
+
+
 def test_one_shot_and_iterative_by_round(comparison_directory: Directories) -> None:
     described = words_of(comparison_directory()).plots["accuracy-rounds"].alt
     assert "pg-mf 2.645 to 1.565 in 10 rounds and 683 kB" in described
