@@ -57,7 +57,7 @@ class Binarization(Options):
         Raises
         ------
         InputError
-            When all ratings of the scale would have the same sign.
+            When all ratings would have the same sign.
         """
 
     def apply(self, train: Ratings, test: Ratings) -> tuple[Ratings, Ratings]:
@@ -73,7 +73,11 @@ class MeanThreshold(Binarization):
     kind: Literal["mean"] = "mean"
 
     def cut(self, train: Ratings) -> float:
-        """Return the mean train rating."""
+        """Return the mean train rating; InputError when none is above it."""
+        if not (train.values > train.mean).any():
+            raise InputError(
+                "binarization", "mean, with train ratings that are all alike", "ratings that differ"
+            )
         return train.mean
 
 

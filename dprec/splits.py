@@ -127,6 +127,11 @@ class ColdStart(Split):
             raise InputError("dataset", found, "domains with users in common")
         cold = generator(seed, "split").permutation(straddlers)
         chosen = cold[: round(self.test_fraction * straddlers.size)]
+        if not chosen.size:
+            found = (
+                f"{self.test_fraction:g} of {straddlers.size} users who rated in both domains, which is none"
+            )
+            raise InputError("split.test_fraction", found, "a share that is at least one of them")
         tested = np.isin(ratings.users, chosen) & ratings.in_target[ratings.items]
         return _parted(ratings, np.flatnonzero(tested), self)
 

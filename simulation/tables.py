@@ -159,7 +159,7 @@ def number(value: float | None, digits: int) -> str:
 def _seen(privacy: dict[str, Any]) -> str:
     if privacy["trusts_server"]:
         return "true ratings"
-    return "noise" if privacy["hides_rated_items"] else "items, noisy ratings"
+    return "noise" if privacy["hides_rated_items"] else "items, noise"
 
 
 def wide_console() -> Console:

@@ -12,6 +12,7 @@ from dprec.crossdomain.replacement import ReplacementDraws
 from dprec.crossdomain.similarity import SimilarityKind, global_sensitivity
 from dprec.errors import InputError
 from dprec.options import Options, option
+from dprec.privacy.calibration import LARGEST_CELL_EPSILON
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +24,9 @@ class ReplacementOptions(Options):
         "AlterEgo, the target domain alone.",
         "best",
     )
-    epsilon: float | None = option("Privacy loss of one replacement, for 'private'.", None, gt=0)
+    epsilon: float | None = option(
+        "Privacy loss of one replacement, for 'private'.", None, gt=0, le=LARGEST_CELL_EPSILON
+    )
     among: int = option("How many of the best candidates 'random' draws from.", 4, ge=1)
     candidates: Literal["valued", "catalogue"] = option(
         "What PRS draws from: target items with an X-Sim value, which depend on the ratings, or all.",

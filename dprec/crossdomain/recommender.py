@@ -16,6 +16,7 @@ from dprec.crossdomain.sensitivity import largest_sensitivities
 from dprec.crossdomain.similarity import LOWEST, RatedItems, SimilarityKind, dense_similarities
 from dprec.crossdomain.similarity import global_sensitivity as width_of
 from dprec.options import Options, option
+from dprec.privacy.calibration import LARGEST_CELL_EPSILON
 from dprec.randomness import uniforms, words
 
 
@@ -28,6 +29,7 @@ class RecommendationOptions(Options):
         "Privacy loss of one prediction: half for PNSA, half for PNCF; left out where none is promised.",
         None,
         gt=0,
+        le=LARGEST_CELL_EPSILON,
     )
     failure: float = option("Probability rho with which PNSA may stray from its bounds.", 0.1, gt=0, lt=1)
     sensitivity: Literal["local", "global"] = option(
@@ -69,6 +71,11 @@ class ItemBasedRecommender:
     items: RatedItems
     profiles: sp.csr_array
     seed: int
+
+    @property
+    def _most(self) -> int:
+        """Neighbours that a prediction can have at all."""
+        return min(self.options.neighbors, self.items.n_items)
 
     @cached_property
     def sensitivities(self) -> NDArray[np.float64]:
@@ -112,10 +119,10 @@ class ItemBasedRecommender:
                 options.epsilon,
                 options.failure,
                 LOWEST[self.kind],
-                draws[:, : options.neighbors],
+                draws[:, : self._most],
             )
             near = np.take_along_axis(similarities, chosen, axis=1)
-            noise = draws[:, options.neighbors : options.neighbors + k]
+            noise = draws[:, self._most : self._most + k]
             weights = noisy_similarities(near, moved, options.epsilon, noise)
             shrinkage += options.noise_shrinkage * k * moved / (options.epsilon / 2)
         if options.positive_only:
@@ -124,7 +131,7 @@ class ItemBasedRecommender:
 
     def _draws(self, user: int, wanted: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return the draws of a user's predictions, shape (cells, 2 neighbours)."""
-        per_cell = 2 * self.options.neighbors
+        per_cell = 2 * self._most
         first, count = int(wanted.min()), int(wanted.max() - wanted.min()) + 1
         start = (user * self.items.n_items + first) * per_cell
         draws = uniforms(words(self.seed, "neighbours", start, count * per_cell))

@@ -2,7 +2,7 @@
 
 X-Sim values travel as whole numbers of steps, and the probabilities of the exponential mechanism are
 held as whole draws out of 2**60: the device compares a random word with their cumulative sum, and
-what is said about privacy is read from the same integers.
+`ReplacementDraws.channel_beside` reads the exact privacy loss off the same integers.
 """
 
 from __future__ import annotations
@@ -72,6 +72,28 @@ class Candidates:
         indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         return Candidates(self.items, indptr, self.targets[kept], self.steps[kept])
 
+    def covering(self, items: NDArray[np.int64]) -> Candidates:
+        """Return the candidates with a row for each of some items.
+
+        An item without candidates gets one of X-Sim 0, so that having none does not show.
+
+        Parameters
+        ----------
+        items : ndarray of int64
+            Every item that has candidates is among them.
+        """
+        missing = np.setdiff1d(items, self.items)
+        added = np.zeros_like(missing)
+        rows = np.concatenate([np.repeat(self.items, self.counts), missing])
+        order = np.argsort(rows, kind="stable")
+        known, counts = np.unique(rows, return_counts=True)
+        return Candidates(
+            known,
+            np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            np.concatenate([self.targets, added])[order],
+            np.concatenate([self.steps, added])[order],
+        )
+
     def rows(self, which: NDArray[np.int64]) -> Candidates:
         """Return some of the rows, given by position in `items`, ascending."""
         counts = self.counts[which]
@@ -128,8 +150,8 @@ class ReplacementDraws:
         n_targets : int
         whole_catalogue : bool
             Whether target items without a value take part, with an X-Sim of 0. Which items have a
-            value depends on the users; only over the whole catalogue is the mechanism private
-            whatever they rated.
+            value depends on the users; only over the whole catalogue, with a row for every source
+            item (`Candidates.covering`), is the mechanism private whatever they rated.
         """
         per_step = epsilon / (2 * sensitivity) / STEPS
         rows = np.repeat(np.arange(candidates.items.size), candidates.counts)

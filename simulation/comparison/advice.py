@@ -187,9 +187,7 @@ def sees(setting: Setting) -> str:
     """Return what the server learns directly, in words."""
     if setting.flag("trusts_server"):
         return "true ratings"
-    return (
-        "noise, not even which items" if setting.flag("hides_rated_items") else "which items, noisy ratings"
-    )
+    return "noise, not even which items" if setting.flag("hides_rated_items") else "which items, noise"
 
 
 def _named(offer: Offer, advice: Advice) -> str:

@@ -33,9 +33,9 @@ class GradientPerturbationProtocol(Protocol):
     privacy: PrivacyBudget = option("What is promised for all rounds together, per rating.")
     completion: OneBit = option("The model; its solver's settings have no part in the rounds.", OneBit())
     rounds: int = option("Rounds K, each with a K-th of the budget.", 1, ge=1)
-    clamp: float = option("Largest entry C of a gradient that is sent.", 0.5, gt=0)
+    clamp: float = option("Largest entry C of a gradient that is sent.", 0.5, gt=0, le=1e9)
     symbols: int = option("Cells of the grid on which a noisy entry is sent.", 256, ge=3, le=4096)
-    step: float = option("Length of a step, over one over the curvature at 0.", 4.0, gt=0)
+    step: float = option("Length of a step, over one over the curvature at 0.", 4.0, gt=0, le=1e9)
 
     @property
     def private(self) -> bool:
@@ -62,6 +62,10 @@ class GradientPerturbationProtocol(Protocol):
         """An even share of the budget."""
         return self.privacy.epsilon / self.rounds
 
+    @property
+    def _noise(self) -> float:
+        return 2 * self.clamp / self.epsilon_per_round
+
     def check(self, train: Ratings) -> None:
         """Refuse what budget, rounds, completion and ratings cannot do together."""
         self.completion.check_scale(train.scale)
@@ -72,7 +76,7 @@ class GradientPerturbationProtocol(Protocol):
         if self.epsilon_per_round > LARGEST_CELL_EPSILON:
             raise InputError("privacy.epsilon", found, f"at most {LARGEST_CELL_EPSILON:g} a round")
         channel = self._channel()
-        if channel.epsilon > self.epsilon_per_round * (1 + _ROUNDING):
+        if not 0 < channel.epsilon <= self.epsilon_per_round * (1 + _ROUNDING):
             raise InputError("privacy.epsilon", found, "a larger epsilon, or fewer rounds or symbols")
         ReportCodec(channel, train.n_items)
 
@@ -140,6 +144,8 @@ class GradientPerturbationProtocol(Protocol):
             (
                 f"Epsilon holds for a rating over all rounds, {self.epsilon_per_round:.4g} in each, against "
                 "any server; which items a user rated is not hidden.",
+                f"Noise on each entry of a gradient, in each round: scale {self._noise:.3g}, where an entry "
+                f"is at most {self.clamp:g}.",
             ),
         )
 

@@ -25,6 +25,9 @@ from strategies.one_shot import Collected, collect_reports
 
 _MECHANISM = Raw()
 
+_LARGEST_NOISE = 1e100
+"""Beyond it the squares of what is computed overflow."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrustedServerProtocol(Protocol):
@@ -62,7 +65,10 @@ class TrustedServerProtocol(Protocol):
         self.completion.check(shape)
         if self.privacy.per != "rating":
             raise InputError("privacy.per", repr(self.privacy.per), "'rating': the noise is that of one sign")
-        self._noise(shape)
+        scale = self._noise(shape).scale
+        if not scale <= _LARGEST_NOISE:
+            found = f"{self.privacy.epsilon:g}, hence noise of scale {scale:.3g}"
+            raise InputError("privacy.epsilon", found, f"enough that the scale is at most {_LARGEST_NOISE:g}")
         self._calibrated(train).codec()
 
     def setup(self) -> dict[str, Any]:
@@ -113,7 +119,11 @@ class TrustedServerProtocol(Protocol):
             )
         else:
             holds = f"epsilon = {claimed:g} per rating is claimed, and no epsilon is proved"
-        return (f"The server is trusted: it receives the true signs. Against all others, {holds} ({where}).",)
+        minimiser = ", for the exact minimiser" if noise.exact_minimiser else ""
+        return (
+            f"The server is trusted: it receives the true signs. Against all others, {holds}{minimiser} "
+            f"({where}).",
+        )
 
 
 def _charge(noise: CalibratedNoise, train: Ratings, collected: Collected) -> PrivacyLedger:

@@ -100,6 +100,13 @@ class XMapProtocol(Protocol):
             )
         self._calibrated(train).codec()
         self.replacement.sensitivity(self.graph.similarity)
+        received = self._calibrated(train).reference_channel.values
+        if self.graph.similarity == "cosine" and np.nanmin(received) < 0:
+            raise InputError(
+                "protocol.graph.similarity",
+                f"'cosine', with ratings that arrive as low as {np.nanmin(received):g}",
+                "'adjusted-cosine', or ratings of 0 and more: the range of cosine is 0 to 1 only there",
+            )
         if self.mechanism.private and self._private_output:
             raise InputError(
                 "protocol.replacement.selection",
@@ -186,6 +193,8 @@ class XMapProtocol(Protocol):
         )
         candidates = Candidates.of(similar)
         valued = candidates.items
+        if self._whole_catalogue:
+            candidates = candidates.covering(np.flatnonzero(~train.in_target))
         if self.replacement.selection != "private":
             candidates = candidates.best(
                 similar, 1 if self.replacement.selection == "best" else self.replacement.among
@@ -294,9 +303,10 @@ class XMapProtocol(Protocol):
             notes.append(_recommendation_note(self.recommendation))
         if self._private_output and self.recommendation.epsilon is not None:
             notes.append(
-                "Epsilon per rating is that of one replacement and one prediction, as published; epsilon "
+                "Epsilon per rating is what is claimed, for one replacement and one prediction; epsilon "
                 "per user adds up the replacements of the user's whole AlterEgo and a prediction for "
-                "every item of the target domain."
+                "every item of the target domain. Both are for what one recipient sees: recipients who "
+                "compare add theirs up."
             )
         return Guarantee(True, False, tuple(notes))
 
@@ -320,11 +330,13 @@ class XMapProtocol(Protocol):
         rated = np.unique(collected.observations.items)
         sources = rated[(rated < train.target_start) | (rated >= train.target_stop)]
         if learned.graph is not None:
-            kept_out = int((~np.isin(sources, learned.valued)).sum())
-            if kept_out:
+            without = int((~np.isin(sources, learned.valued)).sum())
+            drawn = "their replacement is drawn from all target items alike"
+            kept_out = "they have no replacement and were kept out"
+            if without:
                 notes.append(
-                    f"{kept_out} of {sources.size} rated source items have no X-Sim value: they have no "
-                    "replacement and were kept out."
+                    f"{without} of {sources.size} rated source items have no X-Sim value: "
+                    f"{drawn if self._whole_catalogue else kept_out}."
                 )
         else:
             notes.append(
@@ -422,12 +434,18 @@ def _replacement_note(options: ReplacementOptions) -> str:
     over = (
         "all target items"
         if options.candidates == "catalogue"
-        else "the target items with an X-Sim value, which must be the same for both data sets"
+        else "the target items with an X-Sim value: which these are, and which items have none and are not "
+        "replaced, must be the same for both data sets"
+    )
+    means = (
+        " The mean ratings of the source items are sent to it and enter the AlterEgo without noise."
+        if options.transfer == "deviation"
+        else ""
     )
     return (
         f"Private replacement: each draw is {options.epsilon:g}-private for two data sets that differ in one "
         f"user, over {over}. It protects whoever's ratings X-Sim was computed from against those who see "
-        "the AlterEgo; the device itself is sent the X-Sim values of its items without noise."
+        f"the AlterEgo; the device itself is sent the X-Sim values of its items without noise.{means}"
     )
 
 

@@ -48,6 +48,12 @@ def test_a_threshold_off_the_scale_is_refused(above: float) -> None:
         FixedThreshold(above=above).apply(TRAIN, TEST)
 
 
+def test_a_mean_that_no_rating_is_above_divides_nothing() -> None:
+    alike = Ratings.from_triples([1, 2], [1, 1], [4.0, 4.0], RatingScale.evenly(1, 5, 1))
+    with pytest.raises(InputError, match="all alike"):
+        MeanThreshold().cut(alike)
+
+
 def test_only_minus_one_and_one_are_binary() -> None:
     check_binary(binary_scale())
     for values in ([0.0, 1.0], [1.0, 2.0], [-1.0, 0.0, 1.0]):

@@ -121,7 +121,7 @@ def test_requests_in_many_batches_change_nothing(monkeypatch: pytest.MonkeyPatch
 def test_less_noise_shrinks_less() -> None:
     alone = run(VARIANTS["target only"]).predictions["prediction"]
     moves = []
-    for epsilon in (0.1, 50.0):
+    for epsilon in (0.1, 20.0):
         changed = small(
             protocol__replacement__epsilon=epsilon,
             protocol__recommendation={"neighbors": 4, "epsilon": epsilon, "noise_shrinkage": 1.0},
@@ -280,6 +280,50 @@ def test_what_is_kept_out_is_counted() -> None:
     notes = run(small(dataset=sparse, protocol__recommendation={"neighbors": 40})).summary["privacy"]["notes"]
     assert any("rated source items have no X-Sim value" in note for note in notes)
     assert any("hold fewer than the 40 neighbours" in note for note in notes)
+
+
+def test_over_the_catalogue_every_source_item_is_replaced() -> None:
+    # One user rates in both domains; most items of the source have no way into the target.
+    few = {"kind": "synthetic-domains", "users": 30, "items": 60, "ratings": 300, "straddling": 0.1}
+    options = {"selection": "private", "epsilon": 0.6, "candidates": "catalogue"}
+    result = run(small(dataset=few, split__test_fraction=0.5, protocol__replacement=options))
+    notes = " ".join(result.summary["privacy"]["notes"])
+    assert "their replacement is drawn from all target items alike" in notes
+    train, _ = load_ratings(parse_config(small(dataset=few, split__test_fraction=0.5)))
+    in_source = np.bincount(train.users, weights=~train.in_target[train.items], minlength=train.n_users)
+    # Whoever rated in the source is asked, whatever the others rated: two messages each way.
+    np.testing.assert_array_equal(result.traffic["messages"], np.where(in_source > 0, 4, 2))
+
+
+def test_a_recommendation_of_more_neighbours_than_there_are_items_is_the_same() -> None:
+    known = parse_config(SMALL).dataset.items
+    many, more = (
+        run(small(protocol__recommendation={"neighbors": k, "epsilon": 0.6})).predictions["prediction"]
+        for k in (known, 10**12)
+    )
+    np.testing.assert_array_equal(many, more)
+
+
+@pytest.mark.parametrize(
+    ("changes", "where"),
+    [
+        ({"protocol__replacement__epsilon": 20.5}, "protocol.replacement.epsilon"),
+        ({"protocol__recommendation__epsilon": 1e300}, "protocol.recommendation.epsilon"),
+    ],
+)
+def test_a_budget_that_protects_nothing_is_refused(changes: dict[str, Any], where: str) -> None:
+    with pytest.raises(InputError, match=where):
+        parse_config(small(**changes))
+
+
+def test_cosine_needs_ratings_of_zero_and_more(tmp_path: Path) -> None:
+    for name, items in (("one", "ab"), ("other", "cd")):
+        lines = [f"{user},{items[0]},-1\n{user},{items[1]},1" for user in range(4)]
+        (tmp_path / name).write_text("user,item,rating\n" + "\n".join(lines) + "\n")
+    files = {"path": str(tmp_path / "one"), "target_path": str(tmp_path / "other")}
+    values = small(dataset={"kind": "csv-domains", **files}, protocol__graph={"similarity": "cosine"})
+    with pytest.raises(InputError, match="'cosine', with ratings that arrive as low as -1"):
+        run(values)
 
 
 def test_faults_are_counted_and_lose_no_other_user() -> None:

@@ -47,11 +47,14 @@ class CalibratedNoise:
         Loss that is proved when one rating changes its value; infinite when nothing is.
     whole_profile : bool
         Whether the same loss is proved when a user's ratings all change their values.
+    exact_minimiser : bool
+        Whether the proof is for the exact minimiser, to which a solver only comes near.
     """
 
     scale: float
     per_rating: float
     whole_profile: bool
+    exact_minimiser: bool = False
 
 
 def output_sensitivity(shape: tuple[int, int], alpha: float, radius: float | None) -> float:
@@ -85,7 +88,10 @@ def output_noise(
 def curvature_ratio(link: Link, alpha: float) -> float:
     """Return J, the largest |log(l''(x) / l''(-x))| over |x| <= alpha, with l = -log h; 0 for logistic."""
     x = np.linspace(0.0, alpha, 2001)
-    return float(np.max(np.abs(np.log(link.curvature(x) / link.curvature(-x)))))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.abs(np.log(link.curvature(x) / link.curvature(-x)))
+    # Where both curvatures vanish, nothing is known of their ratio.
+    return float(np.nan_to_num(ratios, nan=np.inf).max())
 
 
 def objective_noise(
@@ -118,7 +124,7 @@ def objective_noise(
         return CalibratedNoise(delta / epsilon, epsilon, False)
     jacobian = curvature_ratio(link, alpha)
     if calibration == "published":
-        return CalibratedNoise(delta / epsilon, epsilon + jacobian if bounded else math.inf, False)
+        return CalibratedNoise(delta / epsilon, epsilon + jacobian if bounded else math.inf, False, bounded)
     if not bounded:
         raise InputError(
             "perturbation.calibration",
@@ -131,4 +137,4 @@ def objective_noise(
             f"{epsilon:g}",
             f"more than {jacobian:.4g}, which the Gaussian link costs at alpha = {alpha:g}",
         )
-    return CalibratedNoise(delta / (epsilon - jacobian), epsilon, False)
+    return CalibratedNoise(delta / (epsilon - jacobian), epsilon, False, True)

@@ -22,6 +22,9 @@ from dprec.errors import InputError, RunError
 from dprec.options import option
 from dprec.ratings import RatingScale
 
+_LARGEST = 1e9
+"""Largest entry, and noise behind a sign: nothing on the way to a solution overflows."""
+
 _DENSE_CELLS = 20_000_000
 """Most cells of a matrix whose entries are bounded: it is held densely, several times."""
 
@@ -65,8 +68,8 @@ class OneBit(Completion):
     kind: Literal["one-bit"] = "one-bit"
     needs_likelihood: ClassVar[bool] = True
     link: LinkKind = option("How an entry makes a +1 likely: logistic, or gaussian (probit).", "logistic")
-    sigma: float = option("Standard deviation of the Gaussian link's noise.", 1.0, gt=0)
-    alpha: float = option("Largest entry of the hidden matrix, in absolute value.", 1.0, gt=0)
+    sigma: float = option("Standard deviation of the Gaussian link's noise.", 1.0, gt=0, le=_LARGEST)
+    alpha: float = option("Largest entry of the hidden matrix, in absolute value.", 1.0, gt=0, le=_LARGEST)
     rank: float = option("Rank r in the nuclear norm's bound tau = alpha sqrt(users items r).", 1.0, gt=0)
     tau: float | None = option(
         "The bound itself, in place of one that follows from alpha and rank.", None, gt=0

@@ -48,7 +48,8 @@ def singular_value_threshold(values: NDArray[np.float64], radius: float) -> floa
     if not values.size or sums[-1] <= 0:
         return 0.0
     thresholds = sums / np.arange(1, values.size + 1)
-    kept = int(np.flatnonzero(values > thresholds)[-1])
+    # Values far above the radius are their own thresholds, but for rounding: the first is then kept.
+    kept = np.append(0, np.flatnonzero(values > thresholds))[-1]
     return float(thresholds[kept])
 
 

@@ -170,6 +170,13 @@ def test_a_cold_start_needs_users_of_both_domains(tmp_path: Path) -> None:
         ColdStart().split(Douban(path=str(tmp_path), source="book", target="music"), 0)
 
 
+def test_a_cold_start_of_nobody_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, "book.dat", "1\t5\t4", "1\t6\t2")
+    write(tmp_path, "music.dat", "1\t5\t3")
+    with pytest.raises(InputError, match=r"0\.2 of 1 users who rated in both domains, which is none"):
+        ColdStart().split(Douban(path=str(tmp_path), source="book", target="music"), 0)
+
+
 def test_the_distributed_files() -> None:
     if not (DATA / "douban").is_dir() or not (DATA / "ml-100k").is_dir():
         pytest.skip(f"{DATA} lacks douban or ml-100k; set DPREC_DATA to the folder that holds them")

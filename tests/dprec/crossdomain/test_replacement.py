@@ -102,6 +102,19 @@ def test_candidates_that_appear_are_hidden_by_the_whole_catalogue_only() -> None
     assert whole[0].channel_beside(whole[1], 0).epsilon <= 1.0
 
 
+def test_a_source_item_without_candidates_is_drawn_for_all_the_same() -> None:
+    items = np.arange(3)
+    some = table({0: 0.5, 4: -0.5}, {2: 1.0}).covering(items)
+    none = Candidates(*(np.zeros(size, dtype=np.int64) for size in (0, 1, 0, 0))).covering(items)
+    assert (some.items.tolist(), some.counts.tolist()) == ([0, 1, 2], [2, 1, 1])
+    assert (none.items.tolist(), none.counts.tolist()) == ([0, 1, 2], [1, 1, 1])
+    one, other = prepared(some, 1.0, True), prepared(none, 1.0, True)
+    assert other.probabilities(1) == pytest.approx(np.full(TARGETS, 1 / TARGETS))
+    for row in items.tolist():
+        assert one.channel_beside(other, row).epsilon <= 1.0
+        assert other.channel_beside(one, row).epsilon <= 1.0
+
+
 def test_no_budget_draws_uniformly() -> None:
     draws = prepared(table({0: 1.0, 3: -1.0, 9: 0.2}), 0.0, False)
     assert draws.probabilities(0)[[0, 3, 9]] == pytest.approx([1 / 3] * 3)

@@ -47,6 +47,11 @@ def brute_force(matrix: Matrix, radius: float, seed: int) -> Matrix:
     return left @ right.T
 
 
+def test_values_far_above_the_radius_keep_at_most_one() -> None:
+    values = np.array([1e30, 3e29])
+    assert singular_value_threshold(values, 1.0) == pytest.approx(1e30)
+
+
 @pytest.mark.parametrize("seed", range(50))
 def test_the_nuclear_projection_is_the_brute_force_solution(seed: int) -> None:
     random = generator(seed, "matrices")
