@@ -229,10 +229,9 @@ def _chip(name: str, looks: Looks) -> Html:
 
 def _loss(setting: Setting, unit: PrivacyUnit) -> Cell:
     value = setting.epsilon(unit)
-    return Cell(
-        DASH if value is None else f"{value:,.{0 if value >= 1000 else 4}{'f' if value >= 1000 else 'g'}}",
-        value,
-    )
+    if value is None:
+        return Cell(DASH)
+    return Cell(f"{value:,.0f}" if value >= 1000 else f"{value:.4g}", value)
 
 
 def _table(files: ComparisonFiles, settings: Sequence[Setting], measure: Measure, looks: Looks) -> Html:
