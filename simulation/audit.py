@@ -26,6 +26,7 @@ from dprec.privacy.audit import loss_at_least
 from dprec.ratings import Ratings, RatingScale
 from simulation.config import RunConfig, SimulationOptions
 from simulation.engine import identity_kept
+from simulation.file_names import AUDIT
 from simulation.files import write_atomically
 from simulation.local_grid import LocalGrid
 from simulation.protocols.base import Progress
@@ -34,7 +35,6 @@ from simulation.run_directory import RunDirectory
 from simulation.session import Session
 from strategies.roster import arrivals_of, identify
 
-AUDIT = "audit.json"
 SCHEMA = 1
 
 _LEAST_TRIALS = 100

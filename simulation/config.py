@@ -188,6 +188,17 @@ def apply_override(values: dict[str, Any], override: str) -> None:
     replace_value(values, key, parse_yaml(text, f"--set {key}"), "--set")
 
 
+def flatten(values: Any, prefix: str = "") -> dict[str, Any]:
+    """Return nested mappings as one, with dotted keys."""
+    if not isinstance(values, dict):
+        return {prefix: values}
+    return {
+        key: value
+        for name, inner in values.items()
+        for key, value in flatten(inner, f"{prefix}.{name}" if prefix else str(name)).items()
+    }
+
+
 def replace_value(values: dict[str, Any], key: str, value: Any, source: str) -> None:
     """Replace what stands under a dotted key, in place; mappings on the way are made where missing."""
     *parents, last = key.split(".")

@@ -22,19 +22,27 @@ from numpy.typing import NDArray
 from dprec.errors import InputError, RunError
 from dprec.ratings import Ratings
 from simulation.checkpoint import CHECKPOINT, Checkpoints
-from simulation.config import RunConfig, parse_yaml, read_yaml
+from simulation.config import RunConfig, flatten, parse_yaml, read_yaml
+from simulation.file_names import (
+    COMPARISON,
+    CONFIG,
+    FIGURES,
+    PREDICTIONS,
+    REPORT,
+    ROUNDS,
+    SUMMARY,
+    TABLE,
+    TRAFFIC,
+)
 from simulation.files import write_atomically
 from simulation.result import Columns, RunResult, prediction_columns
-
-CONFIG, SUMMARY, ROUNDS = "config.yaml", "summary.json", "rounds.jsonl"
-TRAFFIC, PREDICTIONS = "traffic.csv", "predictions.csv"
 
 _ROWS_AT_ONCE = 1 << 16
 _IDENTIFIERS = ("user", "item")
 _FRACTIONS = ("rating", "prediction", "epsilon_per_rating", "epsilon_per_user")
 
 
-_OTHERS = (TRAFFIC, PREDICTIONS, ROUNDS, "report.html", "figures", "comparison.yaml", "comparison.csv")
+_OTHERS = (TRAFFIC, PREDICTIONS, ROUNDS, REPORT, FIGURES, COMPARISON, TABLE)
 """Files that a directory without a configuration cannot owe to an interrupted run."""
 
 
@@ -178,17 +186,6 @@ def _remove_leftovers(folder: Path) -> None:
     for name in (CONFIG, SUMMARY, ROUNDS, TRAFFIC, PREDICTIONS, CHECKPOINT):
         for temporary in folder.glob(f".{name}-*"):
             temporary.unlink(missing_ok=True)
-
-
-def flatten(values: Any, prefix: str = "") -> dict[str, Any]:
-    """Return nested mappings as one, with dotted keys."""
-    if not isinstance(values, dict):
-        return {prefix: values}
-    return {
-        key: value
-        for name, inner in values.items()
-        for key, value in flatten(inner, f"{prefix}.{name}" if prefix else str(name)).items()
-    }
 
 
 def timestamped(name: str) -> Path:

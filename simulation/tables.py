@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from simulation.audit import Audit
 from simulation.comparison.settings import by_evaluation, settings_of, told_apart
 from simulation.comparison.table import Row, average
+from simulation.numbers import DASH, number
 from simulation.projection import METHOD, Projection
 
-DASH = "–"
-"""What does not apply."""
+if TYPE_CHECKING:
+    from simulation.audit import Audit
 
 _ACCURACY = (
     ("rmse", "RMSE"),
@@ -147,13 +147,6 @@ def projection_table(rows: Sequence[tuple[str, Projection]], population: float) 
         ends = (DASH if end is None else f"{end:,.0f}" for end in (projection.low, projection.high))
         table.add_row(label, f"{projection.total:,.0f}", *ends, number(projection.bits_per_second / 1e6, 2))
     return table
-
-
-def number(value: float | None, digits: int) -> str:
-    """Format a number; what does not apply is a dash, and what is too small for the digits has its own."""
-    if value is None:
-        return DASH
-    return f"{value:,.{digits}f}" if value == 0 or abs(value) >= 0.5 * 10**-digits else f"{value:.2g}"
 
 
 def _seen(privacy: dict[str, Any]) -> str:

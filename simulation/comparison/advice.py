@@ -16,7 +16,8 @@ from simulation.comparison.settings import (
     Setting,
     read_settings,
 )
-from simulation.comparison.table import TABLE, Average
+from simulation.comparison.table import Average
+from simulation.file_names import TABLE
 
 _SLACK = 1 + 1e-9
 """A realised epsilon may exceed the promised one in the last bits of a logarithm."""

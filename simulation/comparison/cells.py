@@ -20,8 +20,9 @@ from dprec.ratings import Ratings
 from dprec.splits import Split
 from simulation.comparison.config import Cell
 from simulation.config import RunConfig, load_config
+from simulation.file_names import CONFIG, SUMMARY
 from simulation.run import prepared_ratings, run_prepared
-from simulation.run_directory import CONFIG, SUMMARY, RunDirectory
+from simulation.run_directory import RunDirectory
 
 Failure = str
 

@@ -19,6 +19,7 @@ from simulation.config import (
     SimulationOptions,
     apply_override,
     dump_yaml,
+    flatten,
     parse_config,
     parse_yaml,
     read_yaml,
@@ -27,7 +28,6 @@ from simulation.config import (
 )
 from simulation.protocols.base import Unit
 from simulation.protocols.components import AnyBinarization, AnyDataset, AnySplit
-from simulation.run_directory import flatten
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 _SHARED = ("dataset", "split", "binarization", "simulation", "evaluation")

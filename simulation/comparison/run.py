@@ -12,16 +12,12 @@ from simulation.comparison.cells import run_cells
 from simulation.comparison.config import Comparison, load_comparison
 from simulation.comparison.noise import sampled_noise
 from simulation.comparison.table import (
-    CELLS,
-    COMPARISON,
-    NOISE,
-    TABLE,
-    TIMINGS,
     Row,
     lines,
     to_csv,
 )
 from simulation.config import full_keys
+from simulation.file_names import CELLS, COMPARISON, CONFIG, FIGURES, NOISE, REPORT, SUMMARY, TABLE, TIMINGS
 from simulation.files import write_atomically
 from simulation.projection import check_population
 from simulation.protocols.base import Progress
@@ -133,7 +129,7 @@ def _check(comparison: Comparison) -> dict[str, str]:
     return fingerprints
 
 
-_OTHERS = ("config.yaml", "summary.json", TABLE, TIMINGS, CELLS, "report.html", "figures")
+_OTHERS = (CONFIG, SUMMARY, TABLE, TIMINGS, CELLS, REPORT, FIGURES)
 """Files that a directory without a comparison's configuration cannot owe to an interrupted one."""
 
 

@@ -14,12 +14,10 @@ from typing import Any
 
 from dprec.errors import InputError
 from simulation.comparison.config import Cell
-from simulation.run_directory import SUMMARY, flatten
+from simulation.config import flatten
+from simulation.file_names import SUMMARY
 
 Row = dict[str, Any]
-
-COMPARISON, TABLE, TIMINGS, CELLS = "comparison.yaml", "comparison.csv", "timing.csv", "cells"
-NOISE = "noise.csv"
 
 _LEFT_OUT = (
     "schema",

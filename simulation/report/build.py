@@ -8,6 +8,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from dprec.errors import InputError
+from simulation.file_names import CONFIG, FIGURES, REPORT
 from simulation.files import write_atomically
 from simulation.projection import Projection, check_population
 from simulation.report.comparison_page import comparison_page, reference_traffic
@@ -19,9 +20,6 @@ from simulation.report.run_page import projections as run_projections
 from simulation.report.run_page import run_page
 from simulation.report.style import WIDE
 from simulation.result import RunResult
-from simulation.run_directory import CONFIG
-
-REPORT, FIGURES = "report.html", "figures"
 
 
 def report(directory: str | Path, population: float | None = None) -> Path:

@@ -22,6 +22,7 @@ from simulation.comparison.settings import (
     reference_budget,
     told_apart,
 )
+from simulation.numbers import DASH
 from simulation.projection import Projection, project
 from simulation.report.comparison_figures import (
     QUANTILES,
@@ -55,7 +56,6 @@ from simulation.report.run_figures import evaluated_rounds
 from simulation.report.sampled_noise import read_noise, sampled_noise_section
 from simulation.report.style import SERIES, size
 from simulation.report.words import comparison_in_words, label_of, listed, merged_notes, plural
-from simulation.tables import DASH
 
 Draw = Callable[[Plot], Rendered]
 

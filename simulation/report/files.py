@@ -16,10 +16,20 @@ from numpy.typing import NDArray
 from dprec.errors import InputError
 from simulation.comparison.config import cell_key
 from simulation.comparison.settings import Setting, read_rows, read_settings
-from simulation.comparison.table import CELLS, COMPARISON, TABLE, TIMINGS, Row
+from simulation.comparison.table import Row
 from simulation.config import read_yaml
+from simulation.file_names import (
+    CELLS,
+    COMPARISON,
+    CONFIG,
+    PREDICTIONS,
+    ROUNDS,
+    SUMMARY,
+    TABLE,
+    TIMINGS,
+    TRAFFIC,
+)
 from simulation.result import RunResult
-from simulation.run_directory import CONFIG, PREDICTIONS, ROUNDS, SUMMARY, TRAFFIC
 
 TRAFFIC_COLUMNS = (
     "ratings",

@@ -6,8 +6,8 @@ import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from simulation import tables
-from simulation.tables import DASH
+from simulation import numbers
+from simulation.numbers import DASH
 
 _LONG_NAME = 16
 
@@ -90,7 +90,7 @@ class Column:
 
 def number(value: float | None, digits: int) -> Cell:
     """Return a number as a cell; a dash for one that does not apply."""
-    return Cell(tables.number(value, digits), value)
+    return Cell(numbers.number(value, digits), value)
 
 
 def text(value: object) -> Cell:

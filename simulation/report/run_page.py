@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from simulation.comparison.settings import MEASURES, Measure
+from simulation.numbers import DASH
 from simulation.projection import Projection, project
 from simulation.report.cross_domain_figures import cross_domain_plots
 from simulation.report.files import RunFiles, at
@@ -27,7 +28,6 @@ from simulation.report.run_figures import (
 )
 from simulation.report.style import size
 from simulation.report.words import run_in_words
-from simulation.tables import DASH
 
 Draw = Callable[[Plot], Rendered]
 

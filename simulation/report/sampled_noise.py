@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from simulation.comparison.settings import read_rows
-from simulation.comparison.table import NOISE, Row
+from simulation.comparison.table import Row
+from simulation.file_names import NOISE
 from simulation.report.comparison_figures import Looks
 from simulation.report.page import Section, figures, paragraph
 from simulation.report.plots import Plot, Rendered

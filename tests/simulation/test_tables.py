@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from simulation.tables import comparison_tables, number
+from simulation.numbers import number
+from simulation.tables import comparison_tables
 
 
 @pytest.mark.parametrize(

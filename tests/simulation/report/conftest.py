@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from simulation.comparison.config import Cell, cell_key
-from simulation.comparison.table import CELLS, COMPARISON, TABLE, TIMINGS, lines, to_csv
+from simulation.comparison.table import lines, to_csv
+from simulation.file_names import CELLS, COMPARISON, TABLE, TIMINGS
 
 USERS, ITEMS, TEST_RATINGS = 120, 200, 400
 HOSTILE = "<script>alert('x')</script>&\"$x_$"
