@@ -40,10 +40,12 @@ def loss_at_least(
 ) -> float:
     """Return a lower bound of the privacy loss between two profiles; 0 where nothing was found.
 
-    Half of the people choose an event for every round, the other half measure it: log of the least
-    that its probability may be under one profile over the most that it may be under the other
-    (Jagielski et al., "Auditing differentially private machine learning", NeurIPS 2020, section 4).
-    What a device sends in different rounds is drawn independently, so that losses add up.
+    Half of the people choose an event, the other half measure it: log of the least that its
+    probability may be under one profile over the most that it may be under the other (Jagielski et
+    al., "Auditing differentially private machine learning", NeurIPS 2020, section 4). The event is
+    that everything a person sent, over all rounds, speaks for one of the profiles: that the sum of
+    the log-likelihood ratios of the reports is beyond some number. Nothing is assumed of how rounds
+    depend on each other.
 
     Parameters
     ----------
@@ -51,44 +53,56 @@ def loss_at_least(
         What was sent for the two profiles, one array per round, reports numbered from 0.
     confidence : float
         Probability with which the bound holds, between 0 and 1.
+
+    Notes
+    -----
+    People count as independent. Where a server's later questions follow from earlier reports they
+    are so but for what each adds to a question that all are asked.
     """
-    # Both proportions of every round may fail.
-    failure = (1 - confidence) / (2 * max(1, len(one)))
-    best = 0.0
-    chosen: list[list[tuple[NDArray[np.int64], float]]] = [
-        [_likeliest_event(a[::2], b[::2], failure) for a, b in zip(*sides, strict=True)]
-        for sides in ((one, other), (other, one))
-    ]
-    # One direction is measured: the more promising.
-    first, second = (sum(promise for _, promise in events) for events in chosen)
-    sides = (one, other) if first >= second else (other, one)
-    for (event, _), a, b in zip(chosen[first < second], *sides, strict=True):
-        best += max(0.0, float(_log_ratio(_count(a[1::2], event), _count(b[1::2], event), failure)))
-    return best
+    if not one or not one[0].size:
+        return 0.0
+    # Either of the two proportions may fail.
+    failure = (1 - confidence) / 2
+    for_one, for_other = _evidence(one, other)
+    sides = [(for_one, for_other), (-for_other, -for_one)]
+    chosen = [_promising(speaking[::2], against[::2], failure) for speaking, against in sides]
+    best = int(chosen[1][0] > chosen[0][0])
+    threshold = chosen[best][1]
+    counts = [(int((side[1::2] >= threshold).sum()), side[1::2].size) for side in sides[best]]
+    return max(0.0, float(_log_ratio(counts[0][0], counts[1][0], counts[0][1], counts[1][1], failure)))
 
 
-def _likeliest_event(
-    one: NDArray[np.int64], other: NDArray[np.int64], failure: float
-) -> tuple[NDArray[np.int64], float]:
-    """Return the reports that tell one profile best, and the loss that they promise."""
-    kinds = int(max(one.max(initial=-1), other.max(initial=-1))) + 1
-    counts = np.bincount(one, minlength=kinds), np.bincount(other, minlength=kinds)
-    # By likelihood ratio, a report that was hardly seen in the middle.
-    order = np.argsort(-(counts[0] + 1) / (counts[1] + 1), kind="stable")
-    sums = tuple(np.cumsum(count[order]) for count in counts)
-    promises = _log_ratio((sums[0], one.size), (sums[1], other.size), failure)
-    most = int(np.argmax(promises)) if kinds else -1
-    return order[: most + 1], max(0.0, float(promises[most])) if kinds else 0.0
+def _evidence(
+    one: Sequence[NDArray[np.int64]], other: Sequence[NDArray[np.int64]]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return how much what each person sent speaks for the one profile, as the first halves tell."""
+    for_one, for_other = np.zeros(one[0].size), np.zeros(other[0].size)
+    for a, b in zip(one, other, strict=True):
+        kinds = int(max(a.max(), b.max())) + 1
+        # A report that was hardly seen speaks for nobody.
+        seen = [np.bincount(reports[::2], minlength=kinds) + 1 for reports in (a, b)]
+        ratio = np.log(seen[0] / seen[0].sum()) - np.log(seen[1] / seen[1].sum())
+        for_one += ratio[a]
+        for_other += ratio[b]
+    return for_one, for_other
 
 
-def _count(reports: NDArray[np.int64], event: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
-    return np.asarray(np.isin(reports, event).sum()), reports.size
+def _promising(
+    speaking: NDArray[np.float64], against: NDArray[np.float64], failure: float
+) -> tuple[float, float]:
+    """Return the loss that the best threshold of the evidence promises, and that threshold."""
+    thresholds = np.unique(np.concatenate([speaking, against]))
+    counts = [side.size - np.searchsorted(np.sort(side), thresholds) for side in (speaking, against)]
+    promises = _log_ratio(counts[0], counts[1], speaking.size, against.size, failure)
+    best = int(np.argmax(promises))
+    return float(promises[best]), float(thresholds[best])
 
 
 def _log_ratio(
-    one: tuple[NDArray[np.int64], int], other: tuple[NDArray[np.int64], int], failure: float
+    count: ArrayLike, other: ArrayLike, trials: int, other_trials: int, failure: float
 ) -> NDArray[np.float64]:
-    low, high = proportion_below(*one, failure), proportion_above(*other, failure)
+    low = proportion_below(count, trials, failure)
+    high = proportion_above(other, other_trials, failure)
     with np.errstate(divide="ignore"):
         ratio: NDArray[np.float64] = np.log(low) - np.log(high)
     return ratio
