@@ -1,9 +1,10 @@
 """Audits what devices send: how surely two neighbouring profiles can be told apart by it.
 
-People in pairs play the whole protocol in this process, one of each pair with a profile and the
-other with its neighbour, and whatever their devices send is compared. Nothing is taken from the
-mechanism's description but the promise itself, so that a defect of the device, the noise or the
-wire format shows.
+Two groups of people play the protocol in this process, as in a run: everybody in the one has a
+profile of a single rating, everybody in the other its neighbour, and whatever their devices send is
+compared. Nothing is taken from the mechanism's description but the promise itself, so that many a
+defect of device, noise or wire format shows. What the server makes of the reports is left out, and so
+is how a budget per user is divided over many ratings.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from flwr.app import Message
@@ -24,7 +26,7 @@ from dprec.datasets.synthetic import Synthetic
 from dprec.errors import InputError
 from dprec.privacy.audit import loss_at_least
 from dprec.ratings import Ratings, RatingScale
-from simulation.config import RunConfig, SimulationOptions
+from simulation.config import RunConfig, SimulationOptions, full_keys
 from simulation.engine import identity_kept
 from simulation.file_names import AUDIT
 from simulation.files import write_atomically
@@ -39,6 +41,9 @@ SCHEMA = 1
 
 _LEAST_TRIALS = 100
 
+Unit = Literal["rating", "cell", "user"]
+"""What a promise is made for; a cell is an entry, rated or not."""
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -48,16 +53,16 @@ class Finding:
     ----------
     difference : str
         How the profiles differ, in words.
-    unit : {"rating", "user"}
+    unit : {"rating", "cell", "user"}
         What the promise is made for.
     claimed : float
         The epsilon that the ledger charges for it.
     at_least : float
-        The epsilon that was really spent, at least, with the audit's confidence.
+        What telling the two profiles apart needs, at least, with the audit's confidence.
     """
 
     difference: str
-    unit: str
+    unit: Unit
     claimed: float
     at_least: float
 
@@ -132,8 +137,10 @@ def audit(
     if not 0 < confidence < 1:
         raise InputError("--confidence", f"{confidence:g}", "a number between 0 and 1")
     protocol, items = config.protocol.audited()
-    scale = load_ratings(config)[0].scale
-    directory = RunDirectory.claim(output, config) if output is not None else None
+    train, _ = load_ratings(config)
+    with full_keys(config):
+        config.protocol.check(train)
+    scale = train.scale
     report = progress or _silent
     # Nothing of the data is used but its scale.
     alone = SimulationOptions(backend="local", workers=1, users_per_node="all")
@@ -146,7 +153,8 @@ def audit(
     report("auditing", 1, 2)
     if played.hides_rated_items:
         played = _play(small, scale, items, (highest, 0), trials)
-        findings.append(_finding("item rated or not", "user", played, confidence))
+        # With one item in the catalogue, what a user promises is what an entry does.
+        findings.append(_finding("item rated or not", _unit(config), played, confidence))
     report("auditing", 2, 2)
     result = Audit(
         config.name,
@@ -156,9 +164,16 @@ def audit(
         confidence,
         tuple(findings),
     )
-    if directory is not None:
+    if output is not None:
+        directory = RunDirectory.claim(output, config)
         write_atomically(directory.path / AUDIT, result.to_json())
     return result
+
+
+def _unit(config: RunConfig) -> Unit:
+    """Return what a protocol that hides the rated items promises epsilon for."""
+    budget = getattr(config.protocol, "privacy", None)
+    return "user" if budget is not None and budget.per == "user" else "cell"
 
 
 def _silent(stage: str, done: int, planned: int) -> None:
@@ -233,6 +248,7 @@ def _numbered(reports: list[bytes]) -> NDArray[np.int64]:
     return np.array([numbers.setdefault(report, len(numbers)) for report in reports], dtype=np.int64)
 
 
-def _finding(difference: str, unit: str, played: _Played, confidence: float) -> Finding:
+def _finding(difference: str, unit: Unit, played: _Played, confidence: float) -> Finding:
     one, other = ([reports[side::2] for reports in played.reports] for side in (0, 1))
-    return Finding(difference, unit, played.claimed[unit], loss_at_least(one, other, confidence))
+    claimed = played.claimed["rating" if unit == "rating" else "user"]
+    return Finding(difference, unit, claimed, loss_at_least(one, other, confidence))

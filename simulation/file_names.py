@@ -1,15 +1,15 @@
 """What the files of run and comparison directories are called; others read them by these names."""
 
+# Of a run.
 CONFIG, SUMMARY, ROUNDS = "config.yaml", "summary.json", "rounds.jsonl"
 TRAFFIC, PREDICTIONS = "traffic.csv", "predictions.csv"
-"""Of a run."""
 
+# Of a comparison, which holds one run directory per cell.
 COMPARISON, TABLE, TIMINGS, CELLS = "comparison.yaml", "comparison.csv", "timing.csv", "cells"
 NOISE = "noise.csv"
-"""Of a comparison, which holds one run directory per cell."""
 
+# Of an audit, beside its configuration.
 AUDIT = "audit.json"
-"""Of an audit, beside its configuration."""
 
+# Of whatever has a page.
 REPORT, FIGURES = "report.html", "figures"
-"""Of any of them that has a page."""

@@ -182,7 +182,7 @@ def run_in(
         roster=session.roster(train.n_users, users_per_node),
         progress=progress or _silent,
         measure=lambda predict, hidden=None: measure(predict, hidden)[1],
-        checkpoints=directory.checkpoints(config, train) if directory is not None else None,
+        checkpoints=directory.checkpoints(config, train, test) if directory is not None else None,
         restore=partial(session.restore, group),
     )
     # Sums in dense algebra depend on how it is divided over threads; one thread, one result.

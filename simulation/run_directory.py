@@ -24,6 +24,7 @@ from dprec.ratings import Ratings
 from simulation.checkpoint import CHECKPOINT, Checkpoints
 from simulation.config import RunConfig, flatten, parse_yaml, read_yaml
 from simulation.file_names import (
+    AUDIT,
     COMPARISON,
     CONFIG,
     FIGURES,
@@ -42,7 +43,7 @@ _IDENTIFIERS = ("user", "item")
 _FRACTIONS = ("rating", "prediction", "epsilon_per_rating", "epsilon_per_user")
 
 
-_OTHERS = (TRAFFIC, PREDICTIONS, ROUNDS, REPORT, FIGURES, COMPARISON, TABLE)
+_OTHERS = (TRAFFIC, PREDICTIONS, ROUNDS, REPORT, FIGURES, COMPARISON, TABLE, AUDIT)
 """Files that a directory without a configuration cannot owe to an interrupted run."""
 
 
@@ -95,11 +96,11 @@ class RunDirectory:
             ) from None
         return cls(folder)
 
-    def checkpoints(self, config: RunConfig, train: Ratings) -> Checkpoints:
+    def checkpoints(self, config: RunConfig, train: Ratings, test: Ratings) -> Checkpoints:
         """Return where the state of a run on these ratings is kept between rounds."""
         settings = flatten(parse_yaml(config.to_yaml(), "configuration"))
         depends = {key: value for key, value in settings.items() if _matters(key)}
-        depends["digest of the train ratings"] = fingerprint(train)
+        depends["digest of the ratings"] = fingerprint(train, test)
         return Checkpoints(self.path / CHECKPOINT, depends)
 
     @property
@@ -170,12 +171,13 @@ def _matters(key: str) -> bool:
     return _COSMETIC.match(key) is None
 
 
-def fingerprint(ratings: Ratings) -> str:
-    """Return what tells ratings from others, whatever file they are from."""
+def fingerprint(*parts: Ratings) -> str:
+    """Return what tells ratings, such as train and test, from others, whatever file they are from."""
     digest = hashlib.sha256()
-    for column in (ratings.user_ids, ratings.item_ids, ratings.indptr, ratings.items, ratings.values):
-        digest.update(str((column.dtype, column.shape)).encode())
-        digest.update(column.tobytes())
+    for ratings in parts:
+        for column in (ratings.user_ids, ratings.item_ids, ratings.indptr, ratings.items, ratings.values):
+            digest.update(str((column.dtype, column.shape)).encode())
+            digest.update(column.tobytes())
     return digest.hexdigest()[:16]
 
 

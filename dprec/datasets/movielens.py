@@ -38,9 +38,9 @@ class MovieLens100K(DelimitedDataset):
     def load(self) -> Ratings:
         """Return all ratings, as many as u.info counts where that is there; see `Dataset.load`."""
         ratings, source = super().load(), locate(self.path, self.file)
-        told = _told(source.with_name("u.info")) if source.name == self.file else None
-        if told not in (None, ratings.count):
-            raise InputError(str(source), f"{ratings.count} ratings", f"the {told} that u.info counts")
+        counted = _counted_in_info(source.with_name("u.info")) if source.name == self.file else None
+        if counted not in (None, ratings.count):
+            raise InputError(str(source), f"{ratings.count} ratings", f"the {counted} that u.info counts")
         return ratings
 
     def load_fold(self, fold: str) -> tuple[Ratings, Ratings]:
@@ -79,7 +79,7 @@ class MovieLens100K(DelimitedDataset):
                 )
 
 
-def _told(info: Path) -> int | None:
+def _counted_in_info(info: Path) -> int | None:
     """Return the number of ratings that u.info tells, if it does."""
     counts = re.search(rb"(\d+) ratings", info.read_bytes()) if info.is_file() else None
     return int(counts[1]) if counts else None

@@ -43,9 +43,9 @@ def loss_at_least(
     Half of the people choose an event, the other half measure it: log of the least that its
     probability may be under one profile over the most that it may be under the other (Jagielski et
     al., "Auditing differentially private machine learning", NeurIPS 2020, section 4). The event is
-    that everything a person sent, over all rounds, speaks for one of the profiles: that the sum of
-    the log-likelihood ratios of the reports is beyond some number. Nothing is assumed of how rounds
-    depend on each other.
+    that everything a person sent, over all rounds, speaks for one of the profiles: that its
+    log-likelihood ratio is beyond some number, the ratio being that of each round on its own, added
+    up, or that of all rounds as one report. Nothing is assumed of how rounds depend on each other.
 
     Parameters
     ----------
@@ -61,15 +61,29 @@ def loss_at_least(
     """
     if not one or not one[0].size:
         return 0.0
-    # Either of the two proportions may fail.
-    failure = (1 - confidence) / 2
-    for_one, for_other = _evidence(one, other)
+    together = _joined(one, other)
+    # Two proportions of either ratio may fail.
+    failure = (1 - confidence) / 4
+    return max(0.0, *(_measured(*_evidence(*rounds), failure) for rounds in ((one, other), together)))
+
+
+def _joined(
+    one: Sequence[NDArray[np.int64]], other: Sequence[NDArray[np.int64]]
+) -> tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]:
+    """Return one number for what each person sent over all rounds, as if it were one report."""
+    rounds = [np.concatenate(sides) for sides in zip(one, other, strict=True)]
+    numbers = np.unique(np.stack(rounds, axis=1), axis=0, return_inverse=True)[1].ravel()
+    return [numbers[: one[0].size]], [numbers[one[0].size :]]
+
+
+def _measured(for_one: NDArray[np.float64], for_other: NDArray[np.float64], failure: float) -> float:
+    """Choose a threshold of the evidence on the first halves, and measure it on the second."""
     sides = [(for_one, for_other), (-for_other, -for_one)]
     chosen = [_promising(speaking[::2], against[::2], failure) for speaking, against in sides]
     best = int(chosen[1][0] > chosen[0][0])
     threshold = chosen[best][1]
     counts = [(int((side[1::2] >= threshold).sum()), side[1::2].size) for side in sides[best]]
-    return max(0.0, float(_log_ratio(counts[0][0], counts[1][0], counts[0][1], counts[1][1], failure)))
+    return float(_log_ratio(counts[0][0], counts[1][0], counts[0][1], counts[1][1], failure))
 
 
 def _evidence(
@@ -79,7 +93,7 @@ def _evidence(
     for_one, for_other = np.zeros(one[0].size), np.zeros(other[0].size)
     for a, b in zip(one, other, strict=True):
         kinds = int(max(a.max(), b.max())) + 1
-        # A report that was hardly seen speaks for nobody.
+        # A report that was hardly seen speaks for neither.
         seen = [np.bincount(reports[::2], minlength=kinds) + 1 for reports in (a, b)]
         ratio = np.log(seen[0] / seen[0].sum()) - np.log(seen[1] / seen[1].sum())
         for_one += ratio[a]

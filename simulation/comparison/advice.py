@@ -18,6 +18,7 @@ from simulation.comparison.settings import (
 )
 from simulation.comparison.table import Average
 from simulation.file_names import TABLE
+from simulation.numbers import loss
 
 _SLACK = 1 + 1e-9
 """A realised epsilon may exceed the promised one in the last bits of a logarithm."""
@@ -206,8 +207,7 @@ def _named(offer: Offer, advice: Advice) -> str:
 
 
 def _loss(setting: Setting, unit: PrivacyUnit) -> str:
-    value = setting.epsilon(unit)
-    return "–" if value is None else f"{value:,.4g}"
+    return loss(setting.epsilon(unit))
 
 
 def _measure(settings: Sequence[Setting], column: str | None) -> Measure:

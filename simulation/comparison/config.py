@@ -155,7 +155,7 @@ class Comparison:
         Parameters
         ----------
         fingerprints : mapping
-            Of the ratings that each protocol learns from first, by its name.
+            Of the ratings of each protocol's first cell, train and test, by its name.
         """
         values = self.config.model_dump(mode="json", by_alias=True, exclude_none=True)
         values["ratings"] = dict(fingerprints)
@@ -204,7 +204,7 @@ def _cells(entry: Entry, config: ComparisonConfig, values: Mapping[str, Any], so
     for key, value in entry.changes.items():
         replace_value(base, key, value, where)
     template = parse_config(base, where)
-    _check_changes(entry, config, where)
+    _check_changes(entry, config, template.protocol.private, where)
     if config.folds is not None and not hasattr(template.split, "fold"):
         raise InputError(f"{source}: folds", f"a list, with split {template.split.kind}", "no folds key")
     epsilons: Sequence[float | None] = (
@@ -226,11 +226,15 @@ def _cells(entry: Entry, config: ComparisonConfig, values: Mapping[str, Any], so
     return cells
 
 
-def _check_changes(entry: Entry, config: ComparisonConfig, where: str) -> None:
+def _check_changes(entry: Entry, config: ComparisonConfig, private: bool, where: str) -> None:
     """Refuse changes that the comparison's own axes would overwrite."""
     axes = {"name": "the entry's name", "seed": "the comparison's seeds"}
     if config.folds is not None:
         axes["split.fold"] = "the comparison's folds"
+    given = [key for key in entry.changes if private and key.startswith("protocol.privacy")]
+    if given:
+        # Inside a whole protocol a budget may be needed, and is then only replaced.
+        raise InputError(f"{where}.set.{given[0]}", "a value that would be replaced", "epsilons, and match")
     for key, place in axes.items():
         for changed in flatten(entry.changes):
             if f"{changed}.".startswith(f"{key}."):

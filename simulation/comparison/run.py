@@ -17,7 +17,18 @@ from simulation.comparison.table import (
     to_csv,
 )
 from simulation.config import full_keys
-from simulation.file_names import CELLS, COMPARISON, CONFIG, FIGURES, NOISE, REPORT, SUMMARY, TABLE, TIMINGS
+from simulation.file_names import (
+    AUDIT,
+    CELLS,
+    COMPARISON,
+    CONFIG,
+    FIGURES,
+    NOISE,
+    REPORT,
+    SUMMARY,
+    TABLE,
+    TIMINGS,
+)
 from simulation.files import write_atomically
 from simulation.projection import check_population
 from simulation.protocols.base import Progress
@@ -122,14 +133,14 @@ def _check(comparison: Comparison) -> dict[str, str]:
     for cell in comparison.cells:
         if cell.protocol in fingerprints:
             continue
-        train, _ = load_ratings(cell.config)
+        train, test = load_ratings(cell.config)
         with full_keys(cell.config):
             cell.config.protocol.check(train)
-        fingerprints[cell.protocol] = fingerprint(train)
+        fingerprints[cell.protocol] = fingerprint(train, test)
     return fingerprints
 
 
-_OTHERS = (CONFIG, SUMMARY, TABLE, TIMINGS, CELLS, REPORT, FIGURES)
+_OTHERS = (CONFIG, SUMMARY, TABLE, TIMINGS, CELLS, REPORT, FIGURES, AUDIT)
 """Files that a directory without a comparison's configuration cannot owe to an interrupted one."""
 
 

@@ -159,13 +159,13 @@ class Setting:
         measure = next((measure for measure in MEASURES if self.average(measure.column)), None)
         if measure is None:
             return None
-        panel = self.rows[0].get("panel")
-        return Evaluation(measure, *self.data, None if panel is None else str(panel))
+        return Evaluation(measure, *self.data)
 
     @property
-    def data(self) -> tuple[str, float | None]:
-        """Kind of the data set and size of its catalogue."""
-        return str(self.rows[0].get("dataset")), self.mean("items")
+    def data(self) -> tuple[str, float | None, str | None]:
+        """Kind of the data set, size of its catalogue, and what panel it stands in."""
+        panel = self.rows[0].get("panel")
+        return str(self.rows[0].get("dataset")), self.mean("items"), None if panel is None else str(panel)
 
 
 def read_settings(path: Path) -> list[Setting]:

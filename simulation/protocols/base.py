@@ -171,9 +171,10 @@ class Protocol(Options):
         Raises
         ------
         InputError
-            When what leaves the devices is not protected.
+            When what leaves the devices is not protected, or not by the device alone.
         """
-        raise InputError("protocol.kind", repr(self.kind), "a protocol whose devices protect what they send")
+        accepted = "one that an audit can play: one-shot, iterative or gradient-perturbation"
+        raise InputError("protocol.kind", repr(self.kind), accepted)
 
     @abstractmethod
     def setup(self) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from simulation.comparison.settings import (
     reference_budget,
     told_apart,
 )
-from simulation.numbers import DASH
+from simulation.numbers import DASH, loss
 from simulation.projection import Projection, project
 from simulation.report.comparison_figures import (
     QUANTILES,
@@ -77,10 +77,11 @@ def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw
         looks |= looks_of(own)
     traffic = reference_traffic(files)
     sections: list[Section] = []
+    suffixes: list[str] = []
     for evaluation, settings in groups.items():
-        sections += _accuracy_sections(
-            files, evaluation, settings, looks, draw, told_apart(evaluation, list(groups))
-        )
+        words = told_apart(evaluation, list(groups))
+        suffixes.append(_suffix(words, suffixes))
+        sections += _accuracy_sections(files, evaluation, settings, looks, draw, words, suffixes[-1])
     sections += [
         _spread_section(files, traffic, looks, draw),
         _noise_section(files, draw),
@@ -110,6 +111,13 @@ def reference_traffic(files: ComparisonFiles) -> list[tuple[Setting, str, Number
     ]
 
 
+def _suffix(words: Sequence[str], taken: Sequence[str]) -> str:
+    """Return what tells the figures of a group from those of others, in the names of their files."""
+    # Whatever a table says, a figure stays in its directory.
+    suffix = "".join("-" + re.sub(r"[^a-z0-9]+", "-", word.lower()).strip("-") for word in words)
+    return f"{suffix}-{len(taken) + 1}" if suffix in taken else suffix
+
+
 def _notes(files: ComparisonFiles) -> list[object]:
     every = [
         (name, str(note))
@@ -136,11 +144,10 @@ def _accuracy_sections(
     looks: Looks,
     draw: Draw,
     words: Sequence[str],
+    suffix: str,
 ) -> list[Section]:
     measure = evaluation.measure
     of_what = f" ({', '.join(words)})" if words else ""
-    # Part of file names: whatever a table says, a figure stays in its directory.
-    suffix = "".join("-" + re.sub(r"[^a-z0-9]+", "-", word.lower()).strip("-") for word in words)
     matched: PrivacyUnit = "user" if at(files.config, "match", "epsilon") == "per-user" else "rating"
     asked = EpsilonAxis(matched, asked=True)
     axes = [EpsilonAxis(unit) for unit in EPSILON_COLUMNS]
@@ -229,9 +236,7 @@ def _chip(name: str, looks: Looks) -> Html:
 
 def _loss(setting: Setting, unit: PrivacyUnit) -> Cell:
     value = setting.epsilon(unit)
-    if value is None:
-        return Cell(DASH)
-    return Cell(f"{value:,.0f}" if value >= 1000 else f"{value:.4g}", value)
+    return Cell(loss(value), value)
 
 
 def _table(files: ComparisonFiles, settings: Sequence[Setting], measure: Measure, looks: Looks) -> Html:
@@ -306,9 +311,9 @@ def _epsilon_plot(
     for name, points in by_protocol(drawn).items():
         ordered = sorted(points, key=lambda setting: axis.value(setting) or 0)
         lines.append(
-            f"{name} {ordered[0].mean(measure.column):.3f} at {axis.value(ordered[0]):,.3g}"
+            f"{name} {ordered[0].mean(measure.column):.3f} at {loss(axis.value(ordered[0]))}"
             + (
-                f" to {ordered[-1].mean(measure.column):.3f} at {axis.value(ordered[-1]):,.3g}"
+                f" to {ordered[-1].mean(measure.column):.3f} at {loss(axis.value(ordered[-1]))}"
                 if len(ordered) > 1
                 else ""
             )
@@ -327,14 +332,14 @@ def _epsilon_plot(
         else ""
     )
     dagger = (
-        " †: the ε that holds is larger than the one asked for, or none is proved; the table says which."
+        " †: the ε in the ledger is larger than the one asked for, or none is proved; see the table."
         if axis.asked
         else ""
     )
     unproved = [
         name
         for name, points in by_protocol(settings).items()
-        if not axis.asked and any(setting.budget and setting.epsilon(axis.unit) is None for setting in points)
+        if not axis.asked and all(setting.budget and setting.epsilon(axis.unit) is None for setting in points)
     ]
     missing = f" Not drawn, as no ε is proved: {listed(unproved)}." if unproved else ""
     references = " Dashed lines have no privacy." if any(setting.reference for setting in settings) else ""

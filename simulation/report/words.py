@@ -56,7 +56,7 @@ def comparison_in_words(files: ComparisonFiles) -> str:
     return (
         f"{plural(len(names), 'protocol')}{at_budgets} over {repeated}: {plural(len(runs), 'run')}. "
         + " ".join(populations)
-        + f" Every protocol that takes a budget gets the same ε per {unit}; the other unit is beside it."
+        + f" Every protocol with a budget is asked for the same ε per {unit}; the table says what it costs."
     )
 
 

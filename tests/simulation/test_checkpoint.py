@@ -144,7 +144,7 @@ def test_what_is_no_checkpoint_is_refused(checkpoints: Checkpoints, content: byt
 def test_a_checkpoint_depends_on_what_changes_a_result_alone(tmp_path: Path, tiny: dict[str, Any]) -> None:
     def depends(**simulation: Any) -> dict[str, Any]:
         config = parse_config({**tiny, "simulation": simulation})
-        return RunDirectory(tmp_path).checkpoints(config, load_ratings(config)[0]).depends
+        return RunDirectory(tmp_path).checkpoints(config, *load_ratings(config)).depends
 
     one = depends(backend="local", users_per_node=1)
     assert depends(backend="ray", workers=7) == one
@@ -156,18 +156,18 @@ def test_a_relative_path_is_the_same_data(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     paths = ("data.csv", str(tmp_path / "data.csv"))
-    train, _ = load_ratings(parse_config(tiny))
+    train, test = load_ratings(parse_config(tiny))
     configs = [parse_config({**tiny, "dataset": {"kind": "csv", "path": path}}) for path in paths]
-    one, other = (RunDirectory(tmp_path).checkpoints(config, train) for config in configs)
+    one, other = (RunDirectory(tmp_path).checkpoints(config, train, test) for config in configs)
     assert one.depends == other.depends
 
 
 def test_other_ratings_of_the_same_shape_are_told(tmp_path: Path, tiny: dict[str, Any]) -> None:
     config = parse_config(tiny)
-    train, _ = load_ratings(config)
-    RunDirectory(tmp_path).checkpoints(config, train).save(state_after(2))
+    train, test = load_ratings(config)
+    RunDirectory(tmp_path).checkpoints(config, train, test).save(state_after(2))
     same = replace(train, user_ids=train.user_ids.copy())
-    assert RunDirectory(tmp_path).checkpoints(config, same).load(state_after(0)).rounds_done == 2
+    assert RunDirectory(tmp_path).checkpoints(config, same, test).load(state_after(0)).rounds_done == 2
     levels = train.levels.copy()
     levels[-1] = levels[-1] % 5 + 1
     for changed in (
@@ -175,5 +175,5 @@ def test_other_ratings_of_the_same_shape_are_told(tmp_path: Path, tiny: dict[str
         replace(train, user_ids=train.user_ids + 1),
         replace(train, item_ids=train.item_ids.astype(np.str_)),
     ):
-        with pytest.raises(InputError, match=r"digest of the train ratings: .* the configuration and data"):
-            RunDirectory(tmp_path).checkpoints(config, changed).load(state_after(0))
+        with pytest.raises(InputError, match=r"digest of the ratings: .* the configuration and data"):
+            RunDirectory(tmp_path).checkpoints(config, changed, test).load(state_after(0))

@@ -110,6 +110,7 @@ def test_bad_input_is_one_line(
         ({"name": "x"}, "name", "the entry's name"),
         ({"seed": 5}, "seed", "the comparison's seeds"),
         ({"split.fold": 1}, "split.fold", "the comparison's folds"),
+        ({"protocol.privacy.epsilon": 3.0}, "protocol.privacy.epsilon", "epsilons"),
         ({"split": {"kind": "k-fold", "fold": 1}}, "split.fold", "the comparison's folds"),
     ],
 )

@@ -138,9 +138,12 @@ def test_ratings_that_changed_are_not_mixed_in(pair: Path, tmp_path: Path) -> No
     ratings.write_text("user,item,rating\n" + "\n".join(lines) + "\n")
     overrides = [f"dataset={{kind: csv, path: {ratings}}}"]
     compare(pair, tmp_path / "out", overrides=overrides)
-    ratings.write_text("user,item,rating\n" + "\n".join(lines[:-1]) + "\n")
-    with pytest.raises(InputError, match=r"comparison\.yaml: ratings\."):
-        compare(pair, tmp_path / "out", resume=True, overrides=overrides)
+    for changed in (0, 11, 47):
+        others = [line[:-1] + "5" if place == changed else line for place, line in enumerate(lines)]
+        assert others != lines
+        ratings.write_text("user,item,rating\n" + "\n".join(others) + "\n")
+        with pytest.raises(InputError, match=r"comparison\.yaml: ratings\."):
+            compare(pair, tmp_path / "out", resume=True, overrides=overrides)
 
 
 @pytest.mark.parametrize("damaged", ["", "{}", "[]", "null", '{"dataset": {"users": NaN}}', "{", "\xff"])

@@ -164,6 +164,14 @@ def test_figures_of_a_hostile_table_stay_in_their_directory(comparison_directory
     assert not any("/" in name for name in words.plots)
 
 
+def test_figures_of_groups_with_like_names_do_not_overwrite_each_other(
+    comparison_directory: Directories,
+) -> None:
+    alike = [{"name": name, "rmse": 1.0, "dataset": f"{name} 1"} for name in ("<", ">", "=")]
+    words = words_of(comparison_directory(alike))
+    assert {f"accuracy-bytes-1{end}" for end in ("", "-2", "-3")} <= set(words.plots)
+
+
 def test_one_shot_and_iterative_by_round(comparison_directory: Directories) -> None:
     described = words_of(comparison_directory()).plots["accuracy-rounds"].alt
     assert "pg-mf 2.645 to 1.565 in 10 rounds and 683 kB" in described
