@@ -32,7 +32,7 @@ from simulation.file_names import AUDIT
 from simulation.files import write_atomically
 from simulation.local_grid import LocalGrid
 from simulation.protocols.base import Progress
-from simulation.run import load_ratings, run_in
+from simulation.run import load_ratings, run_in, silent
 from simulation.run_directory import RunDirectory
 from simulation.session import Session
 from strategies.roster import arrivals_of, identify
@@ -141,7 +141,7 @@ def audit(
     with full_keys(config):
         config.protocol.check(train)
     scale = train.scale
-    report = progress or _silent
+    report = progress or silent
     # Nothing of the data is used but its scale.
     alone = SimulationOptions(backend="local", workers=1, users_per_node="all")
     small = config.model_copy(update={"protocol": protocol, "dataset": Synthetic(), "simulation": alone})
@@ -174,10 +174,6 @@ def _unit(config: RunConfig) -> Unit:
     """Return what a protocol that hides the rated items promises epsilon for."""
     budget = getattr(config.protocol, "privacy", None)
     return "user" if budget is not None and budget.per == "user" else "cell"
-
-
-def _silent(stage: str, done: int, planned: int) -> None:
-    """Report progress to nobody."""
 
 
 class _Listener(LocalGrid):

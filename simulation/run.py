@@ -132,7 +132,7 @@ def run_prepared(
     began = time.perf_counter() if started is None else started
     with full_keys(config):
         config.protocol.check(train)
-    report = progress or _silent
+    report = progress or silent
     report("starting Flower", 0, 1)
     nodes = math.ceil(train.n_users / config.simulation.cohort_size(train.n_users))
     with open_session(config.simulation, nodes) as session:
@@ -180,7 +180,7 @@ def run_in(
         seed=config.seed,
         group=group,
         roster=session.roster(train.n_users, users_per_node),
-        progress=progress or _silent,
+        progress=progress or silent,
         measure=lambda predict, hidden=None: measure(predict, hidden)[1],
         checkpoints=directory.checkpoints(config, train, test) if directory is not None else None,
         restore=partial(session.restore, group),
@@ -207,5 +207,5 @@ def run_in(
     )
 
 
-def _silent(stage: str, done: int, planned: int) -> None:
+def silent(stage: str, done: int, planned: int) -> None:
     """Report progress to nobody."""

@@ -175,7 +175,9 @@ def fingerprint(*parts: Ratings) -> str:
     """Return what tells ratings, such as train and test, from others, whatever file they are from."""
     digest = hashlib.sha256()
     for ratings in parts:
-        for column in (ratings.user_ids, ratings.item_ids, ratings.indptr, ratings.items, ratings.values):
+        exact = ratings.scale.values if ratings.exact is None else ratings.exact
+        columns = ratings.user_ids, ratings.item_ids, ratings.indptr, ratings.items, ratings.levels, exact
+        for column in columns:
             digest.update(str((column.dtype, column.shape)).encode())
             digest.update(column.tobytes())
     return digest.hexdigest()[:16]

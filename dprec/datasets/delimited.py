@@ -162,7 +162,7 @@ def read_fold(
         raise InputError(
             test.source, f"not one of the users of {train.source}", "a test file of the same users"
         )
-    leaks = np.flatnonzero(np.isin(_cells(tested), _cells(learnt)))
+    leaks = np.flatnonzero(np.isin(rated_cells(tested), rated_cells(learnt)))
     if leaks.size:
         user, item = user_ids[tested.users[leaks[0]]], item_ids[tested.items[leaks[0]]]
         row = int(np.flatnonzero((test.users == user) & (test.items == item))[0])
@@ -181,7 +181,8 @@ def _united(first: NDArray[Any], second: NDArray[Any]) -> tuple[NDArray[Any], ND
     return np.union1d(first, second), first, second
 
 
-def _cells(ratings: Ratings) -> NDArray[np.int64]:
+def rated_cells(ratings: Ratings) -> NDArray[np.int64]:
+    """Return the row-major position of every rating in the matrix, ascending, shape (ratings,)."""
     return ratings.users.astype(np.int64) * ratings.n_items + ratings.items
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.datasets.base import Source, locate
-from dprec.datasets.delimited import DelimitedDataset, Layout, read_fold, read_triples
+from dprec.datasets.delimited import DelimitedDataset, Layout, rated_cells, read_fold, read_triples
 from dprec.errors import InputError
 from dprec.ratings import Ratings, RatingScale
 
@@ -87,9 +87,7 @@ def _counted_in_info(info: Path) -> int | None:
 
 def _codes(ratings: Ratings) -> NDArray[np.int64]:
     """Return a number for each rating that tells user, item and level, ascending."""
-    cells = ratings.users.astype(np.int64) * ratings.n_items + ratings.items
-    codes: NDArray[np.int64] = cells * (ratings.scale.levels + 1) + ratings.levels
-    return codes
+    return rated_cells(ratings) * (ratings.scale.levels + 1) + ratings.levels
 
 
 def _rows(ratings: Ratings) -> NDArray[Any]:

@@ -107,6 +107,11 @@ class EpsilonAxis:
         return setting.budget is not None and (loss is None or loss > setting.budget * (1 + _SLACK))
 
     @property
+    def name(self) -> str:
+        """What it counts."""
+        return f"ε per {self.unit}{' asked for' if self.asked else ''}"
+
+    @property
     def label(self) -> str:
         """What stands below the axis."""
         most = ", largest of any user" if self.unit == "user" else ""

@@ -345,7 +345,7 @@ def _epsilon_plot(
     references = " Dashed lines have no privacy." if any(setting.reference for setting in settings) else ""
     return Plot(
         f"accuracy-epsilon-{'asked' if axis.asked else f'per-{axis.unit}'}{suffix}",
-        f"{measure.label} against {axis.label.split(',')[0]}{' asked for' if axis.asked else ''}",
+        f"{measure.label} against {axis.name}",
         f"{bars}{references}{dagger}{missing}{cell if axis.unit == 'rating' else ''}",
         f"{measure.label} against {axis.label}, logarithmic. {'; '.join(lines)}.",
         lambda style: draw_accuracy_against_epsilon(style, settings, measure, axis, looks),

@@ -23,7 +23,7 @@ from dprec.completion.one_bit.slope_channel import slope_channel
 from dprec.errors import InputError
 from dprec.ratings import Ratings
 from simulation.comparison import compare
-from simulation.config import parse_config, read_yaml
+from simulation.config import parse_config, read_yaml, replace_value
 from simulation.evaluation import relative_error
 from simulation.run import load_ratings, run, run_in
 from simulation.session import open_session
@@ -51,11 +51,7 @@ def signs(preset: str, **changes: Any) -> dict[str, Any]:
     if "privacy" in values["protocol"]:
         values["protocol"]["privacy"]["epsilon"] = EPSILON
     for key, value in changes.items():
-        *path, last = key.split("__")
-        target = values
-        for part in path:
-            target = target.setdefault(part, {})
-        target[last] = value
+        replace_value(values, key.replace("__", "."), value, "test")
     return values
 
 

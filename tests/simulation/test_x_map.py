@@ -16,7 +16,7 @@ from clients.population import Cohort, open_population
 from clients.x_map import reports
 from dprec.errors import InputError, RunError
 from simulation.cli import main
-from simulation.config import load_config, parse_config
+from simulation.config import load_config, parse_config, replace_value
 from simulation.run import load_ratings, run
 from simulation.session import open_session
 from strategies.envelope import message_size
@@ -41,11 +41,7 @@ SMALL: dict[str, Any] = {
 def small(**changes: Any) -> dict[str, Any]:
     values = copy.deepcopy(SMALL)
     for key, value in changes.items():
-        target = values
-        *path, last = key.split("__")
-        for part in path:
-            target = target.setdefault(part, {})
-        target[last] = value
+        replace_value(values, key.replace("__", "."), value, "test")
     return values
 
 
