@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from simulation.checkpoint import CHECKPOINT
-from simulation.config import dump_yaml
+from simulation.configuration.strict_yaml import dump_yaml
 from simulation.run import run
+from simulation.storage.checkpoints import CHECKPOINT
 
-_COMMAND = [sys.executable, "-c", "from simulation.cli import main; main()"]
+_COMMAND = [sys.executable, "-c", "from simulation.console.command_line import main; main()"]
 
 
 def configuration(rounds: int) -> dict[str, Any]:

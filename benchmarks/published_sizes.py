@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from simulation import run
-from simulation.config import load_config
+from simulation.configuration.models import load_config
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 MOVIELENS = "dataset={kind: synthetic, users: 943, items: 1682, ratings: 100000}"

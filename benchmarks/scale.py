@@ -40,9 +40,9 @@ from dprec.privacy.ledger import PrivacyLedger
 from dprec.randomness import generator
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire.traffic import TrafficLedger
-from simulation.config import SimulationOptions
+from simulation.configuration.models import SimulationOptions
+from simulation.engine.session import open_session
 from simulation.protocols.one_shot import OneShotProtocol
-from simulation.session import open_session
 from strategies.one_shot import Collected, OneShot
 
 RATINGS_PER_USER, STOCK_FLOATS, EPSILON = 20, 50, 1.0

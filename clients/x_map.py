@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from clients.population import Cohort
 from dprec.crossdomain.alter_ego import alter_egos
+from dprec.crossdomain.alter_ego_codec import AlterEgoCodec, RowCodec, ValueCode
 from dprec.crossdomain.replacement import ReplacementDraws
 from dprec.randomness import words
-from dprec.wire.alter_egos import AlterEgoCodec, RowCodec, ValueCode
 
 
 def reports(cohort: Cohort, asked: NDArray[np.bool_], request: ConfigRecord) -> list[bytes]:

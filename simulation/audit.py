@@ -26,15 +26,15 @@ from dprec.datasets.synthetic import Synthetic
 from dprec.errors import InputError
 from dprec.privacy.audit import loss_at_least
 from dprec.ratings import Ratings, RatingScale
-from simulation.config import RunConfig, SimulationOptions, full_keys
-from simulation.engine import identity_kept
-from simulation.file_names import AUDIT
-from simulation.files import write_atomically
-from simulation.local_grid import LocalGrid
+from simulation.configuration.models import RunConfig, SimulationOptions, full_keys
+from simulation.engine.local_grid import LocalGrid
+from simulation.engine.runtime import identity_kept
+from simulation.engine.session import Session
+from simulation.execution import load_ratings, run_in, silent
 from simulation.protocols.base import Progress
-from simulation.run import load_ratings, run_in, silent
-from simulation.run_directory import RunDirectory
-from simulation.session import Session
+from simulation.storage.atomic import write_atomically
+from simulation.storage.names import AUDIT
+from simulation.storage.run_directory import RunDirectory
 from strategies.roster import arrivals_of, identify
 
 SCHEMA = 1

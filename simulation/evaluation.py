@@ -16,7 +16,7 @@ from dprec.metrics import (
     sign_accuracy,
 )
 from dprec.ratings import Ratings, RatingScale
-from simulation.config import EvaluationOptions
+from simulation.configuration.models import EvaluationOptions
 
 
 def check_relevance(options: EvaluationOptions, scale: RatingScale) -> None:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from dprec.completion import Observations
 from dprec.crossdomain.alter_ego import AlterEgos
+from dprec.crossdomain.alter_ego_codec import AlterEgoCodec, RowCodec, ValueCode
 from dprec.crossdomain.replacement import Candidates
-from dprec.wire.alter_egos import AlterEgoCodec, RowCodec, ValueCode
 from dprec.wire.traffic import TrafficLedger
 from strategies.envelope import message_size, report_sizes, request_message
 from strategies.roster import Roster, arrivals_of

@@ -18,11 +18,11 @@ from dprec.datasets.base import Dataset
 from dprec.errors import InputError, RunError
 from dprec.ratings import Ratings
 from dprec.splits import Split
-from simulation.comparison.config import Cell
-from simulation.config import RunConfig, load_config
-from simulation.file_names import CONFIG, SUMMARY
-from simulation.run import prepared_ratings, run_prepared
-from simulation.run_directory import RunDirectory
+from simulation.comparison.configuration import Cell
+from simulation.configuration.models import RunConfig, load_config
+from simulation.execution import prepared_ratings, run_prepared
+from simulation.storage.names import CONFIG, SUMMARY
+from simulation.storage.run_directory import RunDirectory
 
 Failure = str
 

@@ -18,7 +18,7 @@ from dprec.options import Options
 from dprec.privacy.ledger import Guarantee, PrivacyLedger
 from dprec.ratings import Ratings
 from dprec.wire.traffic import TrafficLedger
-from simulation.checkpoint import Checkpoints
+from strategies.iterative import State
 from strategies.roster import Roster
 from strategies.rounds import RoundRecord
 
@@ -34,6 +34,16 @@ class Measure(typing.Protocol):
 
     def __call__(self, predict: Predict, hidden: Predict | None = None) -> dict[str, float | None]:
         """Return the accuracy, by the names that the run directory uses."""
+
+
+class Checkpoints(typing.Protocol):
+    """Keeps the state of a run between rounds."""
+
+    def save(self, state: State) -> None:
+        """Keep the state after a round."""
+
+    def load(self, fresh: State) -> State:
+        """Return the state to go on from: the fresh one where no round has ended."""
 
 
 Progress = Callable[[str, int, int], None]

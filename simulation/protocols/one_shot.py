@@ -20,7 +20,7 @@ from dprec.privacy.ledger import Guarantee, PrivacyLedger
 from dprec.ratings import Ratings
 from simulation.protocols.base import Outcome, Protocol, Task, Unit
 from simulation.protocols.components import AnyCompletion, AnyMechanism
-from simulation.protocols.distance import distance_per_cell
+from simulation.protocols.zheng_distance import distance_per_cell
 from strategies.envelope import deployed_factor, reply_content, reply_message
 from strategies.one_shot import MESSAGE_TYPE, Collected, OneShot
 

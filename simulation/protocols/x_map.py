@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dprec.completion import Observations
 from dprec.crossdomain.alter_ego import AlterEgos, ReplacementOptions, alter_egos
+from dprec.crossdomain.alter_ego_codec import RowCodec, ValueCode
 from dprec.crossdomain.domains import CrossDomainRatings
 from dprec.crossdomain.layers import LAYER_NAMES, LayeredGraph, layered_graph
 from dprec.crossdomain.recommender import ItemBasedRecommender, RecommendationOptions
@@ -25,7 +26,6 @@ from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.privacy.ledger import Guarantee, PrivacyLedger
 from dprec.randomness import words
 from dprec.ratings import Ratings
-from dprec.wire.alter_egos import RowCodec, ValueCode
 from simulation.protocols.base import Outcome, Predict, Protocol, Task, Unit
 from simulation.protocols.components import AnyMechanism
 from strategies.envelope import deployed_factor, reply_content, reply_message

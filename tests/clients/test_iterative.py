@@ -16,7 +16,7 @@ from dprec.datasets.synthetic import Synthetic
 from dprec.gradients.one_bit import OneBitGradient
 from dprec.ratings import Ratings
 from dprec.wire.broadcast import BroadcastOptions, encode_broadcast
-from simulation.local_grid import LocalGrid
+from simulation.engine.local_grid import LocalGrid
 
 ITEMS, RANK, USERS, ROUNDS = 12, 2, 10, 4
 RUNS = ("run-a", "run-b")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from simulation.config import read_yaml
+from simulation.configuration.strict_yaml import read_yaml
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 

@@ -10,8 +10,8 @@ import pytest
 from clients import one_bit, one_shot
 from dprec.errors import InputError
 from simulation.audit import Audit, audit
-from simulation.cli import main
-from simulation.config import load_config
+from simulation.configuration.models import load_config
+from simulation.console.command_line import main
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 CONFIDENCE = 1 - 1e-7

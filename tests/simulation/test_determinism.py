@@ -11,10 +11,11 @@ from flwr.app import Message
 from flwr.common.serde import message_to_proto
 from flwr.serverapp import Grid
 
-from simulation.config import RunConfig, parse_config
-from simulation.run import load_ratings, run, run_in
-from simulation.run_directory import RunDirectory
-from simulation.session import Session, open_session
+from simulation.configuration.models import RunConfig, parse_config
+from simulation.engine.session import Session, open_session
+from simulation.execution import load_ratings, run_in
+from simulation.run import run
+from simulation.storage.run_directory import RunDirectory
 from strategies.envelope import message_size
 
 DIVISIONS: list[int | str] = [1, 7, "all"]
@@ -56,7 +57,7 @@ def bits(session: Session | None, config: RunConfig, folder: Path) -> dict[str, 
 @pytest.fixture(scope="module", params=[1, 2], ids=["1 worker", "2 workers"])
 def ray_session(request: pytest.FixtureRequest) -> Iterator[tuple[int, Session]]:
     """Start Ray once for all runs that have the same number of workers."""
-    from simulation.config import SimulationOptions
+    from simulation.configuration.models import SimulationOptions
 
     with open_session(SimulationOptions(backend="ray", workers=request.param), 40) as session:
         yield request.param, session
@@ -65,7 +66,7 @@ def ray_session(request: pytest.FixtureRequest) -> Iterator[tuple[int, Session]]
 @pytest.fixture(autouse=True)
 def _without_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out the pages, which take longer to draw than these runs take."""
-    monkeypatch.setattr("simulation.report.report", lambda directory, population: None)
+    monkeypatch.setattr("simulation.pages.report", lambda directory, population: None)
 
 
 def one_shot(tiny: dict[str, Any], protocol: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulation.config import load_config
+from simulation.configuration.models import load_config
 from simulation.run import run
 
 ROOT = Path(__file__).parents[2]

@@ -23,7 +23,7 @@ from dprec.gradients.one_bit import OneBitGradient
 from dprec.gradients.one_bit_reduced import ReducedOneBitGradient
 from dprec.ratings import Ratings
 from dprec.wire.broadcast import BroadcastOptions
-from simulation.local_grid import LocalGrid
+from simulation.engine.local_grid import LocalGrid
 from strategies.envelope import message_size
 from strategies.iterative import IterativeFactorization, SamplingOptions, State
 from strategies.roster import Roster, identify

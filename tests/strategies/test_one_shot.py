@@ -20,7 +20,7 @@ from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.ratings import Ratings
 from dprec.wire import ReportCodec
-from simulation.local_grid import LocalGrid
+from simulation.engine.local_grid import LocalGrid
 from strategies.envelope import message_size
 from strategies.one_shot import Collected, OneShot
 from strategies.roster import Roster, arrivals_of, identify

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from simulation.comparison import compare
+from simulation.compare import compare
 
 EXPERIMENTS = Path(__file__).parents[3] / "configs" / "experiments"
 
@@ -33,7 +33,7 @@ def libimseti(path: Path) -> None:
 def test_figure_7_runs_on_files_of_the_same_layout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, write: object, low: int, high: int
 ) -> None:
-    monkeypatch.setattr("simulation.report.report", lambda directory, population: None)
+    monkeypatch.setattr("simulation.pages.report", lambda directory, population: None)
     data = tmp_path / "data.csv"
     write(data)  # type: ignore[operator]
     changes = [f"dataset.path={data}", "folds=[0, 3]", "epsilons=[1.0]", "simulation={backend: local}"]

@@ -1,0 +1,1 @@
+"""What figures mean: settings and averages of a comparison, advice, projection, and their wording."""

@@ -1,0 +1,300 @@
+"""The settings of a comparison: each protocol at each budget, averaged over folds and seeds.
+
+Everything here is read from comparison.csv alone, so that a table can be studied far from the runs
+that made it.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from dprec.errors import InputError
+from simulation.analysis.averages import Average, average, grouped
+from simulation.storage.tables import Row
+
+PrivacyUnit = Literal["rating", "user"]
+"""What a privacy loss is counted for; two units never share an axis or a limit."""
+
+EPSILON_COLUMNS: dict[PrivacyUnit, str] = {
+    "rating": "epsilon_per_rating",
+    "user": "epsilon_per_user_max",
+}
+
+_TEXT = frozenset({"name", "panel", "fold", "seed", "protocol", "mechanism", "completion", "dataset"})
+_NEEDED = (
+    "name",
+    "epsilon",
+    "epsilon_per_rating",
+    "epsilon_per_user_max",
+    "uplink_message_mean_per_user",
+    "downlink_message_mean_per_user",
+)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A way in which accuracy is counted.
+
+    Parameters
+    ----------
+    column : str
+        Its column in comparison.csv and its key in summary.json.
+    label : str
+    lower_is_better : bool
+    digits : int
+        Decimals worth showing.
+    """
+
+    column: str
+    label: str
+    lower_is_better: bool
+    digits: int = 4
+
+    @property
+    def direction(self) -> str:
+        """Which way is better, in words."""
+        return "lower is better" if self.lower_is_better else "higher is better"
+
+    def better(self, one: float, other: float) -> bool:
+        """Return whether one value is strictly better than another."""
+        return one < other if self.lower_is_better else one > other
+
+    def best(self, values: Sequence[float]) -> float:
+        """Return the best of some values."""
+        return min(values) if self.lower_is_better else max(values)
+
+
+MEASURES = (
+    Measure("rmse", "RMSE", True),
+    Measure("relative_error", "Relative error", True),
+    Measure("sign_accuracy", "Sign accuracy", False),
+    Measure("mae", "MAE", True),
+    Measure("f_score_at_k", "F-score", False),
+    Measure("precision_at_k", "Precision", False),
+    Measure("recall_at_k", "Recall", False),
+)
+"""In the order in which the first that a protocol has becomes its main one."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What was predicted and how it is judged; settings of two evaluations share no table and no axis.
+
+    Parameters
+    ----------
+    measure : Measure
+    dataset : str
+        Kind of the data set.
+    items : float or None
+        Size of its catalogue.
+    panel : str or None
+        What the comparison sets apart.
+    """
+
+    measure: Measure
+    dataset: str
+    items: float | None
+    panel: str | None
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One protocol at one budget.
+
+    Parameters
+    ----------
+    name : str
+    budget : float or None
+        The epsilon that it was given, in the unit that the comparison matches; None without privacy.
+    rows : tuple of dict
+        Its lines of comparison.csv, one per fold and seed.
+    """
+
+    name: str
+    budget: float | None
+    rows: tuple[Row, ...]
+
+    def average(self, column: str) -> Average | None:
+        """Return mean and spread of a column over folds and seeds; None where it does not apply."""
+        return average(row.get(column) for row in self.rows)
+
+    def mean(self, column: str) -> float | None:
+        """Return the mean of a column; None where it does not apply."""
+        found = self.average(column)
+        return None if found is None else found.mean
+
+    def flag(self, column: str) -> bool:
+        """Return whether a column holds for any of the runs."""
+        return any(str(row.get(column)) == "True" for row in self.rows)
+
+    def epsilon(self, unit: PrivacyUnit) -> float | None:
+        """Return the largest measured loss in a unit, over users and runs; None where it has no bound."""
+        values = [_finite(row.get(EPSILON_COLUMNS[unit])) for row in self.rows]
+        known = [value for value in values if value is not None]
+        return max(known) if known and len(known) == len(values) else None
+
+    @property
+    def private(self) -> bool:
+        """Whether a privacy loss is bounded at all."""
+        return self.epsilon("rating") is not None or self.epsilon("user") is not None
+
+    @property
+    def reference(self) -> bool:
+        """Whether it neither was given a budget nor bounds a privacy loss."""
+        return self.budget is None and not self.private
+
+    @property
+    def bytes_per_user(self) -> float | None:
+        """Mean bytes of a user's messages, both directions together."""
+        up, down = self.mean("uplink_message_mean_per_user"), self.mean("downlink_message_mean_per_user")
+        return None if up is None or down is None else up + down
+
+    @property
+    def evaluation(self) -> Evaluation | None:
+        """What it predicted, judged by the main measure of accuracy that it has."""
+        measure = next((measure for measure in MEASURES if self.average(measure.column)), None)
+        if measure is None:
+            return None
+        return Evaluation(measure, *self.data)
+
+    @property
+    def data(self) -> tuple[str, float | None, str | None]:
+        """Kind of the data set, size of its catalogue, and what panel it stands in."""
+        panel = self.rows[0].get("panel")
+        return str(self.rows[0].get("dataset")), self.mean("items"), None if panel is None else str(panel)
+
+
+def read_settings(path: Path) -> list[Setting]:
+    """Read comparison.csv.
+
+    Raises
+    ------
+    InputError
+        When it cannot be read or is not such a table; naming the line.
+    """
+    return settings_of(read_rows(path, _NEEDED))
+
+
+def settings_of(rows: Sequence[Row]) -> list[Setting]:
+    """Group the lines of a comparison into settings, in the order of the lines."""
+    return [Setting(name, budget, tuple(cells)) for (name, budget), cells in grouped(rows).items()]
+
+
+def read_rows(path: Path, needed: Sequence[str] = ()) -> list[Row]:
+    """Read a table of a comparison; numbers as floats, empty cells as None.
+
+    Parameters
+    ----------
+    path : Path
+    needed : sequence of str
+        Columns without which it is another table.
+
+    Raises
+    ------
+    InputError
+    """
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            reader = csv.DictReader(file)
+            missing = [column for column in needed if column not in (reader.fieldnames or ())]
+            if missing:
+                raise InputError(str(path), f"no column {missing[0]}", "a table that `dprec compare` wrote")
+            rows = [_typed(line, f"{path}, line {reader.line_num}") for line in reader]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise InputError(str(path), str(reason), "a table that `dprec compare` wrote") from None
+    if not rows:
+        raise InputError(str(path), "no lines", "at least one finished cell")
+    return rows
+
+
+def by_evaluation(settings: Sequence[Setting]) -> dict[Evaluation, list[Setting]]:
+    """Group settings by what they predicted, in the order in which they come."""
+    groups: dict[Evaluation, list[Setting]] = {}
+    for setting in settings:
+        if setting.evaluation:
+            groups.setdefault(setting.evaluation, []).append(setting)
+    return groups
+
+
+def told_apart(evaluation: Evaluation, evaluations: Sequence[Evaluation]) -> list[str]:
+    """Return what tells an evaluation from the others of a comparison, in words."""
+    described = [
+        (each.measure.label, each.dataset, f"{each.items or 0:.0f} items", each.panel or "others")
+        for each in evaluations
+    ]
+    words = described[evaluations.index(evaluation)]
+    return [
+        word for word, found in zip(words, zip(*described, strict=True), strict=True) if len(set(found)) > 1
+    ]
+
+
+def frontier(settings: Sequence[Setting], measure: Measure) -> list[Setting]:
+    """Return the settings that none beats in both accuracy and bytes, by ascending bytes."""
+    known = [
+        (spent, found.mean, setting)
+        for setting in settings
+        if (spent := setting.bytes_per_user) is not None and (found := setting.average(measure.column))
+    ]
+    sign = 1 if measure.lower_is_better else -1
+    kept: list[Setting] = []
+    best = math.inf
+    for _, value, setting in sorted(known, key=lambda entry: (entry[0], sign * entry[1])):
+        if sign * value < best:
+            best = sign * value
+            kept.append(setting)
+    return kept
+
+
+def reference_budget(settings: Sequence[Setting]) -> float | None:
+    """Return the budget at which most protocols can be compared; of several, the nearest to 1."""
+    budgets = [setting.budget for setting in settings if setting.budget is not None]
+    if not budgets:
+        return None
+    return min(set(budgets), key=lambda budget: (-budgets.count(budget), abs(math.log(budget)), budget))
+
+
+def at_reference(settings: Sequence[Setting]) -> list[Setting]:
+    """Return one setting per protocol: at the reference budget, or at the nearest that it has."""
+    reference = reference_budget(settings)
+    chosen: dict[str, Setting] = {}
+    for setting in settings:
+        held = chosen.get(setting.name)
+        if held is None or _distance(setting, reference) < _distance(held, reference):
+            chosen[setting.name] = setting
+    return list(chosen.values())
+
+
+def _distance(setting: Setting, reference: float | None) -> float:
+    if setting.budget is None or reference is None:
+        return 0.0
+    return abs(math.log(setting.budget / reference))
+
+
+def _typed(line: dict[str, str], where: str) -> Row:
+    if None in line or None in line.values():
+        raise InputError(where, "another number of cells than columns", "one cell per column")
+    return {column: _cell(column, text, where) for column, text in line.items()}
+
+
+def _cell(column: str, text: str, where: str) -> str | float | bool | None:
+    if text == "":
+        return None
+    if column in _TEXT or text in ("True", "False"):
+        return text
+    try:
+        value = float(text)
+    except ValueError:
+        raise InputError(f"{where}: {column}", repr(text), "a number, or nothing") from None
+    if column == "epsilon" and not (math.isfinite(value) and value > 0):
+        raise InputError(f"{where}: {column}", repr(text), "a number above 0, or nothing")
+    return value
+
+
+def _finite(value: object) -> float | None:
+    return value if isinstance(value, float) and math.isfinite(value) else None

@@ -1,0 +1,169 @@
+"""The noise of a comparison's mechanisms, drawn and in theory: Fig. 2 of Neera et al. for any mechanism.
+
+Noise is n = r* - r, what is sent less the true rating, over all ratings of the train set.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.errors import InputError
+from dprec.mechanisms.bounded_laplace import BoundedLaplace
+from dprec.mechanisms.channel import Channel
+from dprec.privacy.bounded_laplace_noise import interval_probabilities, least_scale
+from dprec.privacy.calibration import CalibratedMechanism
+from dprec.randomness import uniforms, words
+from dprec.ratings import Ratings, RatingScale
+from simulation.comparison.configuration import Cell, Comparison
+from simulation.execution import load_ratings
+from simulation.protocols.one_shot import OneShotProtocol
+from simulation.storage.tables import Row
+
+_SYMBOLS_PER_INTERVAL = 16
+"""Fewer, and the intervals would differ by how many symbols happen to lie in them."""
+
+_FEWEST_INTERVALS = 16
+
+
+def sampled_noise(comparison: Comparison) -> list[Row]:
+    """Draw the noise of every private one-shot protocol that reveals the rated items, at every epsilon.
+
+    Ratings and seed are those of the first fold and seed. A budget per user is that of a user with
+    the median number of ratings.
+
+    Returns
+    -------
+    list of dict
+        The lines of noise.csv, one per protocol, epsilon and interval: what share of the draws fell
+        into it, and its probability. Nothing where the configuration asks for no draws.
+
+    Raises
+    ------
+    InputError
+        When no protocol of the comparison qualifies.
+    """
+    count = comparison.config.noise_samples
+    if count is None:
+        return []
+    cells = _first_cells(comparison)
+    if not cells:
+        raise InputError(
+            "noise_samples",
+            f"{count}, without a mechanism to draw from",
+            "a private one-shot protocol whose mechanism reveals the rated items",
+        )
+    return [row for cell in cells for row in _rows(cell, count)]
+
+
+def _first_cells(comparison: Comparison) -> list[Cell]:
+    """Return one cell per qualifying protocol and epsilon."""
+    chosen: dict[tuple[str, float | None], Cell] = {}
+    for cell in comparison.cells:
+        protocol = cell.config.protocol
+        if not isinstance(protocol, OneShotProtocol) or not protocol.private:
+            continue
+        if not protocol.mechanism.hides_rated_items:
+            chosen.setdefault((cell.protocol, cell.epsilon), cell)
+    return list(chosen.values())
+
+
+def _rows(cell: Cell, count: int) -> list[Row]:
+    protocol = cell.config.protocol
+    assert isinstance(protocol, OneShotProtocol)
+    train, _ = load_ratings(cell.config)
+    calibrated = CalibratedMechanism(protocol.mechanism, protocol.privacy, train.scale, train.n_items)
+    channel = calibrated.channel(max(1, round(float(np.median(train.counts)))))
+    shares = train.histogram()
+    edges = noise_edges(channel, train.scale)
+    noise = draw_noise(channel, train, count, cell.seed, f"{cell.protocol}/{cell.epsilon!r}")
+    drawn = np.histogram(noise, edges)[0] / count
+    if isinstance(protocol.mechanism, BoundedLaplace):
+        low, high = train.scale.low, train.scale.high
+        b = least_scale(low, high, channel.epsilon)
+        theory = interval_probabilities(edges, train.scale.values, shares, low, high, b)
+    else:
+        theory = exact_probabilities(edges, channel, shares)
+    return [
+        {
+            "protocol": cell.protocol,
+            "mechanism": protocol.mechanism.kind,
+            "epsilon": cell.epsilon,
+            "low": left,
+            "high": right,
+            "sampled_share": share,
+            "theoretical_probability": probability,
+        }
+        for left, right, share, probability in zip(
+            edges[:-1].tolist(), edges[1:].tolist(), drawn.tolist(), theory.tolist(), strict=True
+        )
+    ]
+
+
+def draw_noise(channel: Channel, train: Ratings, count: int, seed: int, name: str) -> NDArray[np.float64]:
+    """Draw noise: a level from the histogram of the ratings, and what the channel sends for it.
+
+    Parameters
+    ----------
+    channel : Channel
+    train : Ratings
+    count : int
+        Number of draws.
+    seed : int
+    name : str
+        Draws of different names are independent.
+
+    Returns
+    -------
+    ndarray, shape (count,)
+        In rating units.
+    """
+    cumulative = np.cumsum(train.histogram())
+    places = uniforms(words(seed, f"noise levels/{name}", 0, count)) * cumulative[-1]
+    levels = (np.searchsorted(cumulative, places, side="right") + 1).astype(np.uint8)
+    symbols = channel.sample(levels, words(seed, f"noise/{name}", 0, count))
+    noise: NDArray[np.float64] = channel.values[symbols] - train.scale.values[levels - 1]
+    return noise
+
+
+def exact_probabilities(
+    edges: NDArray[np.float64], channel: Channel, shares: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the probability of the noise between neighbouring edges, from the channel's own matrix.
+
+    Parameters
+    ----------
+    edges : ndarray, shape (intervals + 1,)
+        They hold all of the noise.
+    channel : Channel
+    shares : ndarray, shape (levels,)
+        How often each level occurs.
+    """
+    chances = channel.probabilities * shares[:, None]
+    probabilities: NDArray[np.float64] = np.histogram(
+        _noise_values(channel).ravel(), edges, weights=chances.ravel()
+    )[0]
+    return probabilities
+
+
+def noise_edges(channel: Channel, scale: RatingScale) -> NDArray[np.float64]:
+    """Return edges of even intervals that hold all of the noise and have 0 for an edge.
+
+    They are quarters, halves, ... of the mean step of the scale, as the symbols allow; where the symbols are
+    the levels themselves, the differences between levels are the middles of the intervals instead.
+    """
+    noise = _noise_values(channel)
+    low, high = float(noise.min()), float(noise.max())
+    step = (scale.high - scale.low) / (scale.levels - 1)
+    if np.isin(channel.values, scale.values).all():
+        return np.arange(np.floor(low / step), np.ceil(high / step) + 2) * step - step / 2
+    between = (float(channel.values.max()) - float(channel.values.min())) / (channel.symbols - 1)
+    width = min(_SYMBOLS_PER_INTERVAL * between, (high - low) / _FEWEST_INTERVALS)
+    width = step * 2.0 ** max(-2, np.ceil(np.log2(width / step)))
+    edges: NDArray[np.float64] = np.arange(np.floor(low / width), np.ceil(high / width) + 1) * width
+    return edges
+
+
+def _noise_values(channel: Channel) -> NDArray[np.float64]:
+    noise: NDArray[np.float64] = channel.values[None, :] - channel.inputs[:, None]
+    return noise

@@ -1,0 +1,146 @@
+"""Runs a comparison from its configuration to its table."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from dprec.errors import InputError
+from simulation.comparison.cells import run_cells
+from simulation.comparison.configuration import Comparison
+from simulation.comparison.mechanism_noise import sampled_noise
+from simulation.comparison.rows import lines
+from simulation.configuration.models import full_keys
+from simulation.execution import load_ratings
+from simulation.protocols.base import Progress
+from simulation.storage.atomic import write_atomically
+from simulation.storage.names import (
+    AUDIT,
+    CELLS,
+    COMPARISON,
+    CONFIG,
+    FIGURES,
+    NOISE,
+    REPORT,
+    SUMMARY,
+    TABLE,
+    TIMINGS,
+)
+from simulation.storage.run_directory import check_same_config, fingerprint
+from simulation.storage.tables import Row, to_csv
+
+
+@dataclass(frozen=True)
+class ComparisonResult:
+    """What a comparison produced.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    directory : Path
+    rows : list of dict
+        The lines of comparison.csv.
+    timings : list of dict
+        The lines of timing.csv.
+    failures : dict
+        Why each failed cell failed, by key.
+    """
+
+    comparison: Comparison
+    directory: Path
+    rows: list[Row]
+    timings: list[Row]
+    failures: dict[str, str]
+
+
+def run_comparison(
+    comparison: Comparison,
+    output: str | Path,
+    *,
+    jobs: int | None = None,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> ComparisonResult:
+    """Run every cell of a comparison that is not finished yet, and write the table.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    output : str or Path
+        The comparison's directory.
+    jobs : int, optional
+        Cells at a time; by default one per core.
+    resume : bool
+        Go on with what an interrupted comparison finished.
+    progress : callable, optional
+
+    Raises
+    ------
+    InputError
+        When configuration, data or output cannot be used; nothing has run then.
+    """
+    if jobs is not None and jobs < 1:
+        raise InputError("--jobs", str(jobs), "at least 1")
+    fingerprints = _check(comparison)
+    noise = sampled_noise(comparison)
+    directory = _claim(Path(output), comparison.to_yaml(fingerprints), resume)
+    if noise:
+        write_atomically(directory / NOISE, to_csv(noise))
+    failures: dict[str, str] = {}
+    backend = comparison.config.simulation.backend
+    ended = run_cells(comparison.cells, directory / CELLS, jobs or os.cpu_count() or 1, backend)
+    for done, (cell, failure) in enumerate(ended, start=1):
+        if failure:
+            failures[cell.key] = failure
+        if progress:
+            progress("running cells", done, len(comparison.cells))
+    return tabulate(comparison, directory, failures)
+
+
+def tabulate(comparison: Comparison, directory: Path, failures: dict[str, str]) -> ComparisonResult:
+    """Write the table of the finished cells, in the order of the configuration."""
+    finished = [cell for cell in comparison.cells if cell.key not in failures]
+    both = [lines(cell, directory / CELLS) for cell in finished]
+    rows, timings = [row for row, _ in both], [row for _, row in both]
+    if rows:
+        write_atomically(directory / TABLE, to_csv(rows))
+        write_atomically(directory / TIMINGS, to_csv(timings))
+    return ComparisonResult(comparison, directory, rows, timings, failures)
+
+
+def _check(comparison: Comparison) -> dict[str, str]:
+    """Refuse what ratings cannot carry before the first cell runs; return each protocol's fingerprint."""
+    fingerprints: dict[str, str] = {}
+    for cell in comparison.cells:
+        if cell.protocol in fingerprints:
+            continue
+        train, test = load_ratings(cell.config)
+        with full_keys(cell.config):
+            cell.config.protocol.check(train)
+        fingerprints[cell.protocol] = fingerprint(train, test)
+    return fingerprints
+
+
+_OTHERS = (CONFIG, SUMMARY, TABLE, TIMINGS, CELLS, REPORT, FIGURES, AUDIT)
+"""Files that a directory without a comparison's configuration cannot owe to an interrupted one."""
+
+
+def _claim(directory: Path, configuration: str, resume: bool) -> Path:
+    path = directory / COMPARISON
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            if not resume:
+                raise InputError(
+                    str(directory), "it holds a comparison already", "a new directory, or --resume"
+                )
+            check_same_config(path, configuration)
+        elif held := [name for name in _OTHERS if (directory / name).exists()]:
+            raise InputError(str(directory), f"it holds {held[0]} of something else", "a new directory")
+        write_atomically(path, configuration)
+    except OSError as error:
+        raise InputError(
+            str(directory), f"cannot be written ({error.strerror})", "a writable directory"
+        ) from None
+    return directory

@@ -1,0 +1,1 @@
+"""Configurations: what they may hold, how their files are read, and errors of one line."""

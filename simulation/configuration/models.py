@@ -1,0 +1,151 @@
+"""The configuration of a run: one frozen model, read strictly, with errors of one line.
+
+Components describe themselves (see `dprec.options`); here they are put together, read from YAML and
+checked as a whole. Unknown keys are errors, and a number written as a string is not a number.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from clients.faults import FaultOptions
+from dprec.errors import InputError
+from dprec.options import Options, option
+from simulation.configuration.strict_yaml import apply_override, dump_yaml, read_yaml
+from simulation.configuration.validation import field_names, validated
+from simulation.protocols import PROTOCOLS
+from simulation.protocols.base import Protocol
+from simulation.protocols.components import (
+    AnyBinarization,
+    AnyDataset,
+    AnySplit,
+    one_of,
+)
+
+if TYPE_CHECKING:
+    AnyProtocol = Protocol
+else:
+    AnyProtocol = one_of(PROTOCOLS)
+
+_USERS_AT_ONCE = 20_000
+"""Most users of an automatic cohort: bounds the memory of a worker."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SimulationOptions(Options):
+    """How the population is simulated; of all this, only the faults change a result."""
+
+    backend: Literal["ray", "local"] = option("Flower on Ray, or everything in one process.", "ray")
+    workers: int = option("Ray actors that work for the devices.", 2, ge=1, le=1024)
+    users_per_node: Annotated[int, Field(ge=1)] | Literal["auto", "all"] = option(
+        "Users that one Flower node hosts.", "auto"
+    )
+
+    faults: FaultOptions = option("What goes wrong between devices and server.", FaultOptions())
+
+    def cohort_size(self, n_users: int) -> int:
+        """Return the number of users per node for a population."""
+        if self.users_per_node == "all":
+            return max(1, n_users)
+        if self.users_per_node == "auto":
+            return max(1, min(_USERS_AT_ONCE, math.ceil(n_users / (4 * self.workers))))
+        return self.users_per_node
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EvaluationOptions(Options):
+    """How accuracy is measured."""
+
+    top_k: int = option("Length of the recommended list.", 10, ge=1, le=1_000_000_000)
+    relevant_from: float | None = option(
+        "A test rating from here on is relevant; by default from the user's train mean on.", None
+    )
+
+
+class RunConfig(BaseModel):
+    """Everything that a run depends on."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)] = Field(
+        description="Name of the run and of its directory."
+    )
+    seed: int = Field(default=0, ge=0, description="Seed of everything that is drawn.")
+    dataset: AnyDataset = Field(description="The ratings.")
+    split: AnySplit = Field(description="What is learned from and what is tested on.")
+    binarization: AnyBinarization | None = Field(
+        default=None, description="Where ratings are cut into +1 and -1, for methods that need signs."
+    )
+    protocol: AnyProtocol = Field(description="How devices and server reach predictions together.")
+    simulation: SimulationOptions = Field(default=SimulationOptions(), description="How it is simulated.")
+    evaluation: EvaluationOptions = Field(default=EvaluationOptions(), description="How it is judged.")
+
+    def to_yaml(self) -> str:
+        """Return the configuration as YAML that runs again from anywhere."""
+        values = self.model_dump(mode="json")
+        for key in ("path", "target_path"):
+            if isinstance(values["dataset"].get(key), str):
+                values["dataset"][key] = str(Path(values["dataset"][key]).expanduser().absolute())
+        return dump_yaml(_without_nulls(values))
+
+
+@contextmanager
+def full_keys(config: RunConfig) -> Iterator[None]:
+    """Give errors in which a component names a setting of its own that setting's full key."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(_full_key(error.where, config), error.found, error.accepted) from None
+
+
+def _full_key(where: str, config: RunConfig) -> str:
+    for key, owner in (("split", config.split), ("dataset", config.dataset)):
+        if where in field_names(type(owner)):
+            return f"{key}.{where}"
+    component, dot, setting = where.partition(".")
+    part = getattr(config.protocol, component, None) if dot else None
+    # The name of a file may begin like a component; only a setting that exists is a key.
+    if isinstance(part, Options) and setting in field_names(type(part)):
+        return f"protocol.{where}"
+    return where
+
+
+def load_config(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
+    """Read a configuration file.
+
+    Parameters
+    ----------
+    path : str or Path
+    overrides : sequence of str
+        ``dotted.key=value``, the value in YAML; it replaces what stands there.
+
+    Raises
+    ------
+    InputError
+        Naming the file, the key, what was found and what is accepted.
+    """
+    values = read_yaml(Path(path))
+    if "protocols" in values and "protocol" not in values:
+        raise InputError(str(path), "the configuration of a comparison", f"a run's, or: dprec compare {path}")
+    for override in overrides:
+        apply_override(values, override)
+    return parse_config(values, str(path))
+
+
+def parse_config(values: Mapping[str, Any], source: str = "configuration") -> RunConfig:
+    """Check a configuration given as plain values; see `load_config`."""
+    config: RunConfig = validated(RunConfig, values, source)
+    return config
+
+
+def _without_nulls(values: Any) -> Any:
+    if isinstance(values, dict):
+        return {key: _without_nulls(value) for key, value in values.items() if value is not None}
+    return values

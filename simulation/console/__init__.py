@@ -1,0 +1,1 @@
+"""The command line: commands, tables on the terminal, progress."""

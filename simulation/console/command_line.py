@@ -1,0 +1,296 @@
+"""The command line: dprec run, compare, audit, report, advise, list, schema, fetch."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from dprec.completion import COMPLETIONS
+from dprec.datasets import DATASETS
+from dprec.datasets.fetch import fetch as fetch_dataset
+from dprec.errors import InputError, RunError
+from dprec.gradients import GRADIENTS
+from dprec.mechanisms import MECHANISMS
+from dprec.registry import Registry, kind_of, summary_of
+from dprec.splits import SPLITS
+from simulation.analysis.advice import Limits, advice_lines, privacy_unit
+from simulation.analysis.advice import advise as find_advice
+from simulation.audit import audit as run_audit
+from simulation.compare import compare as run_comparison
+from simulation.configuration.models import RunConfig, load_config
+from simulation.console.progress import progress_bar
+from simulation.console.tables import (
+    audit_table,
+    comparison_tables,
+    projection_table,
+    results_table,
+    wide_console,
+)
+from simulation.protocols import PROTOCOLS
+from simulation.run import run as run_config
+from simulation.storage.run_directory import timestamped
+
+EXIT_INPUT, EXIT_FAILED, EXIT_INTERRUPTED = 2, 1, 130
+
+app = typer.Typer(
+    help="Private recommendation, simulated: how accurate, how private, how many bytes per person.",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+LISTINGS: dict[str, Registry[Any]] = {
+    "datasets": DATASETS,
+    "splits": SPLITS,
+    "mechanisms": MECHANISMS,
+    "completions": COMPLETIONS,
+    "gradients": GRADIENTS,
+    "protocols": PROTOCOLS,
+}
+
+ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="A YAML configuration.")]
+Output = Annotated[str | None, typer.Option("-o", "--output", metavar="DIR", help="Where to write.")]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Replace a value; the key dotted, the value YAML."),
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with what was interrupted in DIR.")]
+Population = Annotated[
+    float | None,
+    typer.Option("--population", metavar="N", help="Project the traffic of N users a day, such as 10e6."),
+]
+Directory = Annotated[Path, typer.Argument(metavar="DIR", help="A run's or a comparison's directory.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors only.")]
+
+
+@app.command()
+def run(
+    config: ConfigPath,
+    output: Output = None,
+    set_: Overrides = None,
+    resume: Resume = False,
+    population: Population = None,
+    quiet: Quiet = False,
+) -> None:
+    """Run a configuration and keep the result in a run directory."""
+    loaded = load_config(config, set_ or [])
+    folder = _folder(output, loaded.name, resume, quiet)
+    with progress_bar(quiet) as progress:
+        result = run_config(loaded, folder, resume=resume, population=population, progress=progress)
+    if not quiet:
+        console = wide_console()
+        console.print(results_table([result.summary]))
+        for note in result.summary["privacy"]["notes"]:
+            console.print(f"- {note}", highlight=False)
+        _print_projection(folder, population)
+        typer.echo(f"run directory: {folder}")
+
+
+def _folder(output: str | None, name: str, resume: bool, quiet: bool) -> Path:
+    """Return the directory to write to; tell when a run that should go on has not begun there."""
+    if output == "":
+        raise InputError("-o", "an empty name", "a directory")
+    if output is None:
+        if resume:
+            raise InputError("--resume", "no directory", "-o DIR, the one that was interrupted")
+        return timestamped(name)
+    folder = Path(output)
+    # Not an error: what is run again until it is done may have been killed before it began.
+    begun = any(folder.iterdir()) if folder.is_dir() else folder.exists()
+    if resume and not begun and not quiet:
+        typer.echo(f"dprec: {folder}: nothing to resume, begun anew", err=True)
+    return folder
+
+
+@app.command()
+def compare(
+    config: ConfigPath,
+    output: Output = None,
+    set_: Overrides = None,
+    jobs: Annotated[int | None, typer.Option(metavar="N", help="Cells at a time; default: cores.")] = None,
+    resume: Resume = False,
+    population: Population = None,
+    quiet: Quiet = False,
+) -> None:
+    """Run protocols x epsilons x folds x seeds and put them in one table."""
+    folder = _folder(output, config.stem, resume, quiet)
+    with progress_bar(quiet) as progress:
+        result = run_comparison(
+            config,
+            folder,
+            overrides=set_ or [],
+            jobs=jobs,
+            resume=resume,
+            population=population,
+            progress=progress,
+        )
+    if not quiet:
+        wide_console().print(*comparison_tables(result.rows))
+        if result.rows:
+            _print_projection(folder, population)
+        typer.echo(f"comparison directory: {folder}")
+    if result.failures:
+        key, reason = next(iter(result.failures.items()))
+        raise RunError(
+            f"{len(result.failures)} of {len(result.comparison.cells)} cells failed, {key}: {reason}"
+        )
+
+
+@app.command()
+def audit(
+    config: ConfigPath,
+    output: Output = None,
+    set_: Overrides = None,
+    trials: Annotated[int, typer.Option(metavar="N", help="People per profile.")] = 100_000,
+    confidence: Annotated[
+        float, typer.Option(metavar="P", help="Probability with which each bound holds.")
+    ] = 0.99,
+    quiet: Quiet = False,
+) -> None:
+    """Bound from below what is really spent of privacy, by comparing what devices send for two profiles."""
+    loaded = load_config(config, set_ or [])
+    folder = _folder(output, f"{loaded.name}-audit", False, quiet)
+    with progress_bar(quiet) as progress:
+        found = run_audit(loaded, folder, trials=trials, confidence=confidence, progress=progress)
+    if not quiet:
+        wide_console().print(audit_table(found))
+        typer.echo(f"audit directory: {folder}")
+    for finding in found.findings:
+        if not finding.holds:
+            raise RunError(
+                f"{finding.difference}: at least {finding.at_least:.4g} is spent where epsilon = "
+                f"{finding.claimed:.4g} per {finding.unit} is promised"
+            )
+
+
+@app.command()
+def report(directory: Directory, population: Population = None, quiet: Quiet = False) -> None:
+    """Rebuild report.html and the figures of a run or a comparison from its files."""
+    from simulation.pages import report as build_report
+
+    page = build_report(directory, population)
+    if not quiet:
+        _print_projection(directory, population)
+        typer.echo(str(page))
+
+
+@app.command()
+def advise(
+    directory: Directory,
+    epsilon: Annotated[float, typer.Option(metavar="E", help="Largest privacy loss of any user.")],
+    max_bytes: Annotated[float, typer.Option(metavar="B", help="Most bytes per user, both directions.")],
+    per: Annotated[str, typer.Option(metavar="rating|user", help="What epsilon is counted for.")] = "rating",
+    measure: Annotated[str | None, typer.Option(help="Column of comparison.csv to judge by.")] = None,
+    untrusted: Annotated[
+        bool, typer.Option("--untrusted", help="Only where the server sees no true ratings.")
+    ] = False,
+    hide_items: Annotated[
+        bool, typer.Option("--hide-items", help="Only where it is hidden which items were rated.")
+    ] = False,
+) -> None:
+    """Name the most accurate protocol of a comparison within limits, and what the next better costs."""
+    limits = Limits(epsilon, privacy_unit(per), max_bytes, untrusted, hide_items)
+    for line in advice_lines(find_advice(directory, limits, measure)):
+        typer.echo(line)
+
+
+def _print_projection(folder: Path, population: float | None) -> None:
+    if population is not None:
+        from simulation.pages import projected
+
+        wide_console().print(projection_table(projected(folder, population), population))
+
+
+@app.command("list")
+def list_components(
+    what: Annotated[str, typer.Argument(metavar="|".join(LISTINGS), help="Which components to list.")],
+) -> None:
+    """List the components that a configuration can name."""
+    if what not in LISTINGS:
+        raise InputError("list", repr(what), ", ".join(LISTINGS))
+    table = Table(box=None, show_header=False)
+    for component in LISTINGS[what]:
+        table.add_row(kind_of(component), summary_of(component))
+    Console().print(table)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of the configuration, for editors."""
+    typer.echo(json.dumps(RunConfig.model_json_schema(), indent=2))
+
+
+@app.command()
+def fetch(
+    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="Kind of the data set.")],
+    cache: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to keep it.")] = None,
+    url: Annotated[str | None, typer.Option(help="A mirror to download from.")] = None,
+) -> None:
+    """Download a data set from its distributor and check it."""
+    with progress_bar(False) as progress:
+        folder = fetch_dataset(
+            dataset,
+            cache or Path.home() / ".cache" / "dprec",
+            url=url,
+            progress=lambda done, total: progress(f"downloading {dataset}", done, total or done),
+        )
+    typer.echo(str(folder))
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line and exit with its code."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that has no epsilon shows a question mark; the run is not lost for it.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    sys.exit(_guarded(lambda: app(args=arguments, standalone_mode=False)))
+
+
+def _guarded(command: Callable[[], Any]) -> int:
+    """Call a command; turn what it raises into one line and an exit code."""
+    try:
+        code = command()
+    except InputError as error:
+        return _fail(str(error), EXIT_INPUT)
+    except RunError as error:
+        return _fail(str(error), EXIT_FAILED)
+    except typer.Exit as error:
+        code = error.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        code = EXIT_INTERRUPTED
+    except Exception as error:
+        return _unexpected(error)
+    # Typer turns an interrupt from the keyboard into the result of the command.
+    if code == EXIT_INTERRUPTED:
+        return _fail("interrupted", EXIT_INTERRUPTED)
+    return code if isinstance(code, int) else 0
+
+
+def _unexpected(error: Exception) -> int:
+    from click import ClickException
+    from click.exceptions import NoArgsIsHelpError
+
+    if isinstance(error, NoArgsIsHelpError):
+        typer.echo(error.format_message(), err=True)
+        return error.exit_code
+    if isinstance(error, ClickException):
+        return _fail(" ".join(error.format_message().split()), error.exit_code)
+    if isinstance(error, MemoryError):
+        return _fail(f"not enough memory: {error}", EXIT_FAILED)
+    if isinstance(error, OSError):
+        return _fail(str(error), EXIT_FAILED)
+    raise error
+
+
+def _fail(line: str, code: int) -> int:
+    typer.echo(f"dprec: {line}", err=True)
+    return code

@@ -1,0 +1,1 @@
+"""Starts Flower, on Ray or in this process, and hands out what a protocol needs of it."""

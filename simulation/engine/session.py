@@ -1,0 +1,81 @@
+"""A session: one start of Flower that serves any number of runs, each with a population of its own."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from flwr.serverapp import Grid
+
+from clients.faults import FaultOptions
+from clients.population import HeldFactors, write_held_factors, write_population
+from dprec.ratings import Ratings
+from simulation.configuration.models import SimulationOptions
+from simulation.engine.runtime import open_grid
+from strategies.roster import Roster, identify
+
+
+@dataclass
+class Session:
+    """A started simulation.
+
+    Parameters
+    ----------
+    grid : Grid
+    node_ids : tuple of int
+        In the order of the partitions.
+    root : Path
+        Folder of the runs' populations.
+    startup_seconds : float
+        What the start took.
+    """
+
+    grid: Grid
+    node_ids: tuple[int, ...]
+    root: Path
+    startup_seconds: float
+    _runs: int = 0
+
+    def install(
+        self, train: Ratings, *, users_per_node: int, seed: int, faults: FaultOptions, setup: dict[str, Any]
+    ) -> str:
+        """Give the devices their ratings and settings; return the run key they know them by."""
+        self._runs += 1
+        key = f"{self._runs:08d}"
+        write_population(
+            self.root / key, train, users_per_node=users_per_node, seed=seed, faults=faults, setup=setup
+        )
+        return key
+
+    def restore(self, group: str, held: HeldFactors) -> None:
+        """Give the devices back what they had received when a run was interrupted."""
+        write_held_factors(self.root / group, held)
+
+    def roster(self, n_users: int, users_per_node: int) -> Roster:
+        """Return which node hosts which of a run's users."""
+        nodes = -(-n_users // users_per_node)
+        return Roster(self.node_ids[:nodes], n_users, users_per_node)
+
+
+@contextmanager
+def open_session(options: SimulationOptions, nodes: int) -> Iterator[Session]:
+    """Start a simulation and stop it afterwards.
+
+    Parameters
+    ----------
+    options : SimulationOptions
+    nodes : int
+        Number of Flower nodes, enough for the largest of the runs.
+    """
+    started = time.perf_counter()
+    with (
+        tempfile.TemporaryDirectory(prefix="dprec-") as folder,
+        open_grid(options.backend, folder, nodes, options.workers) as grid,
+    ):
+        node_ids = identify(grid)
+        yield Session(grid, node_ids, Path(folder), time.perf_counter() - started)

@@ -1,0 +1,149 @@
+"""Plays one configuration: from its ratings, through its protocol, to the record of what came of it."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from dprec.binarization import Binarization
+from dprec.datasets import Dataset
+from dprec.ratings import Ratings
+from dprec.splits import Split
+from simulation.configuration.models import RunConfig, full_keys
+from simulation.engine.session import Session, open_session
+from simulation.evaluation import accuracy, check_relevance, relative_error
+from simulation.protocols import Task
+from simulation.protocols.base import Predict, Progress
+from simulation.storage.run_directory import RunDirectory
+from simulation.storage.run_record import (
+    RunRecord,
+    prediction_columns,
+    round_lines,
+    summarise,
+    traffic_columns,
+)
+
+
+def load_ratings(config: RunConfig) -> tuple[Ratings, Ratings]:
+    """Return the train and test ratings of a configuration, which its evaluation suits."""
+    with full_keys(config):
+        train, test = prepared_ratings(config.dataset, config.split, config.binarization, config.seed)
+    check_relevance(config.evaluation, train.scale)
+    return train, test
+
+
+def prepared_ratings(
+    dataset: Dataset, split: Split, binarization: Binarization | None, seed: int
+) -> tuple[Ratings, Ratings]:
+    """Return the train and test ratings of a data set, as signs where a binarization is given."""
+    train, test = split.split(dataset, seed)
+    return (train, test) if binarization is None else binarization.apply(train, test)
+
+
+def run_prepared(
+    config: RunConfig,
+    train: Ratings,
+    test: Ratings,
+    directory: RunDirectory | None,
+    *,
+    progress: Progress | None = None,
+    started: float | None = None,
+) -> RunRecord:
+    """Run a configuration, in a session of its own, on ratings that are already loaded.
+
+    Parameters
+    ----------
+    config : RunConfig
+    train, test : Ratings
+    directory : RunDirectory or None
+        Where the state is kept between rounds, and the result in the end.
+    progress : callable, optional
+    started : float, optional
+        When the run began, on `time.perf_counter`'s clock; by default now.
+    """
+    began = time.perf_counter() if started is None else started
+    with full_keys(config):
+        config.protocol.check(train)
+    report = progress or silent
+    report("starting Flower", 0, 1)
+    nodes = math.ceil(train.n_users / config.simulation.cohort_size(train.n_users))
+    with open_session(config.simulation, nodes) as session:
+        result = run_in(session, config, train, test, directory, progress=report, started=began)
+    if directory is not None:
+        directory.write(result)
+    return result
+
+
+def run_in(
+    session: Session,
+    config: RunConfig,
+    train: Ratings,
+    test: Ratings,
+    directory: RunDirectory | None = None,
+    *,
+    progress: Progress | None = None,
+    started: float | None = None,
+) -> RunRecord:
+    """Run a configuration in a session that is already open; see `run_prepared`."""
+    began = time.perf_counter() if started is None else started
+    users_per_node = config.simulation.cohort_size(train.n_users)
+    group = session.install(
+        config.protocol.held_ratings(train, config.seed),
+        users_per_node=users_per_node,
+        seed=config.seed,
+        faults=config.simulation.faults,
+        setup=config.protocol.setup(),
+    )
+
+    truth = config.dataset.hidden()
+
+    def measure(
+        predict: Predict, hidden: Predict | None = None
+    ) -> tuple[NDArray[np.float64], dict[str, float | None]]:
+        raw = predict(test.users, test.items)
+        predictions = np.clip(raw, train.scale.low, train.scale.high)
+        measured = accuracy(predictions, train, test, config.evaluation)
+        if truth is not None and hidden is not None:
+            measured["relative_error"] = relative_error(hidden, truth)
+        return predictions, measured
+
+    task = Task(
+        train=train,
+        seed=config.seed,
+        group=group,
+        roster=session.roster(train.n_users, users_per_node),
+        progress=progress or silent,
+        measure=lambda predict, hidden=None: measure(predict, hidden)[1],
+        checkpoints=directory.checkpoints(config, train, test) if directory is not None else None,
+        restore=partial(session.restore, group),
+    )
+    # Sums in dense algebra depend on how it is divided over threads; one thread, one result.
+    with threadpool_limits(limits=1), full_keys(config):
+        outcome = config.protocol.run(session.grid, task)
+        predictions, measured = measure(outcome.predict, outcome.hidden)
+    outcome = replace(outcome, rounds=[*outcome.rounds[:-1], replace(outcome.rounds[-1], accuracy=measured)])
+    return RunRecord(
+        config=config,
+        summary=summarise(
+            config,
+            train,
+            test,
+            outcome,
+            measured,
+            session.startup_seconds,
+            time.perf_counter() - began,
+        ),
+        predictions=prediction_columns(test, predictions),
+        traffic=traffic_columns(train, outcome),
+        rounds=round_lines(outcome),
+    )
+
+
+def silent(stage: str, done: int, planned: int) -> None:
+    """Report progress to nobody."""

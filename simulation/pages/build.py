@@ -1,0 +1,94 @@
+"""Builds report.html and figures/ from the files of a directory alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from dprec.errors import InputError
+from simulation.analysis.projection import Projection, check_population
+from simulation.pages.comparison_page import comparison_page, reference_traffic
+from simulation.pages.comparison_page import projections as comparison_projections
+from simulation.pages.plots import Plot, Rendered, render
+from simulation.pages.run_figures import draw_summary
+from simulation.pages.run_files import ComparisonFiles, RunFiles, holds_comparison, read_comparison, read_run
+from simulation.pages.run_page import projections as run_projections
+from simulation.pages.run_page import run_page
+from simulation.pages.style import WIDE
+from simulation.storage.atomic import write_atomically
+from simulation.storage.names import CONFIG, FIGURES, REPORT
+from simulation.storage.run_record import RunRecord
+
+
+def report(directory: str | Path, population: float | None = None) -> Path:
+    """Build the page and the figures of a run directory or of a comparison directory.
+
+    Parameters
+    ----------
+    directory : str or Path
+        Only its files are read, so that a page can be rebuilt anywhere.
+    population : float, optional
+        Users of a deployment whose traffic is projected.
+
+    Returns
+    -------
+    Path
+        The page; the figures are beside it, as PNG and SVG.
+
+    Raises
+    ------
+    InputError
+        When the directory is not that of a finished run or comparison, or a file in it is damaged.
+    """
+    check_population(population)
+    folder = Path(directory)
+    try:
+        if holds_comparison(folder):
+            content = comparison_page(read_comparison(folder), population, _keeping(folder))
+        else:
+            run = read_run(folder)
+            config = (folder / CONFIG).read_text(encoding="utf-8")
+            content = run_page(run, config, population, _keeping(folder))
+        write_atomically(folder / REPORT, content)
+    except OSError as error:
+        raise InputError(
+            str(error.filename or folder), str(error.strerror), "a directory that can be read and written"
+        ) from None
+    return folder / REPORT
+
+
+def plot(result: RunRecord) -> Figure:
+    """Return the main figure of a run; see `RunRecord.plot`."""
+    return draw_summary(WIDE, RunFiles.of(result))
+
+
+def projected(directory: str | Path, population: float) -> list[tuple[str, Projection]]:
+    """Project the traffic of a run, by direction, or of a comparison, by protocol, to a population.
+
+    Raises
+    ------
+    InputError
+        As `report`.
+    """
+    check_population(population)
+    folder = Path(directory)
+    if holds_comparison(folder):
+        files: ComparisonFiles = read_comparison(folder)
+        return comparison_projections(reference_traffic(files), population)
+    return run_projections(read_run(folder), population)
+
+
+def _keeping(folder: Path) -> Callable[[Plot], Rendered]:
+    """Return a function that renders a figure and keeps its files."""
+    figures = folder / FIGURES
+
+    def draw(plot: Plot) -> Rendered:
+        rendered = render(plot)
+        figures.mkdir(exist_ok=True)
+        write_atomically(figures / f"{plot.name}.svg", rendered.svg)
+        write_atomically(figures / f"{plot.name}.png", rendered.png)
+        return rendered
+
+    return draw

@@ -1,0 +1,225 @@
+"""The noise of a mechanism, read from its channel: what is sent for every true rating, and its mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from dprec.errors import InputError
+from dprec.mechanisms.channel import Channel
+from dprec.privacy.calibration import CalibratedMechanism
+from dprec.ratings import RatingScale
+from simulation.configuration.models import parse_config
+from simulation.pages.style import (
+    INK,
+    MARKERS,
+    MUTED,
+    SERIES,
+    SURFACE,
+    Style,
+    axis_labels,
+    direct_labels,
+    legend_below,
+    note,
+    panels,
+    plain_axis,
+    ramp,
+    shortened,
+    title,
+)
+from simulation.protocols.one_shot import OneShotProtocol
+
+_FEW_SYMBOLS = 12
+_MOST_LEVELS = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """A mechanism's channel, for figures.
+
+    Parameters
+    ----------
+    channel : Channel
+    cells : int
+        What a user reports for whom it is calibrated; matters for a budget per user only.
+    per_user : bool
+        Whether the budget is one per user.
+    """
+
+    channel: Channel
+    cells: int
+    per_user: bool
+
+    @property
+    def inputs(self) -> NDArray[np.float64]:
+        """The true ratings, without "not rated"."""
+        return self.channel.inputs[~np.isnan(self.channel.inputs)]
+
+    @property
+    def expected(self) -> NDArray[np.float64]:
+        """E[r* | r] of every true rating, given that the report shows a rating."""
+        return (self.channel.inputs + self.channel.bias())[~np.isnan(self.channel.inputs)]
+
+    @property
+    def slope(self) -> float:
+        """Least-squares slope of E[r* | r]: 1 without bias, 0 where nothing is learned."""
+        return float(np.polyfit(self.inputs, self.expected, 1)[0])
+
+
+def noise_of(
+    config: Mapping[str, Any], items: int, levels: NDArray[np.float64], ratings_per_user: float
+) -> Noise | None:
+    """Return the noise of a run's mechanism; None where it is not a channel or adds none.
+
+    Parameters
+    ----------
+    config : mapping
+        As in config.yaml.
+    items : int
+    levels : ndarray
+        The rating scale's.
+    ratings_per_user : float
+        Of the user in the middle.
+    """
+    try:
+        protocol = parse_config(config).protocol
+        if not isinstance(protocol, OneShotProtocol) or not protocol.private:
+            return None
+        calibrated = CalibratedMechanism(protocol.mechanism, protocol.privacy, RatingScale(levels), items)
+    except InputError:
+        return None
+    cells = items if protocol.mechanism.hides_rated_items else max(1, round(ratings_per_user))
+    per_user = protocol.privacy is not None and protocol.privacy.per == "user"
+    return Noise(calibrated.channel(cells), cells, per_user)
+
+
+def levels_of(ratings: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
+    """Return the levels of a rating scale, as far as ratings show them; few and even for a continuous one."""
+    found = np.unique(np.concatenate([ratings, [low, high]]))
+    return found if found.size <= _MOST_LEVELS else np.linspace(low, high, 9)
+
+
+def draw_noise(style: Style, noise: Noise) -> Figure:
+    """Draw what is sent for every true rating, and E[r* | r]."""
+    figure, (sent, expected) = panels(style, 2)
+    if noise.channel.symbols <= _FEW_SYMBOLS:
+        _draw_matrix(sent, style, noise.channel)
+    else:
+        _draw_densities(sent, style, noise)
+    draw_expected(expected, style, [("this mechanism", noise)], direct=False)
+    title(expected, "Mean of what is sent, E[r*|r]", style)
+    return figure
+
+
+def draw_expected(
+    ax: Axes, style: Style, mechanisms: Sequence[tuple[str, Noise]], *, direct: bool = True
+) -> None:
+    """Draw E[r* | r] of mechanisms against the line of a report without bias."""
+    inputs = mechanisms[0][1].inputs
+    low, high = float(inputs[0]), float(inputs[-1])
+    ax.plot([low, high], [low, high], color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
+    ends = []
+    for place, (label, noise) in enumerate(mechanisms):
+        colour = SERIES[place % len(SERIES)]
+        ax.plot(
+            noise.inputs, noise.expected, color=colour, marker=MARKERS[place % len(MARKERS)], markersize=5
+        )
+        ends.append((float(noise.inputs[-1]), float(noise.expected[-1]), label, colour))
+    if inputs.size <= 6:
+        ax.set_xticks(inputs, [f"{value:g}" for value in inputs])
+    else:
+        plain_axis(ax)
+    plain_axis(ax, which="y")
+    axis_labels(ax, style, x="true rating r")
+    if direct and not style.narrow:
+        ax.set_ylim(ax.get_ylim())
+        direct_labels(ax, style, [*ends, (high, high, "no bias", MUTED)])
+    else:
+        note(ax, 0.03, 0.94, "dashed: no bias", style)
+
+
+def _draw_densities(ax: Axes, style: Style, noise: Noise) -> None:
+    channel = noise.channel
+    shown = ~np.isnan(channel.values)
+    values = channel.values[shown]
+    rows = np.flatnonzero(~np.isnan(channel.inputs))
+    colours = ramp(rows.size)
+    step = float(np.median(np.diff(values))) if values.size > 1 else 1.0
+    # The two end symbols may stand for whole tails; as densities they would dwarf the rest.
+    inner = slice(1, -1) if values.size > 3 else slice(None)
+    for row, colour in zip(rows, colours, strict=True):
+        density = channel.probabilities[row, shown] / step
+        ax.plot(values[inner], density[inner], color=colour, linewidth=1.5)
+        ends = [
+            (values[place], channel.probabilities[row, shown][place])
+            for place in (0, -1)
+            if density[place] > 1.5 * density[inner].max()
+        ]
+        for value, chance in ends:
+            ax.annotate(
+                f"{chance:.0%}",
+                xy=(value, density[inner][0 if value == values[0] else -1]),
+                color=colour,
+                fontsize=style.points - 1.5,
+                ha="center",
+                va="bottom",
+            )
+    ax.set_ylim(bottom=0)
+    plain_axis(ax)
+    plain_axis(ax, which="y", ticks=4)
+    title(ax, "Density of what is sent, by true rating", style)
+    axis_labels(ax, style, x="what is sent, r*")
+    labelled = sorted({0, rows.size // 2, rows.size - 1}) if rows.size > 6 else range(rows.size)
+    handles = [
+        ax.plot([], [], color=colours[place], linewidth=2.5, label=f"r = {channel.inputs[rows[place]]:g}")[0]
+        for place in labelled
+    ]
+    figure = ax.figure
+    assert isinstance(figure, Figure)
+    legend_below(figure, style, handles, columns=3 if style.narrow else 6)
+
+
+def _draw_matrix(ax: Axes, style: Style, channel: Channel) -> None:
+    """Draw the channel as a matrix of probabilities, with the numbers in it."""
+    rows, symbols = channel.probabilities.shape
+    colours = ramp(7)
+    most = float(channel.probabilities.max())
+    for row in range(rows):
+        for symbol in range(symbols):
+            share = float(channel.probabilities[row, symbol])
+            dark = share > most / 2
+            # An opaque ramp keeps the numbers legible in light and dark alike.
+            ax.barh(
+                row,
+                0.94,
+                0.94,
+                left=symbol - 0.47,
+                color=colours[5 if dark else 0],
+                alpha=0.25 + 0.75 * share / most,
+            )
+            words = "0" if share == 0 else f"{share:.2f}".lstrip("0") if share < 0.995 else "1"
+            ax.text(
+                symbol,
+                row,
+                words,
+                ha="center",
+                va="center",
+                fontsize=style.points - (1.5 if symbols <= 8 else 3),
+                color=SURFACE if dark else INK,
+            )
+    ax.set_xticks(range(symbols), [_name(value) for value in channel.values])
+    ax.set_yticks(range(rows), [_name(value) for value in channel.inputs])
+    ax.set_ylim(-0.5, rows - 0.5)
+    ax.grid(visible=False)
+    title(ax, "Probability of what is sent", style)
+    axis_labels(ax, style, x="what is sent r*, by true rating r")
+
+
+def _name(value: float) -> str:
+    return "none" if np.isnan(value) else shortened(f"{value:g}")

@@ -1,0 +1,150 @@
+"""The figures of a run across domains: the layers of items, and one user's AlterEgo."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch
+
+from simulation.pages.plots import Plot
+from simulation.pages.style import (
+    INK,
+    MUTED,
+    RULE,
+    SERIES,
+    SURFACE,
+    Style,
+    axis_labels,
+    panels,
+    plain_axis,
+    shortened,
+    title,
+)
+
+_LAYERS = ("NN", "NB", "BB")
+_WORDS = {"NN": "further off", "NB": "next to a bridge", "BB": "bridge"}
+_BOX = (0.34, 0.22)
+
+
+def cross_domain_plots(diagnostics: dict[str, Any]) -> list[Plot]:
+    """Return the plots that a run's diagnostics hold; none for other protocols."""
+    layers, ego = diagnostics.get("layers"), diagnostics.get("alter_ego")
+    if not layers:
+        return []
+    counts = "; ".join(
+        f"{diagnostics['domains'][domain]}: "
+        + ", ".join(f"{layers[domain][name]:,} {name}" for name in _LAYERS)
+        for domain in ("source", "target")
+    )
+    plots = [
+        Plot(
+            "layers",
+            "The two domains as layers",
+            "BB items have an edge into the other domain, NB items one to a BB item of their own, NN items "
+            "neither. A path of X-Sim goes inwards on the left, over, and outwards on the right.",
+            f"Items by layer. {counts}.",
+            lambda style: draw_layers(style, diagnostics),
+            full_width=True,
+        )
+    ]
+    if ego:
+        plots.append(
+            Plot(
+                "alter-ego",
+                "One user's AlterEgo",
+                f"What user {ego['user']} rated in the source domain, and what stands for it in the target "
+                "domain: the user of the middle size among those without ratings there.",
+                f"User {ego['user']}: {ego['source_ratings']} source ratings become {ego['items']} items.",
+                lambda style: draw_alter_ego(style, diagnostics),
+                full_width=True,
+            )
+        )
+    return plots
+
+
+def draw_layers(style: Style, diagnostics: dict[str, Any]) -> Figure:
+    """Draw the layers of both domains with their counts, and the edges kept between them."""
+    figure, (ax,) = panels(style, 1, aspect=0.78)
+    ax.set_xlim(0, 2)
+    ax.set_ylim(-0.02, 1.08)
+    ax.axis("off")
+    edges = diagnostics["edges"]
+    between = (edges["NN to NB"], edges["NB to BB"])
+    for side, domain in enumerate(("source", "target")):
+        across = 0.42 + 1.16 * side
+        name = diagnostics["domains"][domain]
+        ax.text(across, 1.05, f"{name} ({domain})", ha="center", va="center", color=INK,
+                fontsize=style.points + 0.5, parse_math=False)  # fmt: skip
+        for place, layer in enumerate(_LAYERS):
+            height = 0.86 - 0.36 * place
+            _box(ax, style, (across, height), layer, diagnostics["layers"][domain][layer], SERIES[side])
+            if place < 2:
+                _edge(ax, style, (across, height), (across, height - 0.36), between[place][side])
+    _edge(ax, style, (0.42, 0.14), (1.58, 0.14), edges["between the domains"])
+    return figure
+
+
+def _box(ax: Axes, style: Style, at: tuple[float, float], layer: str, count: int, colour: str) -> None:
+    width, height = _BOX
+    ax.add_patch(
+        FancyBboxPatch(
+            (at[0] - width, at[1] - height / 2),
+            2 * width,
+            height,
+            boxstyle="round,pad=0,rounding_size=0.03",
+            facecolor=SURFACE,
+            edgecolor=colour if count else RULE,
+            linewidth=1.6,
+            zorder=3,
+        )
+    )
+    ax.text(at[0], at[1] + 0.035, f"{layer}  {count:,}", ha="center", va="center", zorder=4, color=INK,
+            fontsize=style.points + 2, fontweight="bold")  # fmt: skip
+    ax.text(at[0], at[1] - 0.055, _WORDS[layer], ha="center", va="center", zorder=4, color=MUTED,
+            fontsize=style.points - 0.5)  # fmt: skip
+
+
+def _edge(ax: Axes, style: Style, one: tuple[float, float], other: tuple[float, float], count: int) -> None:
+    ax.plot([one[0], other[0]], [one[1], other[1]], color=MUTED if count else RULE, linewidth=1.2, zorder=1)
+    flat = one[1] == other[1]
+    ax.text(
+        (one[0] + other[0]) / 2 + (0.0 if flat else 0.03),
+        (one[1] + other[1]) / 2 + (0.03 if flat else 0.0),
+        f"{count:,}\nedges" if flat else f"{count:,} edges",
+        ha="center" if flat else "left",
+        va="bottom" if flat else "center",
+        color=MUTED,
+        fontsize=style.points - 0.5,
+    )
+
+
+def draw_alter_ego(style: Style, diagnostics: dict[str, Any]) -> Figure:
+    """Draw the ratings of one user before and after replacement."""
+    ego = diagnostics["alter_ego"]
+    figure, (before, after) = panels(style, 2, aspect=0.9)
+    domains = diagnostics["domains"]
+    _ratings(before, style, ego["before"], ego["source_ratings"], ego["scale"], SERIES[0])
+    title(before, f"Before: {domains['source']}", style)
+    _ratings(after, style, ego["after"], ego["items"], ego["scale"], SERIES[1])
+    title(after, f"After: {domains['target']}", style)
+    return figure
+
+
+def _ratings(
+    ax: Axes, style: Style, rated: Sequence[Sequence[Any]], total: int, scale: Sequence[float], colour: str
+) -> None:
+    rows = range(len(rated))
+    values = [float(value) for _, value in rated]
+    ax.hlines(rows, scale[0], values, color=RULE, linewidth=1.2)
+    ax.plot(values, rows, linestyle="none", marker="o", markersize=6, color=colour)
+    ax.set_yticks(list(rows), [shortened(str(name)) for name, _ in rated])
+    ax.invert_yaxis()
+    ax.grid(visible=False, axis="y")
+    margin = 0.05 * (scale[1] - scale[0])
+    ax.set_xlim(scale[0] - margin, scale[1] + margin)
+    plain_axis(ax)
+    more = total - len(rated)
+    axis_labels(ax, style, x="rating" + (f"; {more} more not shown" if more > 0 else ""))

@@ -1,0 +1,98 @@
+"""How far the reports of a mechanism are from the ratings, measured and bounded, in a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from simulation.analysis.settings import Setting
+from simulation.pages.comparison_figures import Looks, by_protocol
+from simulation.pages.plots import Plot
+from simulation.pages.style import (
+    INK,
+    SURFACE,
+    Style,
+    axis_labels,
+    legend_below,
+    log_axis,
+    panels,
+    shortened,
+)
+
+_BOUND, _MEASURED = "distance_bound", "distance_measured"
+
+_LINES: tuple[tuple[str, str, Any], ...] = (
+    (_BOUND, "bound", (0, (5, 2))),
+    (_MEASURED, "measured", "solid"),
+    ("rmse", "RMSE of the predictions", (0, (1, 1.5))),
+)
+"""Columns of comparison.csv, what they are called and how they are drawn."""
+
+
+def distance_plot(settings: Sequence[Setting], looks: Looks) -> Plot | None:
+    """Return the plot of the distances against epsilon; None where no protocol has a bound."""
+    bounded = [setting for setting in settings if setting.epsilon("rating") and setting.mean(_BOUND)]
+    if not bounded:
+        return None
+    tolerance = bounded[0].mean("distance_tolerance")
+    words = [
+        f"{setting.name} at {setting.epsilon('rating'):.3g}: bound {setting.mean(_BOUND):.3g}, "
+        f"measured {_written(setting.mean(_MEASURED))}"
+        for setting in bounded
+    ]
+    return Plot(
+        "distance-epsilon",
+        "Bound and distance of what the server sees",
+        "Root mean squares per cell, in rating units. Bound: Zheng's Theorem 3 on ‖P(Θ − Z)‖, over the root "
+        "of the number of cells shown, true and made up; it holds with probability at least "
+        f"{_written(None if tolerance is None else 1 - tolerance)}. "
+        "Measured: what is shown less the train rating, on the shown cells that are truly rated; the truth "
+        "of a made-up cell is not known. Dotted: RMSE of the predictions.",
+        f"Distances against epsilon per cell, both logarithmic. {'; '.join(words)}.",
+        lambda style: draw_distances(style, bounded, looks),
+    )
+
+
+def draw_distances(style: Style, settings: Sequence[Setting], looks: Looks) -> Figure:
+    """Draw the bound, the distance measured and the RMSE of protocols against epsilon per cell."""
+    figure, (ax,) = panels(style)
+    losses: list[float] = []
+    values: list[float] = []
+    for name, points in by_protocol(settings).items():
+        look = looks[name]
+        for column, _, dashes in _LINES:
+            drawn = sorted(
+                (loss, value)
+                for setting in points
+                if (loss := setting.epsilon("rating")) and (value := setting.mean(column))
+            )
+            ax.plot(
+                [loss for loss, _ in drawn],
+                [value for _, value in drawn],
+                color=look.colour,
+                marker=look.marker,
+                linestyle=dashes,
+                linewidth=1.5,
+                markersize=5,
+                markeredgecolor=SURFACE,
+                markeredgewidth=0.6,
+            )
+            losses += [loss for loss, _ in drawn]
+            values += [value for _, value in drawn]
+    log_axis(ax, losses, ticks_at_values=True)
+    log_axis(ax, values, which="y")
+    axis_labels(ax, style, x="ε per cell, rated or not", y="Root mean square per cell, in rating units")
+    protocols = [
+        Line2D([], [], color=looks[name].colour, marker=looks[name].marker, label=shortened(name))
+        for name in by_protocol(settings)
+    ]
+    lines = [Line2D([], [], color=INK, linestyle=dashes, label=words) for _, words, dashes in _LINES]
+    legend_below(figure, style, [*protocols, *lines], columns=2 if style.narrow else 3)
+    return figure
+
+
+def _written(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.3g}"

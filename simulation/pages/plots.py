@@ -1,0 +1,117 @@
+"""From a figure to what a page and a directory hold of it: SVG in four variants, and a PNG for slides."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from simulation.pages.markup import Html, element
+from simulation.pages.style import NARROW, WIDE, Style, dark
+
+_PAGE_FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+_PNG_DPI = 200
+_NARROW_MEDIA, _DARK_MEDIA = "(max-width: 640px)", "(prefers-color-scheme: dark)"
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A figure of a page.
+
+    Parameters
+    ----------
+    name : str
+        Name of its files.
+    title : str
+    caption : str
+        How to read it.
+    alt : str
+        What is seen, for whom does not see it.
+    draw : callable
+        From a style to a matplotlib figure.
+    full_width : bool
+        Whether it takes the whole width of a page.
+    """
+
+    name: str
+    title: str
+    caption: str
+    alt: str
+    draw: Callable[[Style], Figure]
+    full_width: bool = False
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """A figure in its formats.
+
+    Parameters
+    ----------
+    plot : Plot
+    svg, narrow_svg : str
+    png : bytes
+    """
+
+    plot: Plot
+    svg: str
+    narrow_svg: str
+    png: bytes
+
+
+def render(plot: Plot) -> Rendered:
+    """Draw a figure in both widths."""
+    figure = plot.draw(WIDE)
+    svg = to_svg(figure)
+    figure.set_layout_engine("none")  # the layout is made; the PNG takes it over
+    with io.BytesIO() as file:
+        figure.savefig(file, format="png", dpi=_PNG_DPI, metadata={"Software": None})
+        png = file.getvalue()
+    return Rendered(plot, svg, to_svg(plot.draw(NARROW)), png)
+
+
+def to_svg(figure: Figure) -> str:
+    """Return a figure as SVG, its text as text, the same on every call."""
+    # The identifiers of an SVG can be fixed through a setting only; it is restored at once.
+    with (
+        matplotlib.rc_context({"svg.hashsalt": "dprec", "svg.fonttype": "none"}),
+        warnings.catch_warnings(),
+        io.StringIO() as file,
+    ):
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+        text = file.getvalue()
+    # Layout was made for a wide font; the page's own is narrower, so that nothing collides.
+    text = re.sub(r"(font: (?:\w+ )?[\d.]+px) [^;\"]*", rf"\1 {_PAGE_FONT}", text)
+    return text[text.index("<svg") :]
+
+
+def picture(rendered: Rendered) -> Html:
+    """Return the HTML of a figure: wide or narrow, light or dark, as the reader's device asks for."""
+    plot = rendered.plot
+    sources = [
+        (f"{_NARROW_MEDIA} and {_DARK_MEDIA}", dark(rendered.narrow_svg)),
+        (_NARROW_MEDIA, rendered.narrow_svg),
+        (_DARK_MEDIA, dark(rendered.svg)),
+    ]
+    return element(
+        "figure",
+        element("h3", plot.title),
+        element(
+            "picture",
+            *(element("source", media=media, srcset=_data_uri(svg)) for media, svg in sources),
+            element("img", src=_data_uri(rendered.svg), alt=plot.alt),
+        ),
+        element("figcaption", plot.caption),
+        class_="wide" if plot.full_width else None,
+        id=plot.name,
+    )
+
+
+def _data_uri(svg: str) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()

@@ -1,0 +1,126 @@
+"""What was run, in words made from the configuration and from what the components say of themselves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from dprec.completion import COMPLETIONS
+from dprec.mechanisms import MECHANISMS
+from dprec.registry import Registry, summary_of
+from simulation.analysis.settings import Setting, by_evaluation
+from simulation.pages.run_files import ComparisonFiles, RunFiles, at
+from simulation.protocols import PROTOCOLS
+from simulation.storage.tables import Row
+
+_UNITS = {
+    "rating": "for the value of one rating",
+    "cell": "for one entry, rated or not",
+    "user": "for everything that a user sends",
+}
+
+
+def run_in_words(run: RunFiles) -> str:
+    """Say what a run did."""
+    summary, protocol = run.summary, at(run.config, "protocol")
+    sentences = [population(summary["dataset"]), _about(PROTOCOLS, summary["protocol"])]
+    if (at(protocol, "mechanism", "kind") or "none") != "none":
+        sentences.append(f"Mechanism: {_named(MECHANISMS, summary['mechanism'])}")
+    if epsilon := at(protocol, "privacy", "epsilon"):
+        unit = str(at(protocol, "privacy", "per"))
+        sentences.append(f"The budget is ε = {epsilon:g} {_UNITS.get(unit, 'per ' + unit)}.")
+    if summary.get("completion"):
+        sentences.append(f"Completion: {_named(COMPLETIONS, summary['completion'])}")
+    sentences.append(f"Seed {run.config.get('seed', 0)}.")
+    return " ".join(sentences)
+
+
+def comparison_in_words(files: ComparisonFiles) -> str:
+    """Say what a comparison compares."""
+    settings = files.settings
+    names = list(dict.fromkeys(setting.name for setting in settings))
+    budgets = sorted({setting.budget for setting in settings if setting.budget is not None})
+    runs = [row for setting in settings for row in setting.rows]
+    seeds, folds = ({str(row[key]) for row in runs if row[key] is not None} for key in ("seed", "fold"))
+    unit = "user" if at(files.config, "match", "epsilon") == "per-user" else "rating"
+    populations = dict.fromkeys(_population_of(own[0].rows[0]) for own in by_evaluation(settings).values())
+    at_budgets = (
+        f" at {plural(len(budgets), 'budget')}, ε = {listed(f'{budget:g}' for budget in budgets)} per {unit},"
+        if budgets
+        else ""
+    )
+    repeated = " and ".join(
+        plural(len(found), word) for found, word in ((seeds, "seed"), (folds, "fold")) if found
+    )
+    return (
+        f"{plural(len(names), 'protocol')}{at_budgets} over {repeated}: {plural(len(runs), 'run')}. "
+        + " ".join(populations)
+        + f" Every protocol with a budget is asked for the same ε per {unit}; the table says what it costs."
+    )
+
+
+def _population_of(row: Row) -> str:
+    counts = {key: int(row[key]) for key in _POPULATION if isinstance(row.get(key), float)}
+    return population({"kind": row.get("dataset"), **counts})
+
+
+_POPULATION = ("users", "items", "train_ratings", "test_ratings")
+
+
+def population(dataset: Mapping[str, Any]) -> str:
+    """Say who took part."""
+    users, items, train, test = (dataset.get(key) for key in _POPULATION)
+    if users is None or items is None or train is None or test is None:
+        return f"Data: {dataset.get('kind')}."
+    return (
+        f"{users:,} people and their {train:,} ratings of {items:,} items ({dataset['kind']}); "
+        f"accuracy is measured on {test:,} ratings held out."
+    )
+
+
+def merged_notes(notes: Iterable[tuple[str, str]]) -> list[tuple[Sequence[str], str, int]]:
+    """Merge notes that say the same of several runs, numbers aside.
+
+    Parameters
+    ----------
+    notes : iterable of tuple
+        Of whom, and the note.
+
+    Returns
+    -------
+    list of tuple
+        Of whom (each once), the first of the notes, and how many more differ from it in numbers.
+    """
+    merged: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
+    for name, note in notes:
+        names, texts = merged.setdefault(re.sub(r"\d[\d.,]*", "#", note), ({}, {}))
+        names[name] = None
+        texts[note] = None
+    return [(list(names), next(iter(texts)), len(texts) - 1) for names, texts in merged.values()]
+
+
+def label_of(setting: Setting, reference: float | None) -> str:
+    """Name a setting, with its budget where it is not the one that the others have."""
+    if setting.budget is None or setting.budget == reference:
+        return setting.name
+    return f"{setting.name} (ε {setting.budget:g})"
+
+
+def plural(count: int, word: str) -> str:
+    """Write a count with its noun."""
+    return f"{count:,} {word}" + ("" if count == 1 else "s")
+
+
+def listed(words: Iterable[str]) -> str:
+    """Join words with commas and a last "and"."""
+    all_words = list(words)
+    return " and ".join([", ".join(all_words[:-1]), all_words[-1]] if len(all_words) > 1 else all_words)
+
+
+def _about(registry: Registry[Any], kind: str) -> str:
+    return summary_of(registry[kind]) if kind in registry.kinds else f"Protocol {kind}."
+
+
+def _named(registry: Registry[Any], kind: str) -> str:
+    return f"{kind}, {summary_of(registry[kind]).rstrip('.')}." if kind in registry.kinds else f"{kind}."

@@ -1,0 +1,1 @@
+"""What is kept on disk: names, whole files, tables, records of runs, checkpoints."""

@@ -1,0 +1,111 @@
+"""Checkpoints of iterative runs: the whole state in one file that is there or not, never in part."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.errors import InputError
+from simulation.storage.atomic import write_atomically
+from strategies.iterative import State
+from strategies.rounds import RoundRecord
+
+CHECKPOINT = "checkpoint.npz"
+
+_TRAFFIC = ("uplink_payload", "uplink_message", "downlink_payload", "downlink_message", "messages")
+_PRIVACY = ("per_rating", "per_user")
+
+_DIGEST_BYTES = hashlib.sha256().digest_size
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """Where the state of a run is kept between rounds.
+
+    Parameters
+    ----------
+    path : Path
+        The file: a NumPy archive, and its SHA-256 behind it.
+    depends : dict
+        What the run depends on, by dotted key; a checkpoint in which any of it differs is refused.
+    """
+
+    path: Path
+    depends: dict[str, Any]
+
+    def save(self, state: State) -> None:
+        """Write the state after a round."""
+        arrays = self._places(state)
+        if state.broadcast is not None:
+            arrays["broadcast"] = state.broadcast
+        records = [vars(record) for record in state.records]
+        best = {"best_error": state.best_error, "best_round": state.best_round}
+        told = {"depends": self.depends, "records": records, **best}
+        arrays["told"] = np.frombuffer(json.dumps(told).encode(), dtype=np.uint8)
+        buffer = io.BytesIO()
+        np.savez(buffer, allow_pickle=False, **arrays)
+        archive = buffer.getvalue()
+        write_atomically(self.path, archive + hashlib.sha256(archive).digest())
+
+    def load(self, fresh: State) -> State:
+        """Return the state to go on from: the fresh one where no round has ended.
+
+        Parameters
+        ----------
+        fresh : State
+            The state before the first round, whose shapes the checkpoint must have.
+
+        Raises
+        ------
+        InputError
+            When the file is cut short, damaged, or of another run; then what differs is named.
+        """
+        if not self.path.exists():
+            return fresh
+        arrays = self._read()
+        told = json.loads(arrays.pop("told").tobytes())
+        for key in sorted({**told["depends"], **self.depends}):
+            before, now = told["depends"].get(key), self.depends.get(key)
+            if before != now:
+                differing = f"{before!r} there and {now!r} now"
+                raise InputError(f"{self.path}: {key}", differing, "the configuration and data it began with")
+        for name, value in self._places(fresh).items():
+            found = arrays[name]
+            if found.shape != value.shape or found.dtype != value.dtype:
+                shape = f"{found.dtype} of shape {found.shape}"
+                raise InputError(f"{self.path}: {name}", shape, f"{value.dtype} of shape {value.shape}")
+            value[...] = found
+        fresh.broadcast = arrays.get("broadcast")
+        fresh.records = [RoundRecord(**record) for record in told["records"]]
+        fresh.best_error, fresh.best_round = told["best_error"], told["best_round"]
+        return fresh
+
+    def _read(self) -> dict[str, NDArray[Any]]:
+        try:
+            content = self.path.read_bytes()
+        except OSError as error:
+            raise InputError(str(self.path), f"cannot be read ({error.strerror})", "a checkpoint") from None
+        archive, digest = content[:-_DIGEST_BYTES], content[-_DIGEST_BYTES:]
+        if hashlib.sha256(archive).digest() != digest:
+            raise InputError(
+                str(self.path), "truncated or damaged", "a whole checkpoint; delete it to begin again"
+            )
+        with np.load(io.BytesIO(archive), allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+
+    def _places(self, state: State) -> dict[str, NDArray[Any]]:
+        return {
+            "factors": state.factors,
+            "velocity": state.velocity,
+            "best_factors": state.best_factors,
+            "holders": state.holders,
+            **{f"traffic_{name}": getattr(state.traffic, name) for name in _TRAFFIC},
+            **{f"privacy_{name}": getattr(state.privacy, name) for name in _PRIVACY},
+        }

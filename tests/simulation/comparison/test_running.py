@@ -1,0 +1,173 @@
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dprec.errors import InputError
+from simulation.compare import compare
+from simulation.run import run
+
+DATASET = {"kind": "synthetic", "users": 30, "items": 20, "ratings": 300}
+SPLIT = {"kind": "holdout", "test_fraction": 0.2}
+
+
+@pytest.fixture
+def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Write a comparison of two presets that runs in this process, without its page."""
+    monkeypatch.setattr("simulation.pages.report", lambda directory, population: None)
+    mechanisms = {"clear": {"kind": "none"}, "private": {"kind": "bounded-laplace"}}
+    for name, mechanism in mechanisms.items():
+        protocol: dict[str, Any] = {
+            "kind": "one-shot",
+            "mechanism": mechanism,
+            "completion": {"kind": "mf", "rank": 2},
+        }
+        if name == "private":
+            protocol["privacy"] = {"epsilon": 1.0}
+        preset = {"name": name, "dataset": DATASET, "split": SPLIT, "protocol": protocol}
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(preset))
+    path = tmp_path / "pair.yaml"
+    values = {
+        "name": "pair",
+        "dataset": DATASET,
+        "split": SPLIT,
+        "seeds": [1, 2],
+        "epsilons": [0.5, 2.0],
+        "protocols": ["clear", "private"],
+        "simulation": {"backend": "local"},
+    }
+    path.write_text(yaml.safe_dump(values))
+    return path
+
+
+def rows(folder: Path) -> list[dict[str, str]]:
+    with (folder / "comparison.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_table_agrees_with_single_runs(pair: Path, tmp_path: Path) -> None:
+    compare(pair, tmp_path / "out")
+    lines = rows(tmp_path / "out")
+    assert len(lines) == 6
+    for line in lines:
+        key = line["name"] + (f"-eps{line['epsilon']}" if line["epsilon"] else "") + f"-seed{line['seed']}"
+        cell = tmp_path / "out" / "cells" / key
+        alone = run(cell / "config.yaml", tmp_path / key)
+        assert (tmp_path / key / "predictions.csv").read_bytes() == (cell / "predictions.csv").read_bytes()
+        assert (tmp_path / key / "traffic.csv").read_bytes() == (cell / "traffic.csv").read_bytes()
+        assert float(line["rmse"]) == alone.summary["accuracy"]["rmse"]
+        assert int(line["uplink_message_bytes"]) == alone.summary["traffic"]["uplink"]["message_bytes"]
+
+
+def test_what_is_finished_is_not_done_again(pair: Path, tmp_path: Path) -> None:
+    compare(pair, tmp_path / "out")
+    before = (tmp_path / "out" / "comparison.csv").read_bytes()
+    cells = sorted((tmp_path / "out" / "cells").iterdir())
+    (cells[0] / "summary.json").unlink()
+    kept = {cell: (cell / "summary.json").stat().st_mtime_ns for cell in cells[1:]}
+    (tmp_path / "out" / "comparison.csv").unlink()
+    compare(pair, tmp_path / "out", resume=True)
+    assert (tmp_path / "out" / "comparison.csv").read_bytes() == before
+    assert {cell: (cell / "summary.json").stat().st_mtime_ns for cell in cells[1:]} == kept
+
+
+def test_a_killed_comparison_resumes_to_the_same_table(pair: Path, tmp_path: Path) -> None:
+    # Enough cells that the last is far off when the first has ended.
+    pair.write_text(pair.read_text().replace("seeds:\n- 1\n- 2\n", f"seeds: {list(range(25))}\n"))
+    compare(pair, tmp_path / "whole")
+    start = "from simulation.console.command_line import main; main()"
+    command = [sys.executable, "-c", start, "compare", str(pair), "-o", str(tmp_path / "killed")]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("killed/cells/*/summary.json")):
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.005)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert len(list(tmp_path.glob("killed/cells/*/summary.json"))) < 75
+    compare(pair, tmp_path / "killed", resume=True)
+    assert (tmp_path / "killed/comparison.csv").read_bytes() == (
+        tmp_path / "whole/comparison.csv"
+    ).read_bytes()
+
+
+def test_a_failed_cell_is_reported_and_the_others_are_kept(
+    pair: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from simulation.comparison import cells
+
+    whole = cells.run_prepared
+
+    def fail_once(config: Any, *rest: Any, **named: Any) -> Any:
+        if config.name == "private" and config.seed == 2:
+            raise ZeroDivisionError("planted")
+        return whole(config, *rest, **named)
+
+    monkeypatch.setattr(cells, "run_prepared", fail_once)
+    result = compare(pair, tmp_path / "out")
+    assert sorted(result.failures) == ["private-eps0.5-seed2", "private-eps2.0-seed2"]
+    assert "planted" in result.failures["private-eps0.5-seed2"]
+    assert len(rows(tmp_path / "out")) == 4
+    monkeypatch.setattr(cells, "run_prepared", whole)
+    assert not compare(pair, tmp_path / "out", resume=True).failures
+    assert len(rows(tmp_path / "out")) == 6
+
+
+def test_a_directory_of_another_comparison_is_refused(pair: Path, tmp_path: Path) -> None:
+    compare(pair, tmp_path / "out")
+    before = (tmp_path / "out" / "comparison.csv").read_bytes()
+    with pytest.raises(InputError, match="it holds a comparison"):
+        compare(pair, tmp_path / "out")
+    with pytest.raises(InputError, match="epsilons"):
+        compare(pair, tmp_path / "out", resume=True, overrides=["epsilons=[3.0]"])
+    assert (tmp_path / "out" / "comparison.csv").read_bytes() == before
+
+
+def test_ratings_that_changed_are_not_mixed_in(pair: Path, tmp_path: Path) -> None:
+    ratings = tmp_path / "ratings.csv"
+    lines = [f"{user},{item},{1 + (user * item) % 5}" for user in range(8) for item in range(6)]
+    ratings.write_text("user,item,rating\n" + "\n".join(lines) + "\n")
+    overrides = [f"dataset={{kind: csv, path: {ratings}}}"]
+    compare(pair, tmp_path / "out", overrides=overrides)
+    for changed in (0, 11, 47):
+        others = [line[:-1] + "5" if place == changed else line for place, line in enumerate(lines)]
+        assert others != lines
+        ratings.write_text("user,item,rating\n" + "\n".join(others) + "\n")
+        with pytest.raises(InputError, match=r"comparison\.yaml: ratings\."):
+            compare(pair, tmp_path / "out", resume=True, overrides=overrides)
+
+
+@pytest.mark.parametrize("damaged", ["", "{}", "[]", "null", '{"dataset": {"users": NaN}}', "{", "\xff"])
+def test_a_damaged_summary_is_named(pair: Path, tmp_path: Path, damaged: str) -> None:
+    compare(pair, tmp_path / "out")
+    cell = next((tmp_path / "out" / "cells").iterdir())
+    (cell / "summary.json").write_text(damaged, encoding="latin-1")
+    with pytest.raises(InputError, match=f"{cell.name}/summary.json: a damaged summary"):
+        compare(pair, tmp_path / "out", resume=True)
+
+
+def test_panels_are_told_in_the_table(pair: Path, tmp_path: Path) -> None:
+    panels = ["protocols=[{name: clear, panel: left}, {name: private, panel: right, epsilons: [1]}]"]
+    result = compare(pair, tmp_path / "out", overrides=panels)
+    told = {(line["name"], line["panel"]) for line in rows(tmp_path / "out")}
+    assert told == {("clear", "left"), ("private", "right")}
+    assert not result.failures
+
+
+def test_what_does_not_apply_is_empty_and_what_varies_is_apart(pair: Path, tmp_path: Path) -> None:
+    compare(pair, tmp_path / "out")
+    clear = next(line for line in rows(tmp_path / "out") if line["name"] == "clear")
+    assert clear["epsilon"] == clear["epsilon_per_rating"] == clear["epsilon_per_user_max"] == ""
+    assert not any(column.endswith("_s") for column in clear)
+    assert "server_s" in (tmp_path / "out" / "timing.csv").read_text().splitlines()[0]
+    summary = json.loads((tmp_path / "out/cells/clear-seed1/summary.json").read_text())
+    assert summary["privacy"]["epsilon_per_user"]["max"] is None

@@ -1,0 +1,355 @@
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+import yaml
+
+from dprec.errors import InputError
+from simulation.configuration.models import RunConfig, load_config, parse_config
+from simulation.configuration.strict_yaml import apply_override, dump_yaml, parse_yaml, read_yaml
+from simulation.run import run
+
+
+def refused(values: dict[str, Any], override: str | None = None) -> InputError:
+    if override:
+        apply_override(values, override)
+    with pytest.raises(InputError) as caught:
+        parse_config(values, "FILE")
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("override", "accepted"),
+    [
+        ("unknown=1", "name, seed, dataset, split, binarization, protocol, simulation, evaluation"),
+        ("dataset.unknown=1", "kind, users, items"),
+        ("split.unknown=1", "kind, test_fraction"),
+        ("protocol.unknown=1", "kind, privacy, mechanism, completion"),
+        ("protocol.privacy.unknown=1", "epsilon, per"),
+        ("protocol.mechanism.unknown=1", "kind, symbols"),
+        ("protocol.completion.unknown=1", "kind, rank, iterations"),
+        ("simulation.unknown=1", "backend, workers, users_per_node"),
+        ("simulation.faults.unknown=1", "dropout, straggle, corrupt"),
+        ("evaluation.unknown=1", "top_k, relevant_from"),
+        ("evaluation.simulation=1", "top_k, relevant_from"),
+        ("dataset.mechanism={kind: none}", "kind, users, items"),
+        ("protocol.privacy.privacy={}", "epsilon, per"),
+    ],
+)
+def test_unknown_keys_are_refused_at_every_level(tiny: dict[str, Any], override: str, accepted: str) -> None:
+    error = refused(tiny, override)
+    assert error.where == f"FILE: {override.partition('=')[0]}"
+    assert error.found == "an unknown key"
+    assert error.accepted.startswith(accepted)
+
+
+@pytest.mark.parametrize(
+    ("group", "accepted"),
+    [
+        ("step", "size, decay, momentum, regularization"),
+        ("sampling", "fraction, count"),
+        ("downlink", "dtype, delta"),
+        ("early_stopping", "patience, validation_fraction"),
+    ],
+)
+def test_an_unknown_key_of_a_group_is_refused_with_the_keys_of_the_group(
+    tiny: dict[str, Any], group: str, accepted: str
+) -> None:
+    tiny["protocol"] = {"kind": "iterative", "gradient": {"kind": "full"}, "rounds": 2}
+    error = refused(tiny, f"protocol.{group}.unknown=1")
+    assert (error.where, error.accepted) == (f"FILE: protocol.{group}.unknown", accepted)
+
+
+def test_a_comparison_is_not_a_run(tmp_path: Path) -> None:
+    file = tmp_path / "pair.yaml"
+    file.write_text("name: pair\nprotocols: [a, b]\n")
+    with pytest.raises(InputError, match=f"a comparison; accepted: a run's, or: dprec compare {file}$"):
+        load_config(file)
+
+
+@pytest.mark.parametrize(
+    ("override", "found", "accepted"),
+    [
+        ("seed=1.5", "1.5", "a whole number"),
+        ("seed=true", "true", "a whole number"),
+        ('seed="1"', "'1'", "a whole number"),
+        ("seed=-1", "-1", "at least 0"),
+        ("seed=", "null", "a whole number"),
+        ("name=", "null", "text"),
+        ("name=5", "5", "text"),
+        ("name=../x", "'../x'", "text that matches '^[A-Za-z0-9][A-Za-z0-9._-]*$'"),
+        ("dataset=synthetic", "'synthetic'", "a mapping of keys to values"),
+        ("dataset=", "null", "a mapping of keys to values"),
+        ("dataset=[]", "[]", "a mapping of keys to values"),
+        ("dataset.users=0", "0", "at least 1"),
+        ("dataset.users=40.0", "40.0", "a whole number"),
+        ("dataset.users={kind: mf}", "{'kind': 'mf'}", "a whole number"),
+        ("dataset.noise=.nan", "nan", "a finite number"),
+        ("split.test_fraction=1", "1", "less than 1"),
+        ("split.test_fraction=a fifth", "'a fifth'", "a number"),
+        ("protocol=one-shot", "'one-shot'", "a mapping of keys to values"),
+        ("protocol.privacy=1.0", "1.0", "a mapping of keys to values"),
+        ("protocol.privacy.epsilon=0", "0", "greater than 0"),
+        ("protocol.privacy.epsilon=-0.5", "-0.5", "greater than 0"),
+        ("protocol.privacy.epsilon=.nan", "nan", "a finite number"),
+        ("protocol.privacy.epsilon=.inf", "inf", "a finite number"),
+        ("protocol.privacy.epsilon=1e400", "inf", "a finite number"),
+        ('protocol.privacy.epsilon="1"', "'1'", "a number"),
+        ("protocol.privacy.epsilon=true", "true", "a number"),
+        ("protocol.privacy.epsilon=", "null", "a number"),
+        ("protocol.privacy.per=item", "'item'", "'rating', 'cell' or 'user'"),
+        ("protocol.mechanism=none", "'none'", "a mapping of keys to values"),
+        ("protocol.mechanism.symbols=1", "1", "at least 2"),
+        ("protocol.mechanism.symbols=65537", "65537", "at most 65536"),
+        ("protocol.completion.rank=0", "0", "at least 1"),
+        ("simulation=local", "'local'", "a mapping of keys to values"),
+        ("simulation.backend=dask", "'dask'", "'ray' or 'local'"),
+        ("simulation.workers=0", "0", "at least 1"),
+        ("simulation.users_per_node=0", "0", "at least 1, or 'auto' or 'all'"),
+        ("simulation.users_per_node=some", "'some'", "a whole number, or 'auto' or 'all'"),
+        ("simulation.faults.dropout=1.5", "1.5", "at most 1"),
+        ("evaluation.top_k=0", "0", "at least 1"),
+        ("evaluation.relevant_from=.nan", "nan", "a finite number"),
+        ("evaluation.top_k=[10]", "[10]", "a whole number"),
+        ("protocol.mechanism.kind=", "null", None),
+        ("protocol.mechanism.symbols=" + "9" * 400, "9" * 80 + "...", "at most 65536"),
+        ("name=" + "x" * 101, "'" + "x" * 79 + "...", "at most 100 characters"),
+        ("dataset={kind: csv, path: x, has_header: 1}", "1", "true or false"),
+        ("dataset={kind: csv, path: x, user_column: 1.5}", "1.5", "text, or a whole number"),
+    ],
+)
+def test_wrong_values_name_their_key(
+    tiny: dict[str, Any], override: str, found: str, accepted: str | None
+) -> None:
+    error = refused(tiny, override)
+    assert error.where.startswith(f"FILE: {override.partition('=')[0]}")
+    assert (error.found, error.accepted) == (found, accepted or error.accepted)
+    assert "Input" not in error.accepted
+
+
+@pytest.mark.parametrize("key", ["name", "dataset", "split", "protocol"])
+def test_a_missing_key_is_named(tiny: dict[str, Any], key: str) -> None:
+    del tiny[key]
+    error = refused(tiny)
+    assert (error.where, error.found) == (f"FILE: {key}", "missing")
+    assert error.accepted.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("override", "key"),
+    [
+        ("dataset={kind: movielens-100k}", "dataset.path"),
+        ("split={kind: predefined}", "split.fold"),
+        ("protocol.privacy={per: user}", "protocol.privacy.epsilon"),
+        ("protocol={kind: one-shot, completion: {kind: mf}}", "protocol.mechanism"),
+        ("dataset={users: 3}", "dataset.kind"),
+        ("binarization={kind: threshold, threshold: 3}", "binarization.above"),
+        ("protocol.mechanism={}", "protocol.mechanism.kind"),
+    ],
+)
+def test_a_missing_setting_of_a_component_is_named(tiny: dict[str, Any], override: str, key: str) -> None:
+    error = refused(tiny, override)
+    assert (error.where, error.found) == (f"FILE: {key}", "missing")
+
+
+@pytest.mark.parametrize("key", ["dataset", "split", "protocol.mechanism", "protocol.completion"])
+def test_an_unknown_kind_is_refused_with_the_known_ones(tiny: dict[str, Any], key: str) -> None:
+    error = refused(tiny, f"{key}.kind=nonsense")
+    assert (error.where, error.found) == (f"FILE: {key}.kind", "'nonsense'")
+    kind: Any = tiny
+    for part in key.split("."):
+        kind = kind[part]
+    assert ", " in error.accepted
+    assert "nonsense" not in error.accepted
+
+
+def test_what_a_component_checks_itself_names_the_key_too(tiny: dict[str, Any]) -> None:
+    error = refused(tiny, "split={kind: k-fold, folds: 5, fold: 5}")
+    assert (error.where, error.found) == ("FILE: split.fold", "5")
+    assert "0 to 4" in error.accepted
+    tiny["split"]["fold"] = 0
+    error = refused(tiny, "simulation.faults={dropout: 0.9, corrupt: 0.9}")
+    assert error.where == "FILE: simulation.faults"
+    assert "1.8" in error.found
+
+
+@pytest.mark.parametrize("seed", [0, 2**63, 2**64, 10**400])
+def test_seeds_of_any_size(tiny: dict[str, Any], seed: int) -> None:
+    tiny["seed"] = tiny["dataset"]["seed"] = seed
+    config = parse_config(tiny)
+    assert config.seed == seed
+    assert run(config).summary["accuracy"]["rmse"] > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "problem"),
+    [
+        ("a: 1\nb: [1, 2\n", 3, "expected ',' or ']'"),
+        ("a:\n\t- b\n", 2, "cannot start any token"),
+        ("a: 1\nb: {c: 1, c: 2}\n", 2, "the key 'c' a second time"),
+        ("a: 1\nb: 2\na: 3\n", 3, "the key 'a' a second time"),
+        ("a: &x 1\nb: *x\n", 2, "an alias, which is not supported"),
+        ("a: 1\n---\nb: 2\n", 2, "another document"),
+        ("? [a, b]\n: 1\n", 1, "unhashable key"),
+        ("a: !!python/object/apply:os.system ['true']\n", 1, "could not determine a constructor"),
+    ],
+)
+def test_bad_yaml_is_refused_with_its_line(tmp_path: Path, text: str, line: int, problem: str) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text(text)
+    with pytest.raises(InputError) as caught:
+        load_config(file)
+    assert caught.value.where == f"{file}, line {line}"
+    assert problem in caught.value.found
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (b"", "nothing"),
+        (b"- a\n- b\n", "a list"),
+        (b"7", "a value"),
+        (b"\xff\xfe\x00", "not UTF-8 text"),
+        (b"a: \x01", "unacceptable character"),
+        (b"[" * 5000, "recursion"),
+        (b"seed: " + b"9" * 5000, "4300 digits"),
+    ],
+)
+def test_what_is_no_mapping_is_refused(tmp_path: Path, content: bytes, found: str) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        read_yaml(file)
+    assert str(file) in caught.value.where
+    assert found in caught.value.found
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("path", ["missing.yaml", "."])
+def test_what_cannot_be_read_is_refused(tmp_path: Path, path: str) -> None:
+    with pytest.raises(InputError) as caught:
+        load_config(tmp_path / path)
+    assert caught.value.where == str(tmp_path / path)
+
+
+@pytest.mark.parametrize("key", ["2020-01-01", "1", "null", "true", "1.5", ".nan", "!!binary aGk="])
+def test_keys_that_are_no_text_are_unknown_keys(tmp_path: Path, tiny: dict[str, Any], key: str) -> None:
+    file = tmp_path / "odd.yaml"
+    file.write_text(yaml.safe_dump(tiny) + f"{key}: 1\n")
+    with pytest.raises(InputError, match="an unknown key"):
+        load_config(file)
+
+
+def test_exponents_are_numbers() -> None:
+    assert parse_yaml("[1e-3, 1E5, -2e+2, 1.5e3]", "x") == [1e-3, 1e5, -200.0, 1500.0]
+
+
+def test_an_override_replaces_what_stands_there(tmp_path: Path, tiny: dict[str, Any]) -> None:
+    file = tmp_path / "tiny.yaml"
+    file.write_text(yaml.safe_dump(tiny))
+    config = load_config(
+        file,
+        [
+            "seed=5",
+            "split={kind: k-fold, folds: 4, fold: 1}",
+            "evaluation.top_k=3",
+            "protocol.privacy.epsilon=1e-1",
+            "name=a-b",
+            "seed=6",
+        ],
+    )
+    assert config.seed == 6
+    assert (config.split.kind, config.evaluation.top_k, config.name) == ("k-fold", 3, "a-b")
+    assert config.protocol.privacy.epsilon == 0.1  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("override", "where"),
+    [
+        ("seed", "--set"),
+        ("=5", "--set"),
+        ("a..b=1", "--set"),
+        (".a=1", "--set"),
+        ("seed.x=1", "--set seed.x"),
+        ("name.x.y=1", "--set name.x.y"),
+        ("seed=[1", "--set seed, line 1"),
+        ("seed=*x", "--set seed, line 1"),
+        ("seed={a: 1, a: 2}", "--set seed, line 1"),
+    ],
+)
+def test_a_bad_override_is_refused(tiny: dict[str, Any], override: str, where: str) -> None:
+    with pytest.raises(InputError) as caught:
+        apply_override(tiny, override)
+    assert caught.value.where == where
+
+
+def test_the_schema_is_valid_and_accepts_what_the_models_accept(preset: dict[str, Any]) -> None:
+    schema = RunConfig.model_json_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    assert list(validator.iter_errors(preset)) == []
+    assert list(validator.iter_errors({**preset, "unknown": 1}))
+    assert list(validator.iter_errors({**preset, "seed": -1}))
+    json.dumps(schema)
+
+
+def test_a_configuration_survives_its_own_yaml(preset: dict[str, Any]) -> None:
+    config = parse_config(preset)
+    again = parse_config(parse_yaml(config.to_yaml(), "again"))
+    assert again == config
+    assert again.to_yaml() == config.to_yaml()
+
+
+@pytest.mark.parametrize(
+    "name", ["1e5", "5e-3", "1e5.", "123", "null", "yes", "0x10", "1_000", "2020-01-01", "1.5"]
+)
+def test_names_that_look_like_numbers_stay_names(tiny: dict[str, Any], name: str) -> None:
+    config = parse_config({**tiny, "name": name})
+    assert parse_config(parse_yaml(config.to_yaml(), "again")).name == name
+
+
+def test_dumped_yaml_is_read_back_unchanged() -> None:
+    values = {
+        "text": ["1e5", "1", "-1e+5", "~"],
+        "numbers": [1e5, 1e-7, 1, math.pi],
+        "nothing": None,
+        "ü": "é",
+    }
+    assert parse_yaml(dump_yaml(values), "again") == values
+
+
+def test_paths_are_written_so_that_they_work_from_anywhere(
+    tiny: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    for path, expected in (
+        ("~/data", tmp_path / "data"),
+        ("data", tmp_path / "data"),
+        ("/data", Path("/data")),
+    ):
+        config = parse_config({**tiny, "dataset": {"kind": "movielens-100k", "path": path}})
+        assert yaml.safe_load(config.to_yaml())["dataset"]["path"] == str(expected)
+
+
+@pytest.mark.parametrize(
+    ("users_per_node", "users", "size"), [("all", 7, 7), ("auto", 80, 10), ("auto", 1, 1), (3, 7, 3)]
+)
+def test_cohort_sizes(tiny: dict[str, Any], users_per_node: Any, users: int, size: int) -> None:
+    tiny["simulation"]["users_per_node"] = users_per_node
+    assert parse_config(tiny).simulation.cohort_size(users) == size
+
+
+def test_the_configuration_of_a_run_gives_the_same_run_again(tmp_path: Path, tiny: dict[str, Any]) -> None:
+    first = run(tiny, tmp_path / "first")
+    second = run(tmp_path / "first" / "config.yaml", tmp_path / "second")
+    for file in ("config.yaml", "predictions.csv", "traffic.csv"):
+        assert (tmp_path / "first" / file).read_bytes() == (tmp_path / "second" / file).read_bytes()
+    assert np.array_equal(first.predictions["prediction"], second.predictions["prediction"])
+    assert first.summary["accuracy"] == second.summary["accuracy"]

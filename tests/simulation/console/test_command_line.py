@@ -1,0 +1,319 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dprec.registry import kind_of
+from simulation.console import command_line
+from simulation.console.command_line import LISTINGS, main
+
+
+class Finished:
+    """What a command left behind."""
+
+    def __init__(self, code: object, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+
+@pytest.fixture
+def dprec(capsys: pytest.CaptureFixture[str]) -> Any:
+    """Return the command line as a function of its arguments."""
+
+    def command(*arguments: object) -> Finished:
+        with pytest.raises(SystemExit) as caught:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return Finished(caught.value.code, captured.out, captured.err)
+
+    return command
+
+
+@pytest.fixture
+def config(tmp_path: Path, tiny: dict[str, Any]) -> Path:
+    path = tmp_path / "tiny.yaml"
+    path.write_text(yaml.safe_dump(tiny))
+    return path
+
+
+def one_line(finished: Finished, code: int) -> str:
+    """Return the only line that a refused command prints."""
+    assert (finished.code, finished.out) == (code, "")
+    assert finished.err.startswith("dprec: ")
+    assert finished.err.endswith("\n")
+    assert finished.err.count("\n") == 1
+    return finished.err
+
+
+def test_a_run_ends_with_a_table_and_its_directory(dprec: Any, config: Path, tmp_path: Path) -> None:
+    finished = dprec("run", config, "-o", tmp_path / "run")
+    assert (finished.code, finished.err) == (0, "")
+    assert "RMSE" in finished.out
+    assert finished.out.splitlines()[-1] == f"run directory: {tmp_path / 'run'}"
+    assert (tmp_path / "run" / "summary.json").exists()
+
+
+def test_quiet_is_silent(dprec: Any, config: Path, tmp_path: Path) -> None:
+    finished = dprec("run", config, "-o", tmp_path / "run", "--quiet")
+    assert (finished.code, finished.out, finished.err) == (0, "", "")
+
+
+def test_without_a_directory_a_run_goes_to_runs(
+    dprec: Any, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert dprec("run", config, "--quiet").code == 0
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert folder.name.startswith("tiny-")
+
+
+@pytest.mark.parametrize(
+    ("override", "parts"),
+    [
+        ("sead=1", ["tiny.yaml: sead: an unknown key"]),
+        ("protocol.mechanism.sead=1", ["tiny.yaml: protocol.mechanism.sead: an unknown key"]),
+        ("seed=one", ["tiny.yaml: seed: 'one'", "a whole number"]),
+        ("protocol.privacy.epsilon=0", ["protocol.privacy.epsilon: 0;", "greater than 0"]),
+        ("protocol.privacy.epsilon=-1", ["protocol.privacy.epsilon: -1;", "greater than 0"]),
+        ("protocol.privacy.epsilon=.nan", ["protocol.privacy.epsilon: nan;", "a finite number"]),
+        ("protocol.privacy.epsilon=50", ["protocol.privacy.epsilon: 50 per rating", "at most 20"]),
+        ("protocol.privacy.epsilon=1e-300", ["protocol.privacy.epsilon: 1e-300", "a larger epsilon"]),
+        ("protocol.privacy.per=cell", ["protocol.privacy.per: 'cell'", "'rating' or 'user'"]),
+        ("protocol.privacy=null", ["protocol.privacy: none, with mechanism bounded-laplace", "an epsilon"]),
+        ("protocol.mechanism={kind: none}", ["protocol.privacy: an epsilon, with mechanism none"]),
+        ("protocol.completion.rank=1000", ["protocol.completion.rank: 1000", "less than 30"]),
+        ("dataset.ratings=1201", ["dataset.ratings: 1201", "at most users x items = 1200"]),
+        ("split={kind: predefined, fold: u1}", ["split.fold: 'u1'", "k-fold or holdout"]),
+        ("split={kind: k-fold, folds: 5, fold: 5}", ["split.fold: 5", "0 to 4"]),
+        ("split={kind: leave-n-per-user, count: 99}", ["split: leave-n-per-user leaves no test ratings"]),
+        ("dataset={kind: movielens-100k, path: /nowhere}", ["/nowhere: no such file"]),
+        ("dataset={kind: movielens-100k, path: ''}", ["dataset.path: an empty name"]),
+        ("evaluation.relevant_from=0.5", ["evaluation.relevant_from: 0.5", "a rating from 1 to 5"]),
+        ("evaluation.relevant_from=6", ["evaluation.relevant_from: 6", "a rating from 1 to 5"]),
+        ("seed", ["--set: 'seed'", "dotted.key=value"]),
+        ("seed=[", ["--set seed, line 1"]),
+    ],
+)
+def test_a_bad_configuration_is_one_line(
+    dprec: Any, config: Path, tmp_path: Path, override: str, parts: list[str]
+) -> None:
+    line = one_line(dprec("run", config, "-o", tmp_path / "run", "--set", override), 2)
+    for part in parts:
+        assert part in line
+    assert "; accepted: " in line
+    assert not (tmp_path / "run").exists()
+
+
+TRAIN = ["1\t1\t3\t0", "1\t2\t4\t0", "2\t1\t5\t0", "2\t3\t1\t0", "3\t2\t2\t0"]
+TEST = ["1\t3\t3\t0", "2\t2\t4\t0"]
+
+
+def movielens(folder: Path, train: list[str], test: list[str]) -> str:
+    folder.mkdir(exist_ok=True)
+    (folder / "u1.base").write_text("\n".join(train) + "\n")
+    (folder / "u1.test").write_text("\n".join(test) + "\n")
+    (folder / "u.data").write_text("\n".join([*train, *test]) + "\n")
+    return f"dataset={{kind: movielens-100k, path: {folder}}}"
+
+
+def run_movielens(dprec: Any, config: Path, tmp_path: Path, train: list[str], test: list[str]) -> Finished:
+    dataset = movielens(tmp_path / "data", train, test)
+    overrides = ["--set", dataset, "--set", "split={kind: predefined, fold: u1}"]
+    overrides += ["--set", "protocol.completion.rank=1"]
+    finished: Finished = dprec("run", config, "-o", tmp_path / "run", "--quiet", *overrides)
+    return finished
+
+
+@pytest.mark.parametrize(
+    ("train", "parts"),
+    [
+        ([*TRAIN, "3\t3"], ["u1.base, line 6"]),
+        ([*TRAIN, "3\t3\t"], ["u1.base, line 6"]),
+        ([*TRAIN, "3\t3\t6\t0"], ["u1.base, line 6", "rating 6", "one of 1, 2, 3, 4, 5"]),
+        ([*TRAIN, "3\t3\t2.5\t0"], ["u1.base, line 6", "2.5"]),
+        ([*TRAIN, "3\t3\tnan\t0"], ["u1.base, line 6", "nan"]),
+        ([*TRAIN, "3\t3\tfive\t0"], ["u1.base, line 6", "five"]),
+        (
+            [*TRAIN, "1\t1\t4\t0"],
+            ["u1.base, line 6", "user 1 rates item 1 a second time", "duplicates: last"],
+        ),
+        ([], ["u1.base"]),
+        (["7\t1\t3\t0", "8\t2\t4\t0"], ["u1.test"]),
+    ],
+)
+def test_bad_data_are_one_line_with_file_and_line(
+    dprec: Any, config: Path, tmp_path: Path, train: list[str], parts: list[str]
+) -> None:
+    line = one_line(run_movielens(dprec, config, tmp_path, train, TEST), 2)
+    for part in parts:
+        assert part in line
+
+
+def test_users_and_items_that_occur_in_the_test_ratings_only_are_counted(
+    dprec: Any, config: Path, tmp_path: Path
+) -> None:
+    finished = run_movielens(dprec, config, tmp_path, TRAIN, [*TEST, "9\t1\t5\t0", "1\t44\t2\t0"])
+    assert finished.code == 0, finished.err
+    dataset = json.loads((tmp_path / "run" / "summary.json").read_text())["dataset"]
+    assert (dataset["users"], dataset["items"]) == (4, 4)
+    assert (dataset["users_only_in_test"], dataset["items_only_in_test"]) == (1, 1)
+    rows = (tmp_path / "run" / "traffic.csv").read_text().splitlines()
+    assert rows[-1].startswith("9,0,0,")
+
+
+def test_a_missing_file_of_a_fold_is_one_line(dprec: Any, config: Path, tmp_path: Path) -> None:
+    movielens(tmp_path / "data", TRAIN, TEST)
+    (tmp_path / "data" / "u1.test").unlink()
+    data = f"dataset={{kind: movielens-100k, path: {tmp_path / 'data'}}}"
+    split = "split={kind: predefined, fold: u1}"
+    line = one_line(dprec("run", config, "-o", tmp_path / "run", "--set", data, "--set", split), 2)
+    assert "u1.test" in line
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run"],
+        ["run", "/nowhere.yaml"],
+        ["run", "/"],
+        ["runs"],
+        ["run", "CONFIG", "--sett", "a=1"],
+        ["run", "CONFIG", "--set"],
+        ["run", "CONFIG", "-o", "/dev/null/run"],
+        ["run", "CONFIG", "--resume"],
+        ["run", "CONFIG", "-o", ""],
+        ["compare", "CONFIG", "-o", ""],
+        ["compare", "CONFIG", "-o", "/nowhere"],
+        ["list"],
+        ["list", "nonsense"],
+        ["schema", "nonsense"],
+        ["fetch", "nonsense"],
+    ],
+)
+def test_a_bad_command_line_is_one_line(dprec: Any, config: Path, arguments: list[str]) -> None:
+    one_line(dprec(*(str(config) if word == "CONFIG" else word for word in arguments)), 2)
+
+
+def test_no_arguments_show_the_help(dprec: Any) -> None:
+    finished = dprec()
+    assert finished.code == 2
+    assert "Usage:" in finished.err + finished.out
+    assert "Commands:" in finished.err + finished.out
+    assert dprec("--help").code == 0
+
+
+def test_a_directory_that_holds_a_run_is_one_line(dprec: Any, config: Path, tmp_path: Path) -> None:
+    assert dprec("run", config, "-o", tmp_path / "run", "--quiet").code == 0
+    assert str(tmp_path / "run") in one_line(dprec("run", config, "-o", tmp_path / "run", "--quiet"), 2)
+
+
+def test_a_resumed_run_that_has_not_begun_says_so(
+    dprec: Any, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ["run", config, "-o", tmp_path / "run", "--resume"]
+    notice = f"dprec: {tmp_path / 'run'}: nothing to resume, begun anew\n"
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sys.modules["simulation.execution"], "run_in", interrupted)
+        finished = dprec(*command)
+    assert (finished.code, finished.err) == (130, notice + "dprec: interrupted\n")
+    finished = dprec(*command)
+    assert (finished.code, finished.err) == (0, "")
+    finished = dprec(*command[:3], tmp_path / "other", "--resume")
+    assert (finished.code, finished.err) == (0, notice.replace("run:", "other:"))
+    assert dprec(*command[:3], tmp_path / "third", "--resume", "--quiet").err == ""
+
+
+def test_a_run_that_fails_is_one_line(dprec: Any, config: Path, tmp_path: Path) -> None:
+    finished = dprec("run", config, "-o", tmp_path / "run", "--set", "simulation.faults.dropout=1.0")
+    assert "none of the 40 users" in one_line(finished, 1)
+    assert not (tmp_path / "run" / "summary.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (MemoryError("Unable to allocate 89 GiB"), 1, "89 GiB"),
+        (OSError(28, "No space left on device"), 1, "No space left on device"),
+    ],
+)
+def test_what_stops_a_run_from_outside_is_one_line(
+    dprec: Any,
+    config: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+    code: int,
+    words: str,
+) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(command_line, "run_config", stopped)
+    assert words in one_line(dprec("run", config, "-o", tmp_path / "run"), code)
+
+
+def test_a_defect_is_not_hidden(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def defective(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(command_line, "run_config", defective)
+    with pytest.raises(ZeroDivisionError):
+        main(["run", str(config), "-o", "/nowhere"])
+
+
+@pytest.mark.parametrize("what", sorted(LISTINGS))
+def test_listings_name_every_component(dprec: Any, what: str) -> None:
+    finished = dprec("list", what)
+    assert finished.code == 0
+    for component in LISTINGS[what]:
+        assert kind_of(component) in finished.out
+
+
+def test_the_schema_is_printed(dprec: Any) -> None:
+    finished = dprec("schema")
+    assert finished.code == 0
+    assert json.loads(finished.out)["title"] == "RunConfig"
+
+
+def test_a_terminal_without_epsilon_gets_the_table_all_the_same(config: Path, tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-c",
+        "from simulation.console.command_line import main; main()",
+        "run",
+        str(config),
+    ]
+    finished = subprocess.run(
+        [*command, "-o", str(tmp_path / "run")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert (finished.returncode, finished.stderr) == (0, "")
+    assert "RMSE" in finished.stdout
+
+
+def test_the_installed_command(config: Path, tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-c",
+        "from simulation.console.command_line import main; main()",
+        "run",
+        str(config),
+    ]
+    bad = subprocess.run(
+        [*command, "--set", "seed=x"], capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path
+    )
+    assert (bad.returncode, bad.stdout) == (2, "")
+    assert bad.stderr == f"dprec: {config}: seed: 'x'; accepted: a whole number\n"

@@ -1,0 +1,54 @@
+"""Tables of the terminal: what is shown of a comparison, and small numbers."""
+
+from typing import Any
+
+import pytest
+
+from simulation.analysis.numbers import number
+from simulation.console.tables import comparison_tables
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "–"),
+        (0.0, "0.000"),
+        (0.0005, "0.001"),
+        (0.00049, "0.00049"),
+        (1.25e-7, "1.2e-07"),
+        (-1e-5, "-1e-05"),
+        (1234.5, "1,234.500"),
+    ],
+)
+def test_small_numbers_keep_their_digits(value: float | None, text: str) -> None:
+    assert number(value, 3) == text
+
+
+def row(name: str, seed: int, **accuracy: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "epsilon": 1.0,
+        "seed": seed,
+        "dataset": "synthetic",
+        "items": 5,
+        "epsilon_per_rating": 1.0,
+        "epsilon_per_user_max": 4.0,
+        "uplink_message_mean_per_user": 10.0,
+        "downlink_message_mean_per_user": 20.0,
+        "trusts_server": False,
+        "hides_rated_items": False,
+        **accuracy,
+    }
+
+
+def test_what_is_judged_otherwise_stands_in_a_table_of_its_own() -> None:
+    rows = [row("stars", seed, rmse=1.0 + seed) for seed in (1, 2)]
+    rows += [row("signs", seed, sign_accuracy=0.7) for seed in (1, 2)]
+    rows += [row("elsewhere", 1, rmse=0.5, items=7), row("apart", 1, rmse=0.5, items=7, panel="b")]
+    tables = comparison_tables(rows)
+    shown = [list(table.columns[0].cells) for table in tables]
+    assert shown == [["stars"], ["signs"], ["elsewhere"], ["apart"]]
+    assert tables[3].title == "RMSE, 7 items, b"
+    assert list(tables[0].columns[2].cells) == ["2.5000 ±0.7071"]
+    assert list(tables[1].columns[2].cells) == ["0.7000 ±0.0000"]
+    assert comparison_tables(rows[:2])[0].title is None

@@ -1,0 +1,249 @@
+"""The figures: pure functions of numbers, and the small rules that they rest on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.axes import Axes
+from matplotlib.container import ErrorbarContainer
+
+from simulation.analysis.settings import (
+    MEASURES,
+    Setting,
+    at_reference,
+    frontier,
+    read_settings,
+    reference_budget,
+)
+from simulation.pages.channel_figures import levels_of, noise_of
+from simulation.pages.comparison_figures import (
+    EpsilonAxis,
+    draw_accuracy_against_bytes,
+    draw_accuracy_against_epsilon,
+    looks_of,
+)
+from simulation.pages.plots import to_svg
+from simulation.pages.run_figures import QUANTILES, draw_summary, evaluated_rounds, group_by_rating
+from simulation.pages.run_files import read_run
+from simulation.pages.style import NARROW, WIDE, dark, short, shortened, size, spread_out
+
+RMSE = MEASURES[0]
+Directories = Callable[..., Path]
+
+
+def setting(name: str, spent: float, rmse: float, budget: float | None = 1.0) -> Setting:
+    row = {
+        "rmse": rmse,
+        "uplink_message_mean_per_user": spent,
+        "downlink_message_mean_per_user": 0.0,
+        "epsilon_per_rating": budget,
+        "epsilon_per_user_max": budget,
+    }
+    return Setting(name, budget, (row,))
+
+
+@given(st.lists(st.tuples(st.integers(1, 6), st.integers(1, 6)), min_size=1, max_size=12))
+def test_the_frontier_is_what_nothing_beats(points: list[tuple[int, int]]) -> None:
+    settings = [setting(f"p{place}", float(x), float(y)) for place, (x, y) in enumerate(points)]
+    found = {(one.bytes_per_user, one.mean("rmse")) for one in frontier(settings, RMSE)}
+    best = {(x, y) for x, y in points if not any((a <= x and b <= y) and (a, b) != (x, y) for a, b in points)}
+    assert found == best
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.floats(0.01, 0.2))
+def test_labels_are_apart_and_in_order(places: list[float], gap: float) -> None:
+    moved = spread_out(sorted(places), gap)
+    assert len(moved) == len(places)
+    assert all(later - earlier >= gap - 1e-9 for earlier, later in pairwise(moved))
+    assert np.mean(moved) == pytest.approx(np.mean(places))
+
+
+def test_labels_that_do_not_touch_stay() -> None:
+    assert spread_out([0.1, 0.5, 0.9], 0.1) == [0.1, 0.5, 0.9]
+
+
+def test_the_reference_budget_is_the_most_common_and_then_the_nearest_to_one() -> None:
+    settings = [setting("a", 1, 1, budget) for budget in (0.1, 0.5, 3.0)] + [setting("b", 1, 1, 3.0)]
+    assert reference_budget(settings) == 3.0
+    assert reference_budget(settings[:3]) == 0.5
+    assert reference_budget([setting("c", 1, 1, None)]) is None
+    chosen = at_reference([*settings[:2], setting("b", 1, 1, 3.0), setting("b", 1, 1, 8.0)])
+    assert [(one.name, one.budget) for one in chosen] == [("a", 0.5), ("b", 3.0)]
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (0, "0"),
+        (0.25, "0.25"),
+        (340, "340"),
+        (1234, "1,234"),
+        (12_345, "12.3k"),
+        (3.4e6, "3.4M"),
+        (2e9, "2G"),
+    ],
+)
+def test_short_numbers(value: float, written: str) -> None:
+    assert short(value) == written
+
+
+@pytest.mark.parametrize(
+    ("count", "written"), [(0, "0 B"), (340, "340 B"), (1234, "1.23 kB"), (6.8e7, "68 MB"), (4e12, "4 TB")]
+)
+def test_sizes(count: float, written: str) -> None:
+    assert size(count) == written
+
+
+def test_names_are_made_drawable() -> None:
+    assert shortened("a\nb\x07") == "a·b·"
+    assert len(shortened("x" * 200)) == 26
+
+
+@pytest.mark.parametrize("style", [WIDE, NARROW])
+@pytest.mark.parametrize("unit", ["rating", "user"])
+def test_one_unit_per_axis_error_bars_and_references(
+    comparison_directory: Directories, style: object, unit: str
+) -> None:
+    settings = [
+        one
+        for one in read_settings(comparison_directory() / "comparison.csv")
+        if one.evaluation and one.evaluation.measure == RMSE
+    ]
+    figure = draw_accuracy_against_epsilon(style, settings, RMSE, EpsilonAxis(unit), looks_of(settings))  # type: ignore[arg-type]
+    (ax,) = figure.axes
+    assert ax.get_xlabel().startswith(f"ε per {unit}")
+    drawn = [container for container in ax.containers if isinstance(container, ErrorbarContainer)]
+    expected = {one.name for one in settings if one.private}
+    assert len(drawn) == len(expected) == 4
+    losses = {one.epsilon(unit) for one in settings if one.private}  # type: ignore[arg-type]
+    assert {float(x) for container in drawn for x in container.lines[0].get_xdata()} == losses
+    flat = [
+        line
+        for line in ax.lines
+        if len(set(np.asarray(line.get_ydata()))) == 1 and len(line.get_xdata()) == 2
+    ]
+    assert [float(line.get_ydata()[0]) for line in flat] == [pytest.approx(0.945)]
+
+
+@pytest.mark.parametrize(("proved", "marked"), [(1.0, False), (40.0, True), (None, True)])
+def test_what_does_not_keep_its_budget_is_marked_on_the_axis_of_budgets(
+    proved: float | None, marked: bool
+) -> None:
+    settings = [setting("sound", 1, 1, 1.0), setting("claimed", 1, 1, 1.0)]
+    settings[1].rows[0]["epsilon_per_rating"] = proved
+    axis = EpsilonAxis("rating", asked=True)
+    assert [axis.falls_short(one) for one in settings] == [False, marked]
+    (ax,) = draw_accuracy_against_epsilon(WIDE, settings, RMSE, axis, looks_of(settings)).axes
+    assert {text.get_text() for text in ax.texts} == {"sound", "claimed †" if marked else "claimed"}
+    assert all(container.lines[0].get_xdata() == [1.0] for container in ax.containers)
+
+
+def test_points_on_the_frontier_are_filled(comparison_directory: Directories) -> None:
+    settings = read_settings(comparison_directory() / "comparison.csv")
+    (ax,) = draw_accuracy_against_bytes(WIDE, settings, RMSE, looks_of(settings)).axes
+    marks = [line for line in ax.lines if line.get_linestyle() == "None"]
+    filled = [line for line in marks if line.get_color() != "#ffffff"]
+    assert len(marks) == len(settings)
+    assert len(filled) == len(
+        [
+            one
+            for budget in (None, 0.5, 1.0, 3.0)
+            for one in frontier([s for s in settings if s.budget == budget], RMSE)
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"epsilon": None}, {"rounds": 5, "protocol": "pg-mf", "per": "user"}]
+)
+def test_the_main_figure_has_three_panels(run_directory: Directories, settings: dict[str, object]) -> None:
+    figure = draw_summary(WIDE, read_run(run_directory(**settings)))
+    assert [heading(ax).split(":")[0] for ax in figure.axes] == [
+        "How accurate",
+        "How private",
+        "How many bytes",
+    ]
+
+
+def heading(ax: Axes) -> str:
+    return ax.get_title(loc="left")
+
+
+def test_drawing_changes_no_setting(run_directory: Directories) -> None:
+    before = dict(matplotlib.rcParams)
+    to_svg(draw_summary(WIDE, read_run(run_directory())))
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_matplotlib_is_loaded_for_drawing_only_and_pyplot_never() -> None:
+    check = (
+        "import sys, simulation.console.command_line; assert 'matplotlib' not in sys.modules;"
+        "import simulation.pages; assert 'matplotlib.pyplot' not in sys.modules"
+    )
+    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
+
+
+def test_dark_exchanges_every_colour_of_a_figure(run_directory: Directories) -> None:
+    light = to_svg(draw_summary(WIDE, read_run(run_directory())))
+    assert "#ffffff" in light
+    exchanged = dark(light)
+    assert not any(colour in exchanged for colour in ("#ffffff", "#1b2530", "#5a6672", "#0a62a9"))
+
+
+def test_predictions_are_grouped_by_rating() -> None:
+    ratings = np.array([1.0, 1.0, 5.0])
+    groups = group_by_rating(ratings, np.array([2.0, 4.0, 3.0]))
+    assert [place for place, _ in groups] == [1.0, 5.0]
+    assert [quantiles[QUANTILES.index(50)] for _, quantiles in groups] == [3.0, 3.0]
+    assert len(group_by_rating(np.linspace(-10, 10, 500), np.zeros(500))) == 10
+
+
+def test_bytes_of_rounds_add_up_also_where_nothing_was_measured() -> None:
+    rounds = [
+        {
+            "round": 1,
+            "accuracy": {"rmse": 2.0},
+            "uplink": {"message_bytes": 5},
+            "downlink": {"message_bytes": 1},
+        },
+        {"round": 2, "accuracy": None, "uplink": {"message_bytes": 5}, "downlink": {"message_bytes": 1}},
+        {
+            "round": 3,
+            "accuracy": {"rmse": 1.0},
+            "uplink": {"message_bytes": 5},
+            "downlink": {"message_bytes": 1},
+        },
+    ]
+    assert evaluated_rounds(rounds, RMSE) == [(1, 6.0, 2.0), (3, 18.0, 1.0)]
+
+
+def test_noise_is_that_of_the_channel(run_directory: Directories) -> None:
+    run = read_run(run_directory(epsilon=1.0))
+    noise = noise_of(run.config, 200, levels_of(run.predictions["rating"], 1.0, 5.0), 30)
+    assert noise is not None
+    # Bounded Laplace at epsilon 1 on 1..5 pulls ratings to the middle: a slope of 0.18.
+    assert noise.slope == pytest.approx(0.18, abs=0.01)
+    assert noise.expected[2] == pytest.approx(3.0)
+
+
+def test_a_budget_per_user_is_shown_for_the_user_in_the_middle(run_directory: Directories) -> None:
+    run = read_run(run_directory(epsilon=20.0, per="user"))
+    noise = noise_of(run.config, 200, np.arange(1.0, 6.0), 20)
+    assert noise is not None
+    assert (noise.cells, noise.per_user) == (20, True)
+    assert noise.channel.epsilon == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("settings", [{"mechanism": "none", "epsilon": None}, {"protocol": "of tomorrow"}])
+def test_what_has_no_noise(run_directory: Directories, settings: dict[str, object]) -> None:
+    run = read_run(run_directory(**settings))
+    assert noise_of(run.config, 200, np.arange(1.0, 6.0), 20) is None

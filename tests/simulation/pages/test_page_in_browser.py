@@ -1,0 +1,215 @@
+"""The pages as a reader sees them: opened in headless Chromium, at a desk's and at a phone's width."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulation.pages import report
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+ENTER = "\ue007"
+
+pytestmark = pytest.mark.skipif(
+    not (CHROMIUM and DRIVER), reason="no Chromium with chromedriver on this machine"
+)
+
+
+class Browser:
+    """A page in headless Chromium, through the WebDriver protocol."""
+
+    def __init__(self, session: str) -> None:
+        self.session = session
+
+    def call(self, path: str, body: dict[str, Any] | None = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.session + path, data, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=30) as reply:
+            return json.load(reply)["value"]
+
+    def devtools(self, command: str, **parameters: Any) -> Any:
+        return self.call("/goog/cdp/execute", {"cmd": command, "params": parameters})
+
+    def run(self, script: str) -> Any:
+        return self.call("/execute/sync", {"script": script, "args": []})
+
+    def open(self, page: Path, width: int, *, dark: bool = False) -> None:
+        self.log("browser"), self.log("performance")
+        self.devtools(
+            "Emulation.setDeviceMetricsOverride",
+            width=width, height=844, deviceScaleFactor=1, mobile=width < 640,
+        )  # fmt: skip
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.devtools("Emulation.setEmulatedMedia", features=[scheme])
+        self.call("/url", {"url": page.absolute().as_uri()})
+
+    def log(self, kind: str) -> list[dict[str, Any]]:
+        entries: list[dict[str, Any]] = self.call("/se/log", {"type": kind})
+        return entries
+
+    def requests(self) -> list[str]:
+        messages = [json.loads(entry["message"])["message"] for entry in self.log("performance")]
+        return [
+            message["params"]["request"]["url"]
+            for message in messages
+            if message["method"] == "Network.requestWillBeSent"
+        ]
+
+    def screenshot(self, file: Path) -> None:
+        size = self.devtools("Page.getLayoutMetrics")["cssContentSize"]
+        shot = self.devtools("Page.captureScreenshot", captureBeyondViewport=True, clip={**size, "scale": 1})
+        file.write_bytes(base64.b64decode(shot["data"]))
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    assert DRIVER is not None
+    driver = subprocess.Popen(
+        [DRIVER, f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    arguments = [
+        "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+        "--disable-background-networking", "--disable-component-update", "--disable-sync",
+        f"--user-data-dir={tmp_path_factory.mktemp('chromium')}",
+    ]  # fmt: skip
+    capabilities = {
+        "goog:chromeOptions": {"binary": CHROMIUM, "args": arguments},
+        "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
+    }
+    try:
+        root = f"http://127.0.0.1:{port}/session"
+        started = Browser(root)
+        for _ in range(100):
+            try:
+                answer = started.call("", {"capabilities": {"alwaysMatch": capabilities}})
+                break
+            except urllib.error.HTTPError as error:
+                pytest.skip(f"Chromium does not start here: {error.read()[:200]!r}")
+            except urllib.error.URLError:
+                time.sleep(0.1)
+        else:
+            pytest.skip("chromedriver does not answer")
+        opened = Browser(f"{root}/{answer['sessionId']}")
+        yield opened
+        urllib.request.urlopen(urllib.request.Request(opened.session, method="DELETE"), timeout=30)
+    finally:
+        driver.terminate()
+        driver.wait(timeout=10)
+
+
+@pytest.fixture(scope="module")
+def pages(
+    tmp_path_factory: pytest.TempPathFactory, writers: dict[str, Callable[..., Path]]
+) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("pages")
+    iterative = {"protocol": "pg-mf", "per": "user", "rounds": 12, "downlink": 68_000}
+    return {
+        "run": report(writers["run"](folder / "run"), 10e6),
+        "iterative": report(writers["run"](folder / "iterative", **iterative)),
+        "comparison": report(writers["comparison"](folder / "comparison"), 10e6),
+    }
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("kind", ["run", "iterative", "comparison"])
+def test_quiet_complete_and_within_the_window(
+    browser: Browser, pages: dict[str, Path], kind: str, width: int
+) -> None:
+    browser.open(pages[kind], width, dark=width == 390)
+    figures = browser.run(
+        "return [...document.images].map(i => [i.complete, i.naturalWidth, i.getBoundingClientRect().width,"
+        " i.getBoundingClientRect().height, i.alt.length])"
+    )
+    assert len(figures) == len(list((pages[kind].parent / "figures").glob("*.svg")))
+    assert all(
+        done and natural > 0 and wide > 200 and high > 100 and alt > 40
+        for done, natural, wide, high, alt in figures
+    )
+    shown, needed = browser.run("return [innerWidth, document.documentElement.scrollWidth]")
+    assert shown == width
+    assert needed <= width
+    # Tables wider than the page scroll inside their own container.
+    escaping = browser.run(
+        "return [...document.querySelectorAll('.scroll')]"
+        ".filter(e => e.getBoundingClientRect().right > innerWidth).length"
+    )
+    assert escaping == 0
+    assert [entry for entry in browser.log("browser") if entry["level"] in ("WARNING", "SEVERE")] == []
+    assert [url for url in browser.requests() if not url.startswith(("file:", "data:"))] == []
+    keep = os.environ.get("DPREC_SCREENSHOTS")
+    if keep:
+        browser.screenshot(Path(keep) / f"{kind}-{width}.png")
+
+
+SORTED = """
+const table = document.querySelector("#table").parentElement.querySelector("table");
+const header = [...table.querySelectorAll("thead th")].findIndex(th => th.textContent.startsWith("RMSE"));
+return [table.querySelectorAll("thead th")[header].getAttribute("aria-sort"),
+        [...table.tBodies[0].rows].map(row => row.cells[header].dataset.value).map(Number)];
+"""
+BUTTON = """
+const table = document.querySelector("#table").parentElement.querySelector("table");
+return [...table.querySelectorAll("thead button")].find(b => b.textContent.startsWith(arguments_[0]));
+"""
+
+
+def test_tables_sort_by_click_and_by_key(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.open(pages["comparison"], 1280)
+    (button,) = browser.run(BUTTON.replace("arguments_[0]", "'RMSE'")).values()
+    browser.call(f"/element/{button}/click", {})
+    order, values = browser.run(SORTED)
+    assert order == "ascending"
+    assert values == sorted(values)
+    browser.run("document.activeElement.blur(); document.querySelector('#table').scrollIntoView()")
+    browser.call(f"/element/{button}/value", {"text": ENTER})
+    order, values = browser.run(SORTED)
+    assert order == "descending"
+    assert values == sorted(values, reverse=True)
+
+
+def test_what_does_not_apply_sorts_last_either_way(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.open(pages["comparison"], 1280)
+    (button,) = browser.run(BUTTON.replace("arguments_[0]", "'ε per rating'")).values()
+    script = SORTED.replace('"RMSE"', '"ε per rating"').replace(".map(Number)", "")
+    for _ in range(2):
+        browser.call(f"/element/{button}/click", {})
+        assert browser.run(script)[1][-1] is None
+
+
+def test_dark_figures_are_shown_in_the_dark(browser: Browser, pages: dict[str, Path]) -> None:
+    seen = []
+    for dark in (False, True):
+        browser.open(pages["run"], 1280, dark=dark)
+        seen.append(
+            browser.run(
+                "return [document.images[0].currentSrc, getComputedStyle(document.body).backgroundColor]"
+            )
+        )
+    assert seen[0][0] != seen[1][0]
+    assert seen[0][1] != seen[1][1]
+
+
+def test_a_hostile_page_runs_nothing(
+    browser: Browser, tmp_path: Path, hostile: str, writers: dict[str, Callable[..., Path]]
+) -> None:
+    page = report(writers["run"](tmp_path / "run", name=hostile, completion=hostile, notes=[hostile]))
+    browser.open(page, 1280)
+    assert browser.run("return document.querySelectorAll('script').length") == 1
+    assert hostile in browser.run("return document.querySelector('h1').textContent")
+    assert browser.log("browser") == []

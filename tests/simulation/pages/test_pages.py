@@ -1,0 +1,370 @@
+"""The pages: complete, self-contained, escaped, the same every time, and clear about damaged directories."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import yaml
+from matplotlib.figure import Figure
+
+from dprec.errors import InputError
+from simulation import run
+from simulation.compare import compare
+from simulation.pages import projected, report
+from simulation.pages.comparison_page import comparison_page
+from simulation.pages.markup import Cell, Column, Html, element, joined, table
+from simulation.pages.plots import Plot, Rendered
+from simulation.pages.run_files import holds_comparison, read_comparison, read_run
+from simulation.pages.run_page import run_page
+from simulation.pages.words import listed, merged_notes
+
+Directories = Callable[..., Path]
+
+TINY = {"kind": "synthetic", "users": 40, "items": 50, "ratings": 1200}
+
+
+@dataclass
+class Words:
+    """A page whose figures are left blank, which takes no time to draw."""
+
+    text: str
+    plots: dict[str, Plot]
+
+
+def words_of(directory: Path, population: float | None = None) -> Words:
+    plots: dict[str, Plot] = {}
+
+    def blank(plot: Plot) -> Rendered:
+        plots[plot.name] = plot
+        return Rendered(plot, "<svg/>", "<svg/>", b"")
+
+    if holds_comparison(directory):
+        return Words(comparison_page(read_comparison(directory), population, blank), plots)
+    return Words(run_page(read_run(directory), "", population, blank), plots)
+
+
+class Outline(HTMLParser):
+    """Elements, headings and addresses of a page."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.addresses: list[str] = []
+        self.feed(page.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.addresses += [value or "" for key, value in attrs if key in ("href", "src", "srcset", "action")]
+        assert not any(key.startswith("on") or key == "style" for key, _ in attrs)
+
+
+@pytest.mark.parametrize("kind", ["run", "comparison"])
+def test_self_contained_well_formed_and_rebuilt_the_same(
+    run_directory: Directories, comparison_directory: Directories, kind: str
+) -> None:
+    directory = run_directory() if kind == "run" else comparison_directory()
+    page = report(directory, 10e6)
+    outline = Outline(page)
+    assert all(address.startswith(("data:", "#")) for address in outline.addresses)
+    assert "http" not in re.sub(r"data:[^\"]*|http-equiv|http://www.w3.org[^\"]*", "", page.read_text())
+    headings = [int(tag[1]) for tag in outline.tags if re.fullmatch("h[1-6]", tag)]
+    assert headings[0] == 1
+    assert headings.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(headings))
+    figures = {path.stem for path in (directory / "figures").glob("*.svg")}
+    assert figures == {path.stem for path in (directory / "figures").glob("*.png")}
+    assert outline.tags.count("img") == outline.tags.count("figcaption") == len(figures) >= 4
+    assert not list(directory.glob("**/.*"))
+    before = {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+    report(directory, 10e6)
+    assert {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()} == before
+
+
+def test_hostile_text_is_text(run_directory: Directories, hostile: str) -> None:
+    directory = run_directory(
+        name=hostile, protocol=hostile, mechanism=hostile, completion=hostile, notes=[hostile]
+    )
+    (directory / "config.yaml").write_text(yaml.safe_dump({"name": hostile, hostile: hostile}))
+    page = words_of(directory).text
+    assert hostile not in page
+    assert page.count("<script") == 1
+    assert "&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;&amp;&quot;$x_$" in page
+
+
+def test_hostile_comparisons_are_text(comparison_directory: Directories) -> None:
+    bad = "<img src=x onerror=alert(1)>&$\\frac{$"
+    directory = comparison_directory(
+        [{"name": bad, "rmse": 1.0, "notes": [bad]}, {"name": "b" * 200, "rmse": 1.0, "epsilon": None}],
+        title=bad, published=[{"label": bad, "up": bad, "down": bad, "source": bad}],
+    )  # fmt: skip
+    page = report(directory, 1e3).read_text()
+    assert bad not in page
+    assert "<img src=x" not in page
+
+
+def test_what_does_not_apply_is_a_dash(run_directory: Directories) -> None:
+    page = words_of(
+        run_directory(mechanism="none", epsilon=None, completion="mf", notes=["No privacy."])
+    ).text
+    assert "<dt>ε per rating</dt><dd>–" in page
+    assert "– Does not apply: no mechanism that maps a rating to a symbol." in page
+    assert "– One evaluated round" in page
+    assert "– Not asked for" in page
+    assert ">nan<" not in page
+
+
+def test_notes_come_before_any_figure(run_directory: Directories) -> None:
+    page = words_of(run_directory(notes=["Mind the gap."])).text
+    assert page.index("Mind the gap.") < page.index("<picture")
+
+
+def test_an_iterative_run_shows_its_course(run_directory: Directories) -> None:
+    words = words_of(run_directory(protocol="pg-mf", rounds=6, per="user", completion="gradient"))
+    assert "rounds" in words.plots
+    assert "after round 6" in words.plots["rounds"].alt
+    assert words.text.count("<tr>") > 6
+
+
+def test_accuracies_of_two_kinds_share_no_figure(comparison_directory: Directories) -> None:
+    words = words_of(
+        comparison_directory(
+            [
+                {"name": "blp", "rmse": 1.0},
+                {"name": "bits", "rmse": 0.7, "measure": "sign_accuracy", "completion": "one-bit"},
+            ]
+        )
+    )
+    assert "blp" not in words.plots["accuracy-bytes-sign-accuracy"].alt
+    assert "bits" not in words.plots["accuracy-bytes-rmse"].alt
+    assert "Every protocol, every figure (Sign accuracy)" in words.text
+
+
+def test_accuracies_on_two_data_sets_share_no_figure(comparison_directory: Directories) -> None:
+    words = words_of(
+        comparison_directory(
+            [{"name": "blp", "rmse": 1.0}, {"name": "x-map", "rmse": 0.7, "dataset": "movielens-genres"}]
+        )
+    )
+    assert "blp" not in words.plots["accuracy-bytes-movielens-genres"].alt
+    assert "x-map" not in words.plots["accuracy-bytes-synthetic"].alt
+    assert "Every protocol, every figure (movielens-genres)" in words.text
+
+
+def test_figures_of_a_hostile_table_stay_in_their_directory(comparison_directory: Directories) -> None:
+    hostile = {"name": "a", "rmse": 1.0, "dataset": "../../elsewhere"}
+    words = words_of(comparison_directory([hostile, {"name": "b", "rmse": 0.7}]))
+    assert "accuracy-bytes-elsewhere" in words.plots
+    assert not any("/" in name for name in words.plots)
+
+
+def test_figures_of_groups_with_like_names_do_not_overwrite_each_other(
+    comparison_directory: Directories,
+) -> None:
+    alike = [{"name": name, "rmse": 1.0, "dataset": f"{name} 1"} for name in ("<", ">", "=")]
+    words = words_of(comparison_directory(alike))
+    assert {f"accuracy-bytes-1{end}" for end in ("", "-2", "-3")} <= set(words.plots)
+
+
+def test_one_shot_and_iterative_by_round(comparison_directory: Directories) -> None:
+    described = words_of(comparison_directory()).plots["accuracy-rounds"].alt
+    assert "pg-mf 2.645 to 1.565 in 10 rounds and 683 kB" in described
+    assert "isgd 1.215 in one round" in described
+
+
+def test_alternative_texts_say_what_is_seen(comparison_directory: Directories) -> None:
+    described = words_of(comparison_directory()).plots["accuracy-epsilon-per-rating"].alt
+    assert "isgd 1.415 at 0.5 to 1.082 at 3" in described
+    assert "plain-mf 0.945 without privacy, as a horizontal line" in described
+
+
+def test_unfinished_runs_are_named(comparison_directory: Directories) -> None:
+    directory = comparison_directory()
+    config = yaml.safe_load((directory / "comparison.yaml").read_text())
+    config["cells"]["lost-eps1-seed9"] = {}
+    (directory / "comparison.yaml").write_text(yaml.safe_dump(config))
+    assert "1 run not finished and left out: lost-eps1-seed9." in words_of(directory).text
+
+
+def test_a_table_without_its_runs_makes_a_page(comparison_directory: Directories, tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    (comparison_directory() / "comparison.csv").rename(bare / "comparison.csv")
+    words = words_of(bare, 1e6)
+    assert "– The runs themselves are not in this directory." in words.text
+    assert "accuracy-bytes" in words.plots
+
+
+def test_names_in_a_table_do_not_lead_out_of_the_directory(
+    comparison_directory: Directories, tmp_path: Path
+) -> None:
+    directory = comparison_directory([{"name": "blp", "rmse": 1.0}], epsilons=[1.0], seeds=[1])
+    (cell,) = (directory / "cells").iterdir()
+    cell.rename(tmp_path / cell.name.replace("blp", "away"))
+    table = directory / "comparison.csv"
+    table.write_text(table.read_text().replace("\nblp,", "\n../../away,"))
+    assert "– The runs themselves are not in this directory." in words_of(directory).text
+
+
+def test_published_costs_stand_beside_measured_ones(comparison_directory: Directories) -> None:
+    published = [
+        {"label": "blp-mog-mf", "up": "1 bit", "down": "No transfer", "source": "Neera et al., Table 4"},
+        {"label": "unknown", "up": "1 bit", "down": "0.15MB", "source": "Neera et al., Table 4"},
+    ]
+    page = words_of(comparison_directory(published=published)).text
+    assert "Published costs beside measured ones" in page
+    assert "No transfer" in page
+    assert ">unknown</th>" in page
+
+
+def test_projection_on_page_and_terminal(
+    comparison_directory: Directories, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from simulation.console.command_line import main
+
+    directory = comparison_directory()
+    with pytest.raises(SystemExit) as ended:
+        main(["report", str(directory), "--population", "10e6"])
+    assert ended.value.code == 0
+    shown = capsys.readouterr().out
+    assert "traffic of 10,000,000 users a day" in shown
+    assert "10,000,000 users a day" in (directory / "report.html").read_text()
+    label, projection = projected(directory, 10e6)[0]
+    assert f"{projection.total:,.0f}" in shown
+    assert label == "plain-mf"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("summary.json", "{", "summary.json: .*accepted: a JSON object"),
+        ("summary.json", "[]", "a list; accepted: a JSON object"),
+        ("summary.json", "{}", "summary.json: name: None; accepted: text"),
+        ("rounds.jsonl", '{"round": 1}\nx\n', "rounds.jsonl, line 2"),
+        ("traffic.csv", "user,ratings\n1,2\n", "traffic.csv: no column uplink_payload_bytes"),
+        ("predictions.csv", "user,item,rating,prediction\n1,1,4\n", "line 2: 3 cells; accepted: 4"),
+        ("predictions.csv", "user,item,rating,prediction\n1,1,4,good\n", "could not convert"),
+        ("predictions.csv", "user,item,rating,prediction\n", "no lines"),
+        ("config.yaml", "- 1\n", "config.yaml: a list"),
+    ],
+)
+def test_damaged_files_are_named(run_directory: Directories, name: str, content: str, complaint: str) -> None:
+    directory = run_directory()
+    (directory / name).write_text(content)
+    with pytest.raises(InputError, match=complaint):
+        report(directory)
+
+
+def test_missing_and_foreign_directories(tmp_path: Path, run_directory: Directories) -> None:
+    with pytest.raises(InputError, match="no such directory"):
+        report(tmp_path / "nowhere")
+    with pytest.raises(InputError, match=r"neither summary.json nor comparison.csv"):
+        report(tmp_path)
+    directory = run_directory()
+    (directory / "traffic.csv").unlink()
+    with pytest.raises(InputError, match=r"traffic.csv: No such file"):
+        report(directory)
+    (directory / "summary.json").unlink()
+    with pytest.raises(InputError, match="an unfinished run"):
+        report(directory)
+
+
+def test_a_summary_of_the_wrong_types_is_named(run_directory: Directories) -> None:
+    directory = run_directory()
+    summary = json.loads((directory / "summary.json").read_text())
+    summary["traffic"]["users"] = True
+    (directory / "summary.json").write_text(json.dumps(summary))
+    with pytest.raises(InputError, match=r"summary.json: traffic.users: True; accepted: a count"):
+        report(directory)
+
+
+def test_a_run_leaves_a_page_and_can_be_plotted(tmp_path: Path) -> None:
+    config = {
+        "name": "tiny",
+        "dataset": TINY,
+        "split": {"kind": "holdout", "test_fraction": 0.2},
+        "protocol": {
+            "kind": "one-shot",
+            "privacy": {"epsilon": 1.0, "per": "rating"},
+            "mechanism": {"kind": "bounded-laplace"},
+            "completion": {"kind": "mog-mf", "rank": 2, "iterations": 5},
+        },
+        "simulation": {"backend": "local"},
+    }
+    result = run(config, tmp_path / "run", population=1e6)
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "1,000,000 users a day" in page
+    assert "How the mixture was fitted" in page
+    figure = result.plot()
+    assert isinstance(figure, Figure)
+    assert len(figure.axes) == 3
+
+
+def test_a_comparison_leaves_one_page_and_its_runs_none(tmp_path: Path) -> None:
+    preset = {
+        "name": "blp",
+        "dataset": TINY,
+        "split": {"kind": "holdout", "test_fraction": 0.2},
+        "protocol": {
+            "kind": "one-shot",
+            "privacy": {"epsilon": 1.0, "per": "rating"},
+            "mechanism": {"kind": "bounded-laplace"},
+            "completion": {"kind": "mf", "rank": 2, "iterations": 3},
+        },
+    }
+    study = {
+        "name": "study",
+        "dataset": TINY,
+        "split": {"kind": "holdout", "test_fraction": 0.2},
+        "epsilons": [1.0, 2.0],
+        "protocols": ["blp"],
+        "published": [{"label": "blp", "up": "1 bit", "down": "No transfer", "source": "Table 4"}],
+        "simulation": {"backend": "local"},
+    }
+    (tmp_path / "blp.yaml").write_text(yaml.safe_dump(preset))
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(study))
+    compare(tmp_path / "study.yaml", tmp_path / "out", population=1e6)
+    assert "No transfer" in (tmp_path / "out" / "report.html").read_text()
+    assert len(list(tmp_path.rglob("report.html"))) == 1
+
+
+def test_elements_escape_what_is_not_markup() -> None:
+    assert element("p", "<b>", Html("<b>"), title='"&', hidden=True) == (
+        '<p title="&quot;&amp;" hidden>&lt;b&gt;<b></p>'
+    )
+    assert joined("&", None, Html("&amp;")) == "&amp;&amp;"
+
+
+def test_tables_name_rows_and_sort_by_values() -> None:
+    shown = table(
+        "t",
+        [Column("a", numeric=False), Column("b")],
+        [[Cell("x", "x"), Cell("–")], [Cell("y", "y"), Cell("1,000", 1000.0)]],
+    )
+    assert '<th scope="row" data-value="x">x</th><td class="number">–</td>' in shown
+    assert 'data-value="1000.0">1,000</td>' in shown
+
+
+def test_notes_that_differ_in_numbers_are_merged() -> None:
+    notes = [
+        ("a", "94 of 1,200 are fake."),
+        ("a", "7 of 80 are fake."),
+        ("b", "94 of 1,200 are fake."),
+        ("b", "Other."),
+    ]
+    assert merged_notes(notes) == [(["a", "b"], "94 of 1,200 are fake.", 1), (["b"], "Other.", 0)]
+
+
+def test_lists_in_words() -> None:
+    assert [listed(words) for words in ([], ["a"], ["a", "b"], ["a", "b", "c"])] == [
+        "",
+        "a",
+        "a and b",
+        "a, b and c",
+    ]

@@ -1,0 +1,358 @@
+"""Iterative runs from the outside: killed, resumed, divided, starved of reports, stopped early."""
+
+import copy
+import csv
+import json
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.kill_and_resume import configuration, kept, kill_repeatedly
+from dprec.errors import InputError, RunError
+from simulation.configuration.models import SimulationOptions, parse_config
+from simulation.configuration.strict_yaml import dump_yaml
+from simulation.console import command_line
+from simulation.engine.session import Session, open_session
+from simulation.execution import load_ratings, run_in
+from simulation.protocols import iterative
+from simulation.run import run
+from simulation.storage import checkpoints
+from simulation.storage.run_directory import RunDirectory
+
+ROUNDS = 6
+GRADIENTS = [
+    {"gradient": {"kind": "one-bit"}, "privacy": {"epsilon": 3.0, "per": "user"}},
+    {"gradient": {"kind": "one-bit-reduced", "dimensions": 7}, "privacy": {"epsilon": 3.0, "per": "user"}},
+    {"gradient": {"kind": "full"}},
+]
+
+
+@pytest.fixture
+def rounds(tiny: dict[str, Any]) -> dict[str, Any]:
+    """Return an iterative run in which everything is switched on."""
+    return {
+        **tiny,
+        "protocol": {
+            "kind": "iterative",
+            **copy.deepcopy(GRADIENTS[0]),
+            "rounds": ROUNDS,
+            "rank": 2,
+            "step": {"size": 0.05},
+            "sampling": {"fraction": 0.7},
+            "downlink": {"dtype": "float16", "delta": True},
+        },
+        "simulation": {
+            "backend": "local",
+            "users_per_node": 7,
+            "faults": {"dropout": 0.1, "straggle": 0.1, "corrupt": 0.1},
+        },
+    }
+
+
+def lines_of(folder: Path) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in (folder / "rounds.jsonl").read_text().splitlines()]
+    return [{**line, "seconds": None} for line in lines]
+
+
+def files_of(folder: Path) -> dict[str, tuple[bytes, int]]:
+    """Return the files of a run, what is drawn from them left out, and when each was written."""
+    names = ("config.yaml", "predictions.csv", "rounds.jsonl", "summary.json", "traffic.csv")
+    return {name: ((folder / name).read_bytes(), (folder / name).stat().st_mtime_ns) for name in names}
+
+
+def result_of(folder: Path) -> dict[str, Any]:
+    return {**kept(folder), "rounds": lines_of(folder)}
+
+
+@pytest.fixture(scope="module")
+def ray_session() -> Iterator[Session]:
+    with open_session(SimulationOptions(backend="ray", workers=2), 40) as session:
+        yield session
+
+
+@pytest.mark.parametrize("gradient", GRADIENTS, ids=lambda gradient: gradient["gradient"]["kind"])
+def test_the_division_of_the_work_changes_nothing(
+    tmp_path: Path, rounds: dict[str, Any], ray_session: Session, gradient: dict[str, Any]
+) -> None:
+    rounds["protocol"].pop("privacy")
+    rounds["protocol"].update(gradient, rounds=3)
+    # A node per user takes its time on Ray, and is the same for every kind of report.
+    divisions: dict[str, list[int | str]] = {"local": [1, 7, "all"], "ray": [7, "all"]}
+    if gradient is GRADIENTS[0]:
+        divisions["ray"].insert(0, 1)
+    results = {}
+    for backend, sizes in divisions.items():
+        for users_per_node in sizes:
+            rounds["simulation"].update(backend=backend, users_per_node=users_per_node)
+            folder, config = tmp_path / f"{backend}-{users_per_node}", parse_config(rounds)
+            directory = RunDirectory.claim(folder, config)
+            with (
+                nullcontext(ray_session)
+                if backend == "ray"
+                else open_session(config.simulation, 40) as session
+            ):
+                directory.write(run_in(session, config, *load_ratings(config), directory))
+            results[folder.name] = result_of(folder)
+    expected = results.pop("local-all")
+    assert sum(line["failures"] for line in expected["rounds"]) > 0
+    for name, result in results.items():
+        assert result == expected, name
+
+
+def test_a_user_pays_for_its_rounds_and_never_more_than_the_budget(
+    tmp_path: Path, rounds: dict[str, Any]
+) -> None:
+    rounds["simulation"]["faults"] = {}
+    run(rounds, tmp_path)
+    with (tmp_path / "traffic.csv").open(newline="") as file:
+        users = list(csv.DictReader(file))
+    taken = [(int(user["messages"]) - 2) / 2 for user in users]
+    assert len(set(taken)) > 1
+    for user, times in zip(users, taken, strict=True):
+        assert float(user["epsilon_per_user"]) == pytest.approx(times * 3.0 / ROUNDS, abs=1e-8)
+        assert float(user["epsilon_per_user"]) <= 3.0
+    rounds["protocol"]["sampling"] = {}
+    spent = run(rounds).traffic["epsilon_per_user"]
+    np.testing.assert_allclose(spent, 3.0, rtol=1e-8)
+    assert (spent <= 3.0).all()
+
+
+def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bits(tmp_path: Path) -> None:
+    total = 60
+    run(configuration(total), tmp_path / "alone")
+    ended = list(kill_repeatedly(tmp_path, total, kills=3, seed=2))
+    assert len(ended) == 3
+    assert ended[-1] > 0
+    assert kept(tmp_path / "killed") == kept(tmp_path / "alone")
+    assert lines_of(tmp_path / "killed") == lines_of(tmp_path / "alone")
+    # Nothing of the killed writes is left.
+    assert {path.name for path in (tmp_path / "killed").iterdir()} == {
+        path.name for path in (tmp_path / "alone").iterdir()
+    }
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+@pytest.mark.parametrize(
+    ("gradient", "early_stopping"),
+    [(GRADIENTS[0], None), (GRADIENTS[2], {"patience": 4, "validation_fraction": 0.2})],
+    ids=["one-bit", "full, early stopping"],
+)
+def test_a_run_killed_in_any_round_ends_with_the_same_bits(
+    tmp_path: Path,
+    rounds: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    gradient: dict[str, Any],
+    early_stopping: dict[str, Any] | None,
+) -> None:
+    rounds["protocol"].pop("privacy")
+    rounds["protocol"].update(gradient)
+    if early_stopping:
+        rounds["protocol"]["early_stopping"] = early_stopping
+    run(rounds, tmp_path / "alone")
+    saved = checkpoints.Checkpoints.save
+
+    def dying(self: checkpoints.Checkpoints, state: Any) -> None:
+        # Alternately with the state of the round kept, and lost.
+        if state.rounds_done % 2:
+            saved(self, state)
+            raise Killed
+        if lives.pop():
+            raise Killed
+        saved(self, state)
+
+    lives = [False, True] * ROUNDS
+    monkeypatch.setattr(checkpoints.Checkpoints, "save", dying)
+    deaths = 0
+    for _ in range(3 * ROUNDS):
+        try:
+            run(rounds, tmp_path / "killed", resume=True)
+            break
+        except Killed:
+            deaths += 1
+    assert deaths >= 4
+    assert result_of(tmp_path / "killed") == result_of(tmp_path / "alone")
+
+
+def test_resuming_a_finished_run_returns_its_result_and_changes_nothing(
+    tmp_path: Path, rounds: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = run(rounds, tmp_path / "run")
+    # As after a kill between the summary and the end.
+    (tmp_path / "run" / ".checkpoint.npz-abc").write_text("left over")
+    (tmp_path / "run" / "checkpoint.npz").write_text("left over")
+    before = files_of(tmp_path / "run")
+    again = run(rounds, tmp_path / "run", resume=True)
+    assert again.summary == json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert again.rounds == first.rounds
+    for kind in ("predictions", "traffic"):
+        ours, theirs = getattr(again, kind), getattr(first, kind)
+        assert list(ours) == list(theirs)
+        for name in theirs:
+            assert ours[name].dtype == theirs[name].dtype
+            np.testing.assert_array_equal(ours[name], theirs[name])
+    (tmp_path / "config.yaml").write_text(dump_yaml(rounds))
+    command = ["run", str(tmp_path / "config.yaml"), "-o", str(tmp_path / "run")]
+    with pytest.raises(SystemExit) as caught:
+        command_line.main([*command, "--resume"])
+    assert caught.value.code == 0
+    assert "tiny" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as caught:
+        command_line.main(command)
+    assert caught.value.code == 2
+    assert "finished run" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as caught:
+        command_line.main([*command, "--resume", "--set", "seed=2"])
+    assert caught.value.code == 2
+    assert "seed" in capsys.readouterr().err
+    assert files_of(tmp_path / "run") == before
+    assert not list((tmp_path / "run").glob("*checkpoint*"))
+
+
+def test_a_damaged_result_is_not_taken_for_one(tmp_path: Path, rounds: dict[str, Any]) -> None:
+    run(rounds, tmp_path)
+    text = (tmp_path / "traffic.csv").read_text().splitlines()
+    for damaged in (text[:-1], [*text[:-1], "1,2"], [*text[:-1], text[-1].replace(",", ",x", 1)]):
+        (tmp_path / "traffic.csv").write_text("\n".join(damaged))
+        with pytest.raises(InputError, match="a damaged result"):
+            run(rounds, tmp_path, resume=True)
+    (tmp_path / "traffic.csv").unlink()
+    with pytest.raises(InputError, match="a damaged result"):
+        run(rounds, tmp_path, resume=True)
+    (tmp_path / "traffic.csv").write_text("\n".join(text))
+    for name, damaged in (("rounds.jsonl", ""), ("predictions.csv", ""), ("summary.json", "[]")):
+        whole = (tmp_path / name).read_text()
+        (tmp_path / name).write_text(damaged)
+        with pytest.raises(InputError, match=r"a damaged result .* without summary\.json, --resume runs it"):
+            run(rounds, tmp_path, resume=True)
+        (tmp_path / name).write_text(whole)
+
+
+def test_without_any_report_the_run_fails_keeps_its_state_and_can_go_on(
+    tmp_path: Path,
+    rounds: dict[str, Any],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rounds["protocol"]["max_empty_rounds"] = 2
+    run(rounds, tmp_path / "alone")
+    (tmp_path / "config.yaml").write_text(dump_yaml(rounds))
+    command = ["run", str(tmp_path / "config.yaml"), "-o", str(tmp_path / "run"), "--resume"]
+    silent = copy.deepcopy(rounds)
+    silent["simulation"]["faults"] = {"dropout": 1.0}
+    (tmp_path / "silent.yaml").write_text(dump_yaml(silent))
+    for done in (2, 3):
+        with pytest.raises(SystemExit) as caught:
+            command_line.main(
+                ["run", str(tmp_path / "silent.yaml"), "-o", str(tmp_path / "mute"), "--resume"]
+            )
+        assert caught.value.code == 1
+        error = capsys.readouterr().err
+        assert f"round {done}" in error
+        assert "max_empty_rounds" in error
+        assert (tmp_path / "mute" / "checkpoint.npz").exists()
+        assert not (tmp_path / "mute" / "summary.json").exists()
+
+    # An outage of the nodes, not of the configuration: afterwards the run goes on as if nothing was.
+    installed = iterative.IterativeFactorization.aggregate_train
+
+    def outage(self: Any, server_round: int, replies: Any) -> Any:
+        return installed(self, server_round, [] if server_round in (3, 4) else replies)
+
+    monkeypatch.setattr(iterative.IterativeFactorization, "aggregate_train", outage)
+    with pytest.raises(SystemExit) as caught:
+        command_line.main(command)
+    assert caught.value.code == 1
+    monkeypatch.undo()
+    with pytest.raises(SystemExit) as caught:
+        command_line.main(command)
+    assert caught.value.code == 0
+    lines = lines_of(tmp_path / "run")
+    assert [line["replies"] == 0 for line in lines] == [False, False, True, True, False, False]
+
+
+def test_rounds_that_bring_nothing_at_all_are_no_result(rounds: dict[str, Any]) -> None:
+    rounds["protocol"]["rounds"] = 2
+    rounds["simulation"]["faults"] = {"straggle": 1.0}
+    with pytest.raises(RunError, match="none of the 2 rounds"):
+        run(rounds)
+
+
+def test_faults_are_counted_and_told(tmp_path: Path, rounds: dict[str, Any]) -> None:
+    rounds["protocol"]["sampling"] = {}
+    rounds["simulation"]["faults"] = {"dropout": 0.1, "corrupt": 0.01}
+    result = run(rounds, tmp_path)
+    missing = sum(line["failures"] for line in result.rounds)
+    assert 0 < missing < ROUNDS * 40 / 3
+    assert any(
+        note.startswith(f"{missing} of {ROUNDS * 40} reports") for note in result.summary["privacy"]["notes"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ({"rounds": 0}, "protocol.rounds"),
+        ({"rounds": -3}, "protocol.rounds"),
+        ({"rounds": 1.5}, "protocol.rounds"),
+        ({"sampling": {"fraction": 0.001}}, "protocol.sampling.fraction"),
+        ({"sampling": {"fraction": 0.0}}, "protocol.sampling.fraction"),
+        ({"sampling": {"count": 0}}, "protocol.sampling.count"),
+        ({"sampling": {"count": 41}}, "protocol.sampling.count"),
+        ({"sampling": {"count": 4, "fraction": 0.5}}, "protocol.sampling"),
+        ({"privacy": {"epsilon": 1.0, "per": "rating"}}, "protocol.privacy.per"),
+        ({"privacy": None}, "protocol.privacy"),
+        ({"gradient": {"kind": "full"}}, "protocol.privacy"),
+        ({"gradient": {"kind": "one-bit-reduced", "dimensions": 31}}, "protocol.gradient.dimensions"),
+        ({"rank": 30}, "protocol.rank"),
+        ({"max_empty_rounds": 0}, "protocol.max_empty_rounds"),
+        ({"early_stopping": {"patience": 0}}, "protocol.early_stopping.patience"),
+        ({"downlink": {"dtype": "float64"}}, "protocol.downlink.dtype"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused_before_anything_runs(
+    tmp_path: Path, rounds: dict[str, Any], change: dict[str, Any], key: str
+) -> None:
+    rounds["protocol"].update(change)
+    with pytest.raises(InputError) as caught:
+        run(rounds, tmp_path / "run")
+    assert caught.value.where.endswith(key)
+    assert not (tmp_path / "run").exists()
+
+
+def test_early_stopping_keeps_the_best_round(tmp_path: Path, rounds: dict[str, Any]) -> None:
+    """Steps that are far too long get worse and worse."""
+    rounds["protocol"].update(
+        rounds=40,
+        step={"size": 5.0, "decay": 0.0},
+        early_stopping={"patience": 3, "validation_fraction": 0.3},
+        sampling={},
+    )
+    result = run(rounds, tmp_path)
+    done = len(result.rounds)
+    assert done < 40
+    notes = result.summary["privacy"]["notes"]
+    assert any(f"Stopped after round {done} with the factors of round {done - 3}" in note for note in notes)
+    # A round that was not run is not paid for.
+    assert result.summary["privacy"]["epsilon_per_user"]["max"] <= done * 3.0 / 40
+    assert result.summary["traffic"]["rounds"] == done
+
+
+def test_accuracy_and_bytes_are_told_by_round(tmp_path: Path, rounds: dict[str, Any]) -> None:
+    rounds["protocol"]["evaluate_every"] = 4
+    result = run(rounds, tmp_path)
+    evaluated = [line["round"] for line in result.rounds if line["accuracy"] is not None]
+    assert evaluated == [4, ROUNDS]
+    assert result.rounds[-1]["accuracy"] == result.summary["accuracy"]
+    for direction in ("uplink", "downlink"):
+        for size in ("payload_bytes", "message_bytes"):
+            assert (
+                sum(line[direction][size] for line in result.rounds)
+                == result.summary["traffic"][direction][size]
+            )

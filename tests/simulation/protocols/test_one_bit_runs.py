@@ -1,0 +1,353 @@
+"""One-bit runs from the outside: what they report, promise, send and refuse."""
+
+from __future__ import annotations
+
+import copy
+import csv
+import json
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from flwr.app import ConfigRecord, Message
+from flwr.serverapp import Grid
+
+from dprec.completion import Observations
+from dprec.completion.one_bit.calibration import curvature_ratio
+from dprec.completion.one_bit.completion import OneBit
+from dprec.completion.one_bit.links import Gaussian
+from dprec.completion.one_bit.slope_channel import slope_channel
+from dprec.errors import InputError
+from dprec.ratings import Ratings
+from simulation.compare import compare
+from simulation.configuration.models import parse_config
+from simulation.configuration.strict_yaml import read_yaml, replace_value
+from simulation.engine.session import open_session
+from simulation.evaluation import relative_error
+from simulation.execution import load_ratings, run_in
+from simulation.run import run
+from strategies.envelope import message_size
+
+CONFIGS = Path(__file__).parents[3] / "configs"
+PRESETS = ("one-bit-clear", "one-bit-input", "one-bit-objective", "one-bit-gradient", "one-bit-output")
+USERS, ITEMS, EPSILON, ROUNDS = 24, 18, 2.0, 3
+
+TRUSTED = "The server is trusted: it receives the true signs. Against all others, "
+
+
+@pytest.fixture(autouse=True)
+def _without_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the pages, which take longer to draw than these runs take."""
+    monkeypatch.setattr("simulation.pages.report", lambda directory, population: None)
+
+
+def signs(preset: str, **changes: Any) -> dict[str, Any]:
+    """Return a preset on signs of a known matrix, with values replaced by key, dots written as __."""
+    values = copy.deepcopy(read_yaml(CONFIGS / f"{preset}.yaml"))
+    values["dataset"] = {"kind": "one-bit-synthetic", "users": USERS, "items": ITEMS, "alpha": 3, "seed": 4}
+    values["split"] = {"kind": "holdout", "test_fraction": 0.4}
+    values["simulation"] = {"backend": "local"}
+    if "privacy" in values["protocol"]:
+        values["protocol"]["privacy"]["epsilon"] = EPSILON
+    for key, value in changes.items():
+        replace_value(values, key.replace("__", "."), value, "test")
+    return values
+
+
+def stars(preset: str, **changes: Any) -> dict[str, Any]:
+    """Return a preset on ratings from 1 to 5 that no hidden matrix is known of."""
+    dataset = {"kind": "synthetic", "users": USERS, "items": ITEMS, "ratings": 250}
+    return signs(preset, dataset=dataset, **changes)
+
+
+def guarantee(result: Any) -> str:
+    return str(result.summary["privacy"]["notes"][0])
+
+
+@pytest.mark.parametrize(
+    ("name", "trusts_server", "per_rating", "note"),
+    [
+        ("one-bit-clear", True, None, "No privacy: the server receives the true ratings."),
+        (
+            "one-bit-input",
+            False,
+            EPSILON,
+            "Which items a user rated is not hidden; epsilon protects the values of the ratings.",
+        ),
+        (
+            "one-bit-objective",
+            True,
+            EPSILON,
+            TRUSTED + "epsilon = 2 per rating holds (objective perturbation, published calibration).",
+        ),
+        (
+            "one-bit-gradient",
+            False,
+            EPSILON,
+            "Epsilon holds for a rating over all rounds, 2 in each, against any server; which items a user "
+            "rated is not hidden.",
+        ),
+        (
+            "one-bit-output",
+            True,
+            EPSILON * USERS * ITEMS,
+            TRUSTED + "epsilon = 2 per rating is claimed but not kept; proved is 864 "
+            "(output perturbation, published calibration).",
+        ),
+    ],
+)
+def test_a_run_says_how_accurate_it_is_and_what_it_really_guarantees(
+    tmp_path: Path, name: str, trusts_server: bool, per_rating: float | None, note: str
+) -> None:
+    run(signs(name), tmp_path)
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    with (tmp_path / "predictions.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    agree = [(float(row["prediction"]) >= 0) == (float(row["rating"]) > 0) for row in rows]
+    assert summary["accuracy"]["sign_accuracy"] == pytest.approx(np.mean(agree))
+    assert summary["accuracy"]["relative_error"] > 0
+    assert summary["privacy"]["trusts_server"] is trusts_server
+    assert summary["privacy"]["epsilon_per_rating"] == pytest.approx(per_rating)
+    assert summary["privacy"]["notes"][0] == note
+    assert summary["completion"] == "one-bit"
+
+
+def test_the_relative_error_is_that_of_the_whole_matrix() -> None:
+    config = parse_config(signs("one-bit-clear"))
+    train, _ = load_ratings(config)
+    seen = Observations(train.users, train.items, train.values, (USERS, ITEMS), train.scale)
+    completion = OneBit(alpha=0.25, rank=2, effects=True)
+    truth = config.dataset.hidden()
+    assert truth is not None
+    expected = relative_error(completion.fit(seen, config.seed).hidden, truth)
+    assert run(config).summary["accuracy"]["relative_error"] == pytest.approx(expected)
+    zero = relative_error(lambda users, items: np.zeros(users.size), truth)
+    assert zero == pytest.approx(1)
+
+
+def test_signs_of_ratings_have_no_relative_error_and_tell_their_cut() -> None:
+    for binarization, cut in (({"kind": "mean"}, None), ({"kind": "threshold", "above": 3}, 3.0)):
+        values = stars("one-bit-input", binarization=binarization)
+        result = run(values)
+        assert result.summary["accuracy"]["relative_error"] is None
+        del values["binarization"]
+        mean = load_ratings(parse_config(values))[0].mean
+        assert result.summary["dataset"]["binarized_above"] == pytest.approx(mean if cut is None else cut)
+        assert set(result.predictions["rating"].tolist()) == {-1.0, 1.0}
+
+
+GAUSSIAN = {"kind": "one-bit", "link": "gaussian", "alpha": 1, "rank": 1}
+
+
+def test_the_sound_calibration_keeps_its_epsilon() -> None:
+    result = run(signs("one-bit-output", protocol__perturbation__calibration="sound"))
+    assert guarantee(result) == TRUSTED + (
+        "epsilon = 2 per rating holds (output perturbation, sound calibration)."
+    )
+    # The noise hides whole profiles, so a user pays no more than a rating.
+    assert result.summary["privacy"]["epsilon_per_rating"] == pytest.approx(EPSILON)
+    assert result.summary["privacy"]["epsilon_per_user"]["max"] == pytest.approx(EPSILON)
+    completion = {**GAUSSIAN, "bounded": True}
+    sound = {"kind": "objective", "calibration": "sound"}
+    result = run(signs("one-bit-objective", protocol__completion=completion, protocol__perturbation=sound))
+    assert "epsilon = 2 per rating holds" in guarantee(result)
+    assert result.summary["privacy"]["epsilon_per_rating"] == pytest.approx(EPSILON)
+
+
+def test_objective_perturbation_with_the_gaussian_link_tells_what_is_proved_of_it() -> None:
+    result = run(signs("one-bit-objective", protocol__completion={**GAUSSIAN, "bounded": True}))
+    proved = EPSILON + curvature_ratio(Gaussian(1.0), 1.0)
+    assert f"claimed but not kept; proved is {proved:.6g}" in guarantee(result)
+    assert result.summary["privacy"]["epsilon_per_rating"] == pytest.approx(proved)
+    result = run(signs("one-bit-objective", protocol__completion=GAUSSIAN))
+    assert "and no epsilon is proved" in guarantee(result)
+    assert result.summary["privacy"]["epsilon_per_rating"] is None
+
+
+class Recording:
+    """A grid that keeps what goes through it."""
+
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
+        self.sent: list[Message] = []
+        self.received: list[Message] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._grid, name)
+
+    def send_and_receive(self, messages: Iterable[Message], **options: Any) -> list[Message]:
+        questions = list(messages)
+        replies = list(self._grid.send_and_receive(questions, **options))
+        self.sent += questions
+        self.received += replies
+        return replies
+
+
+def only(message: Message, record: str, key: str) -> bytes:
+    """Return the one payload of a message for or from a user who is alone on its node."""
+    content = message.content[record]
+    assert isinstance(content, ConfigRecord)
+    payloads = content[key]
+    assert isinstance(payloads, list)
+    (payload,) = payloads
+    assert isinstance(payload, bytes)
+    return payload
+
+
+@pytest.mark.parametrize("faults", [{}, {"dropout": 0.3}], ids=["all answer", "some do not"])
+def test_gradient_traffic_is_what_its_messages_carry(faults: dict[str, float]) -> None:
+    config = parse_config(
+        signs(
+            "one-bit-gradient",
+            protocol__rounds=ROUNDS,
+            simulation={"backend": "local", "users_per_node": 1, "faults": faults},
+        )
+    )
+    train, test = load_ratings(config)
+    with open_session(config.simulation, USERS) as session:
+        recording = Recording(session.grid)
+        session.grid = recording  # type: ignore[assignment]
+        result = run_in(session, config, train, test)
+        nodes = {node: user for user, node in enumerate(session.node_ids)}
+    assert len(recording.sent) == len(recording.received) == USERS * ROUNDS
+    down, up = (np.zeros((2, USERS, ROUNDS), dtype=np.int64) for _ in range(2))
+    silent = np.zeros((USERS, ROUNDS), dtype=bool)
+    for place, message in enumerate(recording.sent):
+        cell = nodes[message.metadata.dst_node_id], place // USERS
+        down[(0, *cell)] = len(only(message, "request", "rows"))
+        down[(1, *cell)] = message_size(message)
+    for place, message in enumerate(recording.received):
+        cell = nodes[message.metadata.src_node_id], place // USERS
+        silent[cell] = "absent" in message.content["reply"]
+        up[(0, *cell)] = 0 if silent[cell] else len(only(message, "reply", "reports"))
+        up[(1, *cell)] = 0 if silent[cell] else message_size(message)
+    assert silent.any() == bool(faults)
+    for direction, bytes_moved in (("uplink", up), ("downlink", down)):
+        for kind, sizes in zip(("payload", "message"), bytes_moved, strict=True):
+            np.testing.assert_array_equal(result.traffic[f"{direction}_{kind}_bytes"], sizes.sum(axis=1))
+            by_round = [line[direction][f"{kind}_bytes"] for line in result.rounds]
+            assert by_round == sizes.sum(axis=0).tolist()
+    # A row goes down only to those whose items are known, with one number of 4 bytes for each.
+    told = np.zeros(USERS, dtype=bool)
+    for place in range(ROUNDS):
+        np.testing.assert_array_equal(down[0][:, place], np.where(told, 4 * train.counts, 0))
+        told |= ~silent[:, place]
+    answered = (~silent).sum(axis=1)
+    np.testing.assert_array_equal(result.traffic["messages"], ROUNDS + answered)
+    share = slope_channel(0.5, 256, EPSILON / ROUNDS).epsilon
+    np.testing.assert_allclose(result.traffic["epsilon_per_user"], answered * train.counts * share)
+    assert np.nanmax(result.traffic["epsilon_per_rating"]) <= EPSILON * (1 + 1e-6)
+    told_of = f"{int(silent.sum())} of {USERS * ROUNDS} reports were missing"
+    assert any(told_of in note for note in result.summary["privacy"]["notes"]) == bool(faults)
+
+
+def test_a_first_report_costs_more_than_those_that_need_not_tell_the_items() -> None:
+    first, *later = run(signs("one-bit-gradient", protocol__rounds=ROUNDS)).rounds
+    assert all(line["uplink"]["payload_bytes"] < first["uplink"]["payload_bytes"] for line in later)
+    assert first["downlink"]["payload_bytes"] == 0
+    assert all(line["accuracy"]["relative_error"] > 0 for line in (first, *later))
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_who_has_no_observed_rating_is_counted(name: str) -> None:
+    values = signs(name, split__test_fraction=0.93)
+    train, _ = load_ratings(parse_config(values))
+    users, items = unrated(train)
+    assert users > 0
+    assert items > 0
+    result = run(values)
+    note = f"{users} users and {items} items without an observed rating keep the prior."
+    assert note in result.summary["privacy"]["notes"]
+    assert all(math.isfinite(value) for value in result.predictions["prediction"])
+
+
+def unrated(train: Ratings) -> tuple[int, int]:
+    raters = np.bincount(train.items, minlength=train.n_items)
+    return int((train.counts == 0).sum()), int((raters == 0).sum())
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_ratings_that_are_not_signs_are_refused_with_what_to_configure(tmp_path: Path, name: str) -> None:
+    values = stars(name)
+    del values["binarization"]
+    with pytest.raises(InputError) as caught:
+        run(values, tmp_path / "run")
+    assert str(caught.value) == (
+        "binarization: none, with ratings that are one of 1, 2, 3, 4, 5; accepted: {kind: mean}, or "
+        "{kind: threshold, above: VALUE}: one-bit methods need -1 and +1"
+    )
+    assert not (tmp_path / "run").exists()
+
+
+FLIP = {"kind": "binary-flip", "p1": 0.1, "p2": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "key", "accepted"),
+    [
+        *(
+            (name, {f"protocol__completion__{key}": value}, f"protocol.completion.{key}", "greater than 0")
+            for name in ("one-bit-input", "one-bit-gradient", "one-bit-output")
+            for key, value in (("alpha", 0.0), ("tau", -1.0), ("sigma", 0.0), ("rank", 0.0))
+        ),
+        ("one-bit-input", {"protocol__mechanism": FLIP}, "protocol.mechanism.p1", "1 - p2 e^epsilon <= p1"),
+        (
+            "one-bit-input",
+            {"protocol__mechanism": {**FLIP, "p2": 1.5}},
+            "protocol.mechanism.p2",
+            "less than 1",
+        ),
+        (
+            "one-bit-input",
+            {"binarization": {"kind": "threshold", "above": 1}},
+            "binarization.above",
+            "below 1",
+        ),
+        ("one-bit-gradient", {"protocol__clamp": 0.0}, "protocol.clamp", "greater than 0"),
+        ("one-bit-gradient", {"protocol__step": 0.0}, "protocol.step", "greater than 0"),
+        ("one-bit-gradient", {"protocol__rounds": 0}, "protocol.rounds", "at least 1"),
+        ("one-bit-gradient", {"protocol__privacy__per": "user"}, "protocol.privacy.per", "'rating'"),
+        ("one-bit-objective", {"protocol__privacy__per": "user"}, "protocol.privacy.per", "'rating'"),
+        ("one-bit-output", {"protocol__privacy__epsilon": 0.0}, "protocol.privacy.epsilon", "greater than 0"),
+        (
+            "one-bit-objective",
+            {"protocol__completion": GAUSSIAN, "protocol__perturbation__calibration": "sound"},
+            "protocol.perturbation.calibration",
+            "bounded: true",
+        ),
+    ],
+)
+def test_settings_that_cannot_be_are_one_line(
+    tmp_path: Path, name: str, changes: dict[str, Any], key: str, accepted: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        run(signs(name, **changes), tmp_path / "run")
+    assert caught.value.where.endswith(key)
+    assert accepted in caught.value.accepted
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_flips_within_the_theorems_condition_run() -> None:
+    # 1 - p2 e^2 <= p1 <= (1 - p2) e^2 holds, and so does the same with the two exchanged.
+    flip = {"kind": "binary-flip", "p1": 0.2, "p2": 0.3}
+    result = run(signs("one-bit-input", protocol__mechanism=flip))
+    assert result.summary["privacy"]["epsilon_per_rating"] == pytest.approx(math.log(0.7 / 0.2))
+
+
+def test_an_experiment_measures_every_protocol_on_the_same_matrix(tmp_path: Path) -> None:
+    changes = ["dataset.users=14", "dataset.items=12", "seeds=[0]", "epsilons=[2.0]"]
+    result = compare(
+        CONFIGS / "experiments" / "one-bit-fig1.yaml",
+        tmp_path,
+        overrides=[*changes, "simulation={backend: local}"],
+    )
+    assert not result.failures
+    with (tmp_path / "comparison.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 10
+    assert all(float(row["relative_error"]) > 0 for row in rows)
+    assert {row["train_ratings"] for row in rows} == {str(round(0.15 * 14 * 12))}

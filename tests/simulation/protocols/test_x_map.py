@@ -1,0 +1,397 @@
+"""X-Map as a protocol: what it predicts, sends, charges and refuses, however the work is divided."""
+
+from __future__ import annotations
+
+import copy
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from flwr.app import ConfigRecord
+
+from clients.population import Cohort, open_population
+from clients.x_map import reports
+from dprec.errors import InputError, RunError
+from simulation.configuration.models import load_config, parse_config
+from simulation.configuration.strict_yaml import replace_value
+from simulation.console.command_line import main
+from simulation.engine.session import open_session
+from simulation.execution import load_ratings
+from simulation.run import run
+from strategies.envelope import message_size
+
+CONFIGS = Path(__file__).parents[3] / "configs"
+
+SMALL: dict[str, Any] = {
+    "name": "small",
+    "seed": 2,
+    "dataset": {"kind": "synthetic-domains", "users": 60, "items": 50, "ratings": 1300},
+    "split": {"kind": "cold-start", "test_fraction": 0.3},
+    "protocol": {
+        "kind": "x-map",
+        "mechanism": {"kind": "none"},
+        "replacement": {"selection": "private", "epsilon": 0.6},
+        "recommendation": {"neighbors": 4, "epsilon": 0.5},
+    },
+    "simulation": {"backend": "local"},
+}
+
+
+def small(**changes: Any) -> dict[str, Any]:
+    values = copy.deepcopy(SMALL)
+    for key, value in changes.items():
+        replace_value(values, key.replace("__", "."), value, "test")
+    return values
+
+
+def variants() -> dict[str, dict[str, Any]]:
+    local = small(
+        protocol__mechanism={"kind": "bounded-laplace"},
+        protocol__privacy={"epsilon": 2.0, "per": "rating"},
+        protocol__replacement={"selection": "best", "transfer": "deviation"},
+        protocol__recommendation={"neighbors": 4},
+    )
+    return {
+        "private": small(),
+        "private deviations": small(protocol__replacement__transfer="deviation"),
+        "whole catalogue": small(protocol__replacement__candidates="catalogue"),
+        "global sensitivity": small(protocol__recommendation__sensitivity="global"),
+        "cosine": small(protocol__graph={"similarity": "cosine"}),
+        "best": small(protocol__replacement={"selection": "best"}, protocol__recommendation={"neighbors": 4}),
+        "random": small(
+            protocol__replacement={"selection": "random", "among": 3},
+            protocol__recommendation={"neighbors": 4, "shrinkage": 1.0, "positive_only": True},
+        ),
+        "target only": small(
+            protocol__replacement={"selection": "none"}, protocol__recommendation={"neighbors": 4}
+        ),
+        "local": local,
+        "local, items hidden": {
+            **local,
+            "protocol": {
+                **local["protocol"],
+                "mechanism": {"kind": "zheng-randomized-response"},
+                "privacy": {"epsilon": 6.0, "per": "cell"},
+            },
+        },
+    }
+
+
+VARIANTS = variants()
+FAULTS = {"dropout": 0.2, "straggle": 0.1, "corrupt": 0.2}
+
+
+def kept(values: dict[str, Any], users_per_node: int | str) -> dict[str, Any]:
+    """Run and return what must not depend on how the users are divided over nodes."""
+    simulation = {**values["simulation"], "users_per_node": users_per_node}
+    result = run(parse_config({**values, "simulation": simulation}))
+    columns = {**result.predictions, **result.traffic}
+    parts = ("accuracy", "privacy", "traffic", "completion_diagnostics")
+    return {
+        **{name: column.tobytes() for name, column in columns.items()},
+        **{name: result.summary[name] for name in parts},
+        "rounds": [{**line, "seconds": None} for line in result.rounds],
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "faults"), [(name, {}) for name in VARIANTS] + [("private", FAULTS), ("local", FAULTS)]
+)
+def test_the_division_of_users_changes_no_bit(name: str, faults: dict[str, float]) -> None:
+    few = {"kind": "synthetic-domains", "users": 24, "items": 40, "ratings": 600}
+    values = {**VARIANTS[name], "dataset": few, "simulation": {"backend": "local", "faults": faults}}
+    expected = kept(values, 1)
+    for users_per_node in (7, "all"):
+        found = kept(values, users_per_node)
+        for key, value in expected.items():
+            assert found[key] == value, key
+
+
+def test_requests_in_many_batches_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = kept(SMALL, 7)
+    monkeypatch.setattr("strategies.x_map._BYTES_AT_ONCE", 100)
+    assert kept(SMALL, 7) == expected
+
+
+def test_less_noise_shrinks_less() -> None:
+    alone = run(VARIANTS["target only"]).predictions["prediction"]
+    moves = []
+    for epsilon in (0.1, 20.0):
+        changed = small(
+            protocol__replacement__epsilon=epsilon,
+            protocol__recommendation={"neighbors": 4, "epsilon": epsilon, "noise_shrinkage": 1.0},
+        )
+        moves.append(np.abs(run(changed).predictions["prediction"] - alone).mean())
+    assert moves[0] < moves[1]
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_predictions_are_ratings(name: str) -> None:
+    result = run(VARIANTS[name])
+    predictions = result.predictions["prediction"]
+    assert np.all((predictions >= 1) & (predictions <= 5))
+    assert result.summary["privacy"]["trusts_server"] is not name.startswith("local")
+    json.dumps(result.summary, allow_nan=False)
+
+
+def test_alter_egos_help_where_users_differ() -> None:
+    # Synthetic users differ by 0.45 stars in their means, and the item's mean knows nothing of that.
+    values = small(dataset={"kind": "synthetic-domains", "users": 400, "items": 120, "ratings": 12_000})
+    values["protocol"] = {
+        "kind": "x-map",
+        "mechanism": {"kind": "none"},
+        "replacement": {"selection": "best", "transfer": "deviation"},
+        "recommendation": {"shrinkage": 1.0, "positive_only": True},
+    }
+    with_alter_egos = run(values).summary["accuracy"]["mae"]
+    values["protocol"]["replacement"] = {"selection": "none"}
+    assert with_alter_egos < 0.99 * run(values).summary["accuracy"]["mae"]
+
+
+def test_the_target_alone_is_the_items_average() -> None:
+    result = run(VARIANTS["target only"])
+    train, test = load_ratings(parse_config(SMALL))
+    overall = train.values[train.in_target[train.items]].mean()
+    for item, prediction in zip(test.items, result.predictions["prediction"], strict=True):
+        own = train.values[train.items == item]
+        assert prediction == pytest.approx(own.mean() if own.size else overall)
+    assert any("target domain alone" in note for note in result.summary["privacy"]["notes"])
+
+
+def test_losses_are_charged_as_they_are_told() -> None:
+    values = small()
+    train, _ = load_ratings(parse_config(values))
+    result = run(values)
+    traffic, summary = result.traffic, result.summary
+    source = ~train.in_target[train.items]
+    most = np.bincount(train.users[source], minlength=train.n_users)
+    assert np.allclose(traffic["epsilon_per_rating"], np.where(most > 0, 0.6 + 0.5, 0.5))
+    replaced = (traffic["epsilon_per_user"] - 0.5 * train.in_target.sum()) / 0.6
+    assert np.all(replaced <= most + 1e-9)
+    assert np.all(replaced[most > 0] > 0.5)
+    notes = " ".join(summary["privacy"]["notes"])
+    for words in (
+        "two data sets that differ in one user",
+        "PNSA spends 0.25 and PNCF 0.25",
+        "local",
+        "Trusted",
+    ):
+        assert words in notes
+    bare = run(VARIANTS["best"]).summary["privacy"]
+    assert bare["epsilon_per_rating"] is None
+    assert "No privacy" in " ".join(bare["notes"])
+    local = run(VARIANTS["local"])
+    assert local.summary["privacy"]["epsilon_per_rating"] == pytest.approx(2.0, rel=1e-3)
+    assert local.summary["traffic"]["rounds"] == 1
+
+
+def test_accounted_bytes_are_those_of_the_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = parse_config({**SMALL, "simulation": {"backend": "local", "users_per_node": 1}})
+    train, test = load_ratings(config)
+    from simulation.execution import run_in
+
+    up, down = np.zeros(train.n_users, dtype=int), np.zeros(train.n_users, dtype=int)
+    with open_session(config.simulation, train.n_users) as session:
+        place = {node: user for user, node in enumerate(session.node_ids)}
+        send = session.grid.send_and_receive
+
+        def counted(messages: Any, **options: Any) -> Any:
+            questions = list(messages)
+            answers = list(send(questions, **options))
+            for message in questions:
+                down[place[message.metadata.dst_node_id]] += message_size(message)
+            for message in answers:
+                up[place[message.metadata.src_node_id]] += message_size(message)
+            return answers
+
+        monkeypatch.setattr(session.grid, "send_and_receive", counted)
+        traffic = run_in(session, config, train, test).traffic
+    np.testing.assert_array_equal(traffic["uplink_message_bytes"], up)
+    np.testing.assert_array_equal(traffic["downlink_message_bytes"], down)
+
+
+def test_a_budget_goes_to_both_steps_or_to_the_mechanism() -> None:
+    presets = ("x-map", "nx-map", "x-map-local")
+    x_map, nx_map, local = (load_config(CONFIGS / f"{name}.yaml").protocol for name in presets)
+    assert (x_map.private, nx_map.private, local.private) == (True, False, True)
+    spent = x_map.at_budget(0.25, "per-rating")
+    assert (spent.replacement.epsilon, spent.recommendation.epsilon) == (0.25, 0.25)
+    assert local.at_budget(0.25, "per-rating").privacy.per == "rating"
+    assert local.at_budget(0.25, "per-user").privacy.per == "user"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"dataset": {"kind": "synthetic"}, "split": {"kind": "holdout"}}, "dataset: ratings of one domain"),
+        ({"dataset": {"kind": "synthetic"}}, "cold-start, and synthetic has one domain"),
+        ({"protocol__replacement__epsilon": 0}, "protocol.replacement.epsilon"),
+        ({"protocol__replacement__epsilon": -1.0}, "protocol.replacement.epsilon"),
+        ({"protocol__recommendation__epsilon": 0.0}, "protocol.recommendation.epsilon"),
+        ({"protocol__replacement": {"selection": "private"}}, "protocol.replacement.epsilon: none"),
+        ({"protocol__replacement__global_sensitivity": 1.0}, "protocol.replacement.global_sensitivity: 1"),
+        ({"protocol__replacement__shrinkage": 1.0}, "protocol.replacement.shrinkage: an unknown key"),
+        ({"protocol__recommendation__neighbors": 0}, "protocol.recommendation.neighbors"),
+        ({"protocol__graph": {"similarity": "pearson"}}, "protocol.graph.similarity: 'pearson'"),
+        ({"protocol__privacy": {"epsilon": 1.0}}, "protocol.privacy: an epsilon, with mechanism none"),
+        (
+            {"protocol__mechanism": {"kind": "bounded-laplace"}, "protocol__privacy": {"epsilon": 1.0}},
+            "protocol.replacement.selection: 'private', with mechanism bounded-laplace",
+        ),
+        (
+            {
+                "protocol__mechanism": {"kind": "bounded-laplace"},
+                "protocol__privacy": {"epsilon": 1.0},
+                "protocol__replacement": {"selection": "best"},
+            },
+            "protocol.recommendation.epsilon: 0.5, with mechanism bounded-laplace",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_line(
+    changes: dict[str, Any], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(json.dumps(small(**changes)))
+    with pytest.raises(SystemExit) as left:
+        main(["run", str(path), "-o", str(tmp_path / "out")])
+    told = capsys.readouterr().err
+    assert left.value.code == 2
+    assert message in told
+    assert told.count("\n") == 1
+
+
+def test_training_ratings_without_a_straddler_are_refused(tmp_path: Path) -> None:
+    # The only user of both domains is held out, and nobody is left to learn from.
+    (tmp_path / "book.dat").write_text("1\t1\t5\n1\t2\t4\n2\t1\t3\n2\t3\t1\n")
+    (tmp_path / "music.dat").write_text("1\t1\t5\n3\t1\t2\n")
+    dataset = {"kind": "douban", "path": str(tmp_path), "source": "book", "target": "music"}
+    with pytest.raises(InputError, match="no user has training ratings both in book and in music"):
+        run(small(dataset=dataset, split={"kind": "cold-start", "test_fraction": 0.9}))
+
+
+def test_what_is_kept_out_is_counted() -> None:
+    sparse = {"kind": "synthetic-domains", "users": 60, "items": 90, "ratings": 500}
+    notes = run(small(dataset=sparse, protocol__recommendation={"neighbors": 40})).summary["privacy"]["notes"]
+    assert any("rated source items have no X-Sim value" in note for note in notes)
+    assert any("hold fewer than the 40 neighbours" in note for note in notes)
+
+
+def test_over_the_catalogue_every_source_item_is_replaced() -> None:
+    # One user rates in both domains; most items of the source have no way into the target.
+    few = {"kind": "synthetic-domains", "users": 30, "items": 60, "ratings": 300, "straddling": 0.1}
+    options = {"selection": "private", "epsilon": 0.6, "candidates": "catalogue"}
+    result = run(small(dataset=few, split__test_fraction=0.5, protocol__replacement=options))
+    notes = " ".join(result.summary["privacy"]["notes"])
+    assert "their replacement is drawn from all target items alike" in notes
+    train, _ = load_ratings(parse_config(small(dataset=few, split__test_fraction=0.5)))
+    in_source = np.bincount(train.users, weights=~train.in_target[train.items], minlength=train.n_users)
+    # Whoever rated in the source is asked, whatever the others rated: two messages each way.
+    np.testing.assert_array_equal(result.traffic["messages"], np.where(in_source > 0, 4, 2))
+
+
+def test_a_recommendation_of_more_neighbours_than_there_are_items_is_the_same() -> None:
+    known = parse_config(SMALL).dataset.items
+    many, more = (
+        run(small(protocol__recommendation={"neighbors": k, "epsilon": 0.6})).predictions["prediction"]
+        for k in (known, 10**12)
+    )
+    np.testing.assert_array_equal(many, more)
+
+
+@pytest.mark.parametrize(
+    ("changes", "where"),
+    [
+        ({"protocol__replacement__epsilon": 20.5}, "protocol.replacement.epsilon"),
+        ({"protocol__recommendation__epsilon": 1e300}, "protocol.recommendation.epsilon"),
+    ],
+)
+def test_a_budget_that_protects_nothing_is_refused(changes: dict[str, Any], where: str) -> None:
+    with pytest.raises(InputError, match=where):
+        parse_config(small(**changes))
+
+
+def test_cosine_needs_ratings_of_zero_and_more(tmp_path: Path) -> None:
+    for name, items in (("one", "ab"), ("other", "cd")):
+        lines = [f"{user},{items[0]},-1\n{user},{items[1]},1" for user in range(4)]
+        (tmp_path / name).write_text("user,item,rating\n" + "\n".join(lines) + "\n")
+    files = {"path": str(tmp_path / "one"), "target_path": str(tmp_path / "other")}
+    values = small(dataset={"kind": "csv-domains", **files}, protocol__graph={"similarity": "cosine"})
+    with pytest.raises(InputError, match="'cosine', with ratings that arrive as low as -1"):
+        run(values)
+
+
+def test_faults_are_counted_and_lose_no_other_user() -> None:
+    values = small(simulation={"backend": "local", "faults": FAULTS})
+    result = run(values)
+    notes = " ".join(result.summary["privacy"]["notes"])
+    assert "reports were missing, late or malformed" in notes
+    assert "AlterEgos were missing, late or malformed" in notes
+    with pytest.raises(RunError):
+        run(small(simulation={"backend": "local", "faults": {"dropout": 1.0}}))
+
+
+def test_a_device_refuses_malformed_requests(tmp_path: Path) -> None:
+    config = parse_config(small(protocol__graph={"similarity": "cosine"}))
+    train, _ = load_ratings(config)
+    with open_session(config.simulation, 1) as session:
+        key = session.install(
+            train,
+            users_per_node=train.n_users,
+            seed=1,
+            faults=config.simulation.faults,
+            setup=config.protocol.setup(),
+        )
+        cohort: Cohort = open_population(str(session.root / key)).cohort(0)
+        target = {"start": train.target_start, "stop": train.target_stop}
+        whole, everybody = {**target, "rows": b""}, np.ones(train.n_users, dtype=bool)
+        assert reports(cohort, everybody, ConfigRecord(whole)) == [b""] * train.n_users
+        for wrong in (
+            {"rows": b""},
+            {**whole, "start": -1},
+            {**whole, "stop": train.n_items + 1},
+            {**whole, "start": train.target_stop},
+            target,
+            {**target, "rows": b"\1\2\3"},
+            {**target, "rows": _row(train, item=train.target_start, step=5)},
+            {**target, "rows": _row(train, item=int(np.flatnonzero(~train.in_target)[0]), step=-5)},
+        ):
+            with pytest.raises(ValueError):
+                reports(cohort, everybody, ConfigRecord(wrong))
+
+
+def _row(train: Any, item: int, step: int) -> bytes:
+    from dprec.crossdomain.alter_ego_codec import RowCodec
+    from dprec.crossdomain.replacement import Candidates
+
+    one = Candidates(np.array([item]), np.array([0, 1]), np.array([0]), np.array([step]))
+    codec = RowCodec(train.n_items, train.target_stop - train.target_start, with_steps=True, with_means=False)
+    return codec.pack(one.items, codec.rows(one), np.zeros(1, dtype=np.int64))
+
+
+def test_the_directory_holds_predictions_and_the_picture(tmp_path: Path) -> None:
+    run(SMALL, tmp_path)
+    text = (tmp_path / "report.html").read_text()
+    assert "The two domains as layers" in text
+    assert "AlterEgo" in text
+    for name in ("layers", "alter-ego"):
+        assert (tmp_path / "figures" / f"{name}.png").stat().st_size > 5000
+    with (tmp_path / "predictions.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert rows
+    assert all(row["item"].startswith("target:") for row in rows)
+
+
+@pytest.mark.parametrize(
+    "name", ["x-map-douban-book-music", "x-map-douban-music-book", "x-map-movielens-genres"]
+)
+def test_the_experiments_are_read(name: str) -> None:
+    from simulation.comparison.configuration import load_comparison
+
+    comparison = load_comparison(CONFIGS / "experiments" / f"{name}.yaml")
+    names = {cell.protocol for cell in comparison.cells}
+    assert {"item-average", "user-average", "item-knn-target-only", "mf-union", "nx-map", "x-map"} <= names
+    assert {cell.seed for cell in comparison.cells} == {1, 2, 3, 4, 5}
