@@ -25,13 +25,13 @@ from clients.app import client_app
 from dprec.datasets.synthetic import Synthetic
 from dprec.errors import InputError
 from dprec.privacy.audit import loss_at_least
+from dprec.progress import Progress, silent
 from dprec.ratings import Ratings, RatingScale
 from simulation.configuration.models import RunConfig, SimulationOptions, full_keys
 from simulation.engine.local_grid import LocalGrid
 from simulation.engine.runtime import identity_kept
 from simulation.engine.session import Session
-from simulation.execution import load_ratings, run_in, silent
-from simulation.protocols.base import Progress
+from simulation.execution import load_ratings, run_in
 from simulation.storage.atomic import write_atomically
 from simulation.storage.names import AUDIT
 from simulation.storage.run_directory import RunDirectory
@@ -110,7 +110,7 @@ def audit(
     *,
     trials: int = 100_000,
     confidence: float = 0.99,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Audit:
     """Audit the promise of a configuration's protocol.
 
@@ -141,21 +141,20 @@ def audit(
     with full_keys(config):
         config.protocol.check(train)
     scale = train.scale
-    report = progress or silent
     # Nothing of the data is used but its scale.
     alone = SimulationOptions(backend="local", workers=1, users_per_node="all")
     small = config.model_copy(update={"protocol": protocol, "dataset": Synthetic(), "simulation": alone})
     highest = scale.levels
     findings = []
-    report("auditing", 0, 2)
+    progress("auditing", 0, 2)
     played = _play(small, scale, items, (1, highest), trials)
     findings.append(_finding("lowest or highest rating of an item", "rating", played, confidence))
-    report("auditing", 1, 2)
+    progress("auditing", 1, 2)
     if played.hides_rated_items:
         played = _play(small, scale, items, (highest, 0), trials)
         # With one item in the catalogue, what a user promises is what an entry does.
         findings.append(_finding("item rated or not", _unit(config), played, confidence))
-    report("auditing", 2, 2)
+    progress("auditing", 2, 2)
     result = Audit(
         config.name,
         config.protocol.kind,

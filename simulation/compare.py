@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from dprec.progress import Progress, silent
 from simulation.analysis.projection import check_population
 from simulation.comparison.configuration import load_comparison
 from simulation.comparison.running import ComparisonResult, run_comparison
-from simulation.protocols.base import Progress
 
 
 def compare(
@@ -19,7 +19,7 @@ def compare(
     jobs: int | None = None,
     resume: bool = False,
     population: float | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> ComparisonResult:
     """Run every cell of a comparison that is not finished yet, write the table and the page.
 

@@ -13,13 +13,14 @@ from threadpoolctl import threadpool_limits
 
 from dprec.binarization import Binarization
 from dprec.datasets import Dataset
+from dprec.progress import Progress, silent
 from dprec.ratings import Ratings
 from dprec.splits import Split
 from simulation.configuration.models import RunConfig, full_keys
 from simulation.engine.session import Session, open_session
 from simulation.evaluation import accuracy, check_relevance, relative_error
 from simulation.protocols import Task
-from simulation.protocols.base import Predict, Progress
+from simulation.protocols.base import Predict
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_record import (
     RunRecord,
@@ -52,7 +53,7 @@ def run_prepared(
     test: Ratings,
     directory: RunDirectory | None,
     *,
-    progress: Progress | None = None,
+    progress: Progress = silent,
     started: float | None = None,
 ) -> RunRecord:
     """Run a configuration, in a session of its own, on ratings that are already loaded.
@@ -70,11 +71,10 @@ def run_prepared(
     began = time.perf_counter() if started is None else started
     with full_keys(config):
         config.protocol.check(train)
-    report = progress or silent
-    report("starting Flower", 0, 1)
+    progress("starting Flower", 0, 1)
     nodes = math.ceil(train.n_users / config.simulation.cohort_size(train.n_users))
     with open_session(config.simulation, nodes) as session:
-        result = run_in(session, config, train, test, directory, progress=report, started=began)
+        result = run_in(session, config, train, test, directory, progress=progress, started=began)
     if directory is not None:
         directory.write(result)
     return result
@@ -87,7 +87,7 @@ def run_in(
     test: Ratings,
     directory: RunDirectory | None = None,
     *,
-    progress: Progress | None = None,
+    progress: Progress = silent,
     started: float | None = None,
 ) -> RunRecord:
     """Run a configuration in a session that is already open; see `run_prepared`."""
@@ -118,7 +118,7 @@ def run_in(
         seed=config.seed,
         group=group,
         roster=session.roster(train.n_users, users_per_node),
-        progress=progress or silent,
+        progress=progress,
         measure=lambda predict, hidden=None: measure(predict, hidden)[1],
         checkpoints=directory.checkpoints(config, train, test) if directory is not None else None,
         restore=partial(session.restore, group),
@@ -143,7 +143,3 @@ def run_in(
         traffic=traffic_columns(train, outcome),
         rounds=round_lines(outcome),
     )
-
-
-def silent(stage: str, done: int, planned: int) -> None:
-    """Report progress to nobody."""

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dprec.progress import Progress, silent
 from simulation.analysis.projection import check_population
 from simulation.configuration.models import RunConfig, full_keys, load_config, parse_config
 from simulation.execution import load_ratings, run_prepared
-from simulation.protocols.base import Progress
 from simulation.result import RunResult
 from simulation.storage.run_directory import RunDirectory
 
@@ -22,7 +22,7 @@ def run(
     overrides: Sequence[str] = (),
     resume: bool = False,
     population: float | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> RunResult:
     """Run a configuration.
 

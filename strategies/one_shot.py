@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from dprec.completion import Completed, Completion, Observations
 from dprec.errors import RunError
 from dprec.privacy.calibration import CalibratedMechanism
+from dprec.progress import Progress, silent
 from dprec.wire.traffic import TrafficLedger
 from strategies.envelope import message_size, report_sizes, request_message
-from strategies.roster import Progress, Roster, arrivals_of
+from strategies.roster import Roster, arrivals_of
 from strategies.rounds import RoundRecord, traffic_totals
 
 MESSAGE_TYPE = f"{MessageType.QUERY}.report"
@@ -67,7 +68,7 @@ class OneShot:
         wanted = self.completion.needs_likelihood
         return collect_reports(grid, roster, self.calibrated, self.group, likelihood=wanted)
 
-    def complete(self, observations: Observations, progress: Progress | None = None) -> Completed:
+    def complete(self, observations: Observations, progress: Progress = silent) -> Completed:
         """Complete the matrix from what was collected."""
         return self.completion.fit(observations, self.seed, progress)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeGuard
 
@@ -12,8 +12,6 @@ from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
 from dprec.errors import RunError
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)

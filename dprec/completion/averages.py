@@ -8,7 +8,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.base import Completed, Completion, Observations, Progress
+from dprec.completion.base import Completed, Completion, Observations
+from dprec.progress import Progress, silent
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,11 +37,10 @@ class ItemAverage(Completion):
 
     kind: Literal["item-average"] = "item-average"
 
-    def fit(self, observations: Observations, seed: int, progress: Progress | None = None) -> Averages:
+    def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> Averages:
         """Complete the matrix; see `Completion.fit`."""
         means, unseen = _means(observations, observations.items, observations.shape[1])
-        if progress:
-            progress(1, 1)
+        progress("completing", 1, 1)
         return Averages(means, True, diagnostics={"items_without_ratings": unseen})
 
 
@@ -50,11 +50,10 @@ class UserAverage(Completion):
 
     kind: Literal["user-average"] = "user-average"
 
-    def fit(self, observations: Observations, seed: int, progress: Progress | None = None) -> Averages:
+    def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> Averages:
         """Complete the matrix; see `Completion.fit`."""
         means, unseen = _means(observations, observations.users, observations.shape[0])
-        if progress:
-            progress(1, 1)
+        progress("completing", 1, 1)
         return Averages(means, False, diagnostics={"users_without_ratings": unseen})
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -13,10 +12,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dprec.options import Options
+from dprec.progress import Progress, silent
 from dprec.ratings import RatingScale
-
-Progress = Callable[[int, int], None]
-"""Called with the steps done and the steps planned."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +111,7 @@ class Completion(Options):
         """
 
     @abstractmethod
-    def fit(self, observations: Observations, seed: int, progress: Progress | None = None) -> Completed:
+    def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> Completed:
         """Complete the matrix.
 
         Parameters

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from dprec.completion.base import Completion, Observations, Progress
+from dprec.completion.base import Completion, Observations
 from dprec.completion.factors import BiasedFactors
 from dprec.completion.variational import (
     SMALLEST_VARIANCE,
@@ -23,6 +23,7 @@ from dprec.completion.variational import (
     naming_iteration,
 )
 from dprec.options import option
+from dprec.progress import Progress, silent
 
 _FEWEST_SWEEPS = 10
 """The noise variance rests for a few sweeps while the factors leave their random start."""
@@ -41,7 +42,7 @@ class MatrixFactorization(Completion):
         """Refuse a rank that the catalogue cannot carry."""
         check_rank(self.rank, shape)
 
-    def fit(self, observations: Observations, seed: int, progress: Progress | None = None) -> BiasedFactors:
+    def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> BiasedFactors:
         """Complete the matrix; see `Completion.fit`."""
         mean, size = observations.mean, observations.values.size
         residuals = observations.values - mean
@@ -60,8 +61,7 @@ class MatrixFactorization(Completion):
             previous, noise = noise, max(misfit / size, SMALLEST_VARIANCE)
             users, items = users.with_learned_prior(), items.with_learned_prior()
             done = sweep + 1
-            if progress:
-                progress(done, self.iterations)
+            progress("completing", done, self.iterations)
             settled = abs(previous - noise) <= self.tolerance * previous
             if settled and done >= _FEWEST_SWEEPS:
                 break

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.base import Completion, Observations, Progress
+from dprec.completion.base import Completion, Observations
 from dprec.completion.factors import BLOCK, BiasedFactors, map_blocks
 from dprec.completion.variational import (
     SMALLEST_VARIANCE,
@@ -29,6 +29,7 @@ from dprec.completion.variational import (
 )
 from dprec.errors import RunError
 from dprec.options import option
+from dprec.progress import Progress, silent
 
 _FIRST_RATIO = 4.0
 """Variance of a component over that of the one before, at the start."""
@@ -54,7 +55,7 @@ class MogMatrixFactorization(Completion):
         """Refuse a rank that the catalogue cannot carry."""
         check_rank(self.rank, shape)
 
-    def fit(self, observations: Observations, seed: int, progress: Progress | None = None) -> BiasedFactors:
+    def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> BiasedFactors:
         """Complete the matrix; see `Completion.fit`.
 
         Diagnostics: ``pi`` and ``sigma`` of the components, by ascending sigma (rating units); the
@@ -92,8 +93,7 @@ class MogMatrixFactorization(Completion):
                 raise RunError(f"MoG-MF diverged in iteration {step}: log-likelihood {bound}")
             trace.append(bound)
             weight_spread = float(weights.std() / weights.mean())
-            if progress:
-                progress(step, self.iterations)
+            progress("completing", step, self.iterations)
             if step > 1 and abs(trace[-1] - trace[-2]) <= self.tolerance * abs(trace[-2]):
                 break
         order = np.argsort(mixture.variances)

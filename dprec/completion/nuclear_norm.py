@@ -18,12 +18,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dprec.completion.base import Completion, Observations, Progress
+from dprec.completion.base import Completion, Observations
 from dprec.completion.factors import BiasedFactors
 from dprec.completion.spectral import LowRank, SparsePlusLowRank
 from dprec.completion.variational import naming_iteration
 from dprec.errors import InputError, RunError
 from dprec.options import option
+from dprec.progress import Progress, silent
 
 _CONTINUATION = 0.5
 """Factor from one multiplier of the continuation to the next."""
@@ -56,7 +57,7 @@ class NuclearNorm(Completion):
     max_rank: int = option("Largest rank on the way; bounds the memory.", 1000, ge=1)
     iterations: int = option("Proximal steps, at most.", 2000, ge=1)
 
-    def fit(self, observations: Observations, seed: int, progress: Progress | None = None) -> BiasedFactors:
+    def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> BiasedFactors:
         """Complete the matrix; see `Completion.fit`.
 
         Values are centred on their mean first, so M = 0 predicts that mean. The constraint is met to
@@ -129,7 +130,7 @@ class _Solver:
         observations: Observations,
         residuals: NDArray[np.float64],
         seed: int,
-        progress: Progress | None,
+        progress: Progress,
     ) -> None:
         self.settings, self.seed, self.progress = settings, seed, progress
         self.rows, self.columns, self.residuals = observations.users, observations.items, residuals
@@ -199,8 +200,7 @@ class _Solver:
             self.steps += 1
             self.largest_rank = max(self.largest_rank, current.rank)
             self.nearest = min(self.nearest, float(np.linalg.norm(fit)))
-            if self.progress:
-                self.progress(self.steps, self.settings.iterations)
+            self.progress("completing", self.steps, self.settings.iterations)
             before, objective = objective, float(fit @ fit) / 2 + multiplier * float(current.values.sum())
             if not np.isfinite(objective):
                 raise RunError(f"nuclear-norm completion diverged in step {self.steps}: {objective}")

@@ -15,11 +15,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dprec.completion.base import Completion, Observations, Progress
+from dprec.completion.base import Completion, Observations
 from dprec.completion.factors import BiasedFactors
 from dprec.completion.spectral import SparsePlusLowRank
 from dprec.completion.variational import check_rank, naming_iteration
 from dprec.options import option
+from dprec.progress import Progress, silent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +34,7 @@ class TruncatedSvd(Completion):
         """Refuse a rank that the catalogue cannot carry."""
         check_rank(self.rank, shape)
 
-    def fit(self, observations: Observations, seed: int, progress: Progress | None = None) -> BiasedFactors:
+    def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> BiasedFactors:
         """Complete the matrix; see `Completion.fit`.
 
         A user or an item without ratings has the overall mean for its own. The imputed matrix is
@@ -53,8 +54,7 @@ class TruncatedSvd(Completion):
         )
         with naming_iteration("singular value decomposition", 1):
             leading = imputed.leading(self.rank, seed)
-        if progress:
-            progress(1, 1)
+        progress("completing", 1, 1)
         return BiasedFactors(
             observations.mean,
             user_means - observations.mean,

@@ -13,17 +13,14 @@ import tempfile
 import urllib.request
 import zipfile
 import zlib
-from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import IO
 
 from dprec.datasets import DATASETS
 from dprec.datasets.base import Source
 from dprec.errors import InputError, RunError
+from dprec.progress import Progress, silent
 from dprec.registry import kind_of
-
-Progress = Callable[[int, int | None], None]
-"""Called with the bytes received and, where the server tells, the bytes there are."""
 
 _CHUNK_BYTES = 1 << 20
 _TIMEOUT_SECONDS = 60
@@ -31,7 +28,7 @@ _MOST_DOWNLOADED = 1 << 30
 _MOST_UNPACKED = 4 << 30
 
 
-def fetch(kind: str, cache: str | Path, *, url: str | None = None, progress: Progress | None = None) -> Path:
+def fetch(kind: str, cache: str | Path, *, url: str | None = None, progress: Progress = silent) -> Path:
     """Download a data set, unless the cache holds it.
 
     Parameters
@@ -43,7 +40,7 @@ def fetch(kind: str, cache: str | Path, *, url: str | None = None, progress: Pro
     url : str, optional
         Another place that offers the same archive; the distributor's checksum holds for it too.
     progress : callable, optional
-        See `Progress`.
+        Steps are bytes; as many as received are planned where the server does not tell.
 
     Returns
     -------
@@ -85,7 +82,7 @@ def fetch(kind: str, cache: str | Path, *, url: str | None = None, progress: Pro
     return _folder(place, source, str(place))
 
 
-def _download(url: str, archive: Path, progress: Progress | None) -> None:
+def _download(url: str, archive: Path, progress: Progress) -> None:
     received = 0
     with archive.open("wb") as file:
         try:
@@ -97,8 +94,7 @@ def _download(url: str, archive: Path, progress: Progress | None) -> None:
                     if received > _MOST_DOWNLOADED:
                         raise RunError(f"{url}: more than {_MOST_DOWNLOADED} bytes, which no data set has")
                     file.write(chunk)
-                    if progress is not None:
-                        progress(received, total)
+                    progress("downloading", received, total or received)
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise RunError(_one_line(f"{url}: could not be downloaded ({error})")) from error
     if total is not None and received != total:

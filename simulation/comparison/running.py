@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dprec.errors import InputError
+from dprec.progress import Progress, silent
 from simulation.comparison.cells import run_cells
 from simulation.comparison.configuration import Comparison
 from simulation.comparison.mechanism_noise import sampled_noise
 from simulation.comparison.rows import lines
 from simulation.configuration.models import full_keys
 from simulation.execution import load_ratings
-from simulation.protocols.base import Progress
 from simulation.storage.atomic import write_atomically
 from simulation.storage.names import (
     AUDIT,
@@ -60,7 +60,7 @@ def run_comparison(
     *,
     jobs: int | None = None,
     resume: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> ComparisonResult:
     """Run every cell of a comparison that is not finished yet, and write the table.
 
@@ -93,8 +93,7 @@ def run_comparison(
     for done, (cell, failure) in enumerate(ended, start=1):
         if failure:
             failures[cell.key] = failure
-        if progress:
-            progress("running cells", done, len(comparison.cells))
+        progress("running cells", done, len(comparison.cells))
     return tabulate(comparison, directory, failures)
 
 

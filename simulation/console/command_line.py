@@ -241,7 +241,7 @@ def fetch(
             dataset,
             cache or Path.home() / ".cache" / "dprec",
             url=url,
-            progress=lambda done, total: progress(f"downloading {dataset}", done, total or done),
+            progress=progress,
         )
     typer.echo(str(folder))
 

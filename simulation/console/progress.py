@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from simulation.protocols.base import Progress as Report
+from dprec.progress import Progress as Report
+from dprec.progress import silent
 
 _PATIENCE_SECONDS = 2.0
 
@@ -19,7 +20,7 @@ def progress_bar(quiet: bool) -> Iterator[Report]:
     """Yield a callable that takes what is being done, the steps done and the steps planned."""
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
-        yield lambda stage, done, planned: None
+        yield silent
         return
     bar = Progress(
         TextColumn("{task.description}"),

@@ -16,6 +16,7 @@ from clients.population import HeldFactors
 from dprec.errors import InputError
 from dprec.options import Options
 from dprec.privacy.ledger import Guarantee, PrivacyLedger
+from dprec.progress import Progress
 from dprec.ratings import Ratings
 from dprec.wire.traffic import TrafficLedger
 from strategies.iterative import State
@@ -44,10 +45,6 @@ class Checkpoints(typing.Protocol):
 
     def load(self, fresh: State) -> State:
         """Return the state to go on from: the fresh one where no round has ended."""
-
-
-Progress = Callable[[str, int, int], None]
-"""Called with what is being done, the steps done and the steps planned."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -96,9 +96,7 @@ class OneShotProtocol(Protocol):
         started = time.perf_counter()
         collected = strategy.collect(grid, task.roster)
         received = time.perf_counter()
-        completed = strategy.complete(
-            collected.observations, lambda done, planned: task.progress("completing", done, planned)
-        )
+        completed = strategy.complete(collected.observations, task.progress)
         finished = time.perf_counter()
         notes = completed.notes + notes_on_reports(task.train, collected)
         distance: dict[str, float | None] = {}

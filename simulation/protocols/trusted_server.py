@@ -85,7 +85,7 @@ class TrustedServerProtocol(Protocol):
             collected.observations,
             self.privacy.epsilon,
             task.seed,
-            lambda done, planned: task.progress("completing", done, planned),
+            task.progress,
         )
         noise = self._noise(collected.observations.shape)
         return Outcome(

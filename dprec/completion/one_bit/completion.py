@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.binarization import check_binary
-from dprec.completion.base import Completed, Completion, Observations, Progress
+from dprec.completion.base import Completed, Completion, Observations
 from dprec.completion.factors import inner_products
 from dprec.completion.one_bit.effects import Effects, fit_effects
 from dprec.completion.one_bit.links import Link, LinkKind, link_of
@@ -20,6 +19,7 @@ from dprec.completion.one_bit.solver import SignLikelihood, Solution, minimise
 from dprec.completion.spectral import LowRank
 from dprec.errors import InputError, RunError
 from dprec.options import option
+from dprec.progress import Progress, silent
 from dprec.ratings import RatingScale
 
 _LARGEST = 1e9
@@ -133,7 +133,7 @@ class OneBit(Completion):
             return BoundedNuclearBall(users, items, shape, self.radius(shape), self.alpha)
         return NuclearBall(users, items, shape, self.radius(shape), self.max_rank, seed)
 
-    def fit(self, observations: Observations, seed: int, progress: Progress | None = None) -> HiddenMatrix:
+    def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> HiddenMatrix:
         """Complete the matrix; see `Completion.fit`.
 
         Where the observations tell the likelihood of what was received, as they do when ratings came
@@ -148,7 +148,7 @@ class OneBit(Completion):
         observations: Observations,
         linear: NDArray[np.float64] | None,
         seed: int,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress = silent,
     ) -> HiddenMatrix:
         """Complete the matrix with a linear term added to the objective (Li et al., Eq. 5).
 

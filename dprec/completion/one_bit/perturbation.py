@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.base import Observations, Progress
+from dprec.completion.base import Observations
 from dprec.completion.one_bit.calibration import (
     CalibratedNoise,
     Calibration,
@@ -18,6 +18,7 @@ from dprec.completion.one_bit.calibration import (
 )
 from dprec.completion.one_bit.completion import HiddenMatrix, OneBit
 from dprec.options import Options, option
+from dprec.progress import Progress, silent
 from dprec.randomness import uniforms, words
 from dprec.registry import Registry
 
@@ -55,7 +56,7 @@ class Perturbation(Options):
         observations: Observations,
         epsilon: float,
         seed: int,
-        progress: Progress | None = None,
+        progress: Progress = silent,
     ) -> HiddenMatrix:
         """Complete the matrix with noise; see `Completion.fit`."""
 
@@ -82,7 +83,7 @@ class ObjectivePerturbation(Perturbation):
         observations: Observations,
         epsilon: float,
         seed: int,
-        progress: Progress | None = None,
+        progress: Progress = silent,
     ) -> HiddenMatrix:
         """Minimise the perturbed objective."""
         scale = self.noise(completion, observations.shape, epsilon).scale
@@ -108,7 +109,7 @@ class OutputPerturbation(Perturbation):
         observations: Observations,
         epsilon: float,
         seed: int,
-        progress: Progress | None = None,
+        progress: Progress = silent,
     ) -> HiddenMatrix:
         """Complete, clip every entry to +-alpha and add the noise."""
         scale = self.noise(completion, observations.shape, epsilon).scale

@@ -8,7 +8,6 @@ et al. and Li et al. use it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Generic, Literal
 
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from dprec.completion.one_bit.links import Link
 from dprec.completion.one_bit.projections import Domain, PointT
 from dprec.errors import RunError
+from dprec.progress import Progress, silent
 
 SHORTEST_STEP, LONGEST_STEP = 1e-4, 1e9
 _SUFFICIENT = 1e-4
@@ -130,7 +130,7 @@ def minimise(
     *,
     iterations: int,
     tolerance: float,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress = silent,
 ) -> Solution[PointT]:
     """Minimise the likelihood's objective over a convex set, from zero.
 
@@ -178,8 +178,7 @@ def minimise(
             best = candidate
         objectives.append(value)
         point, entries, slopes = candidate, reached, slopes_there
-        if progress:
-            progress(len(objectives) - 1, iterations)
+        progress("completing", len(objectives) - 1, iterations)
         if residual <= tolerance:
             reason = "optimal"
             break

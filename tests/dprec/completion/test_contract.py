@@ -101,11 +101,12 @@ def test_diagnostics_and_notes_can_be_written(kind: str) -> None:
 
 @kinds
 def test_progress_moves_forward(kind: str) -> None:
-    seen: list[tuple[int, int]] = []
-    COMPLETIONS[kind]().fit(observations(), seed=3, progress=lambda done, all_: seen.append((done, all_)))
+    seen: list[tuple[str, int, int]] = []
+    COMPLETIONS[kind]().fit(observations(), seed=3, progress=lambda *step: seen.append(step))
     assert seen
-    assert [done for done, _ in seen] == sorted({done for done, _ in seen})
-    assert all(0 < done <= planned for done, planned in seen)
+    assert {stage for stage, _, _ in seen} == {"completing"}
+    assert [done for _, done, _ in seen] == sorted({done for _, done, _ in seen})
+    assert all(0 < done <= planned for _, done, planned in seen)
 
 
 @kinds

@@ -100,12 +100,15 @@ def test_downloads_once_and_the_data_set_loads_it(server: Server, tmp_path: Path
     assert [path.name for path in cache.iterdir()] == [KIND]
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_progress(told: bool, server: Server, tmp_path: Path) -> None:
-    server.claimed = -1 if told else 0
-    seen: list[tuple[int, int | None]] = []
-    fetch(KIND, tmp_path, progress=lambda done, total: seen.append((done, total)))
-    assert seen[-1] == (len(GOOD), len(GOOD) if told else None)
+@pytest.mark.parametrize("announced", [True, False])
+def test_progress(announced: bool, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.claimed = -1 if announced else 0
+    half = len(GOOD) // 2
+    monkeypatch.setattr("dprec.datasets.fetch._CHUNK_BYTES", half)
+    seen: list[tuple[str, int, int]] = []
+    fetch(KIND, tmp_path, progress=lambda *step: seen.append(step))
+    assert seen[0] == ("downloading", half, len(GOOD) if announced else half)
+    assert seen[-1] == ("downloading", len(GOOD), len(GOOD))
 
 
 def test_a_mirror_must_offer_the_same_archive(server: Server, tmp_path: Path) -> None:

@@ -81,15 +81,16 @@ def test_it_stops_at_the_iterations_it_is_given() -> None:
     link = Logistic()
     rows, columns, signs = davenport(link, 40)
     ball = NuclearBall(rows, columns, (40, 40), 20.0)
-    seen: list[tuple[int, int]] = []
+    seen: list[tuple[str, int, int]] = []
     found = minimise(
         SignLikelihood.of_signs(link, signs),
         ball,
         iterations=3,
         tolerance=1e-9,
-        progress=lambda done, planned: seen.append((done, planned)),
+        progress=lambda *step: seen.append(step),
     )
-    assert (found.reason, found.iterations, seen) == ("iterations", 3, [(1, 3), (2, 3), (3, 3)])
+    assert (found.reason, found.iterations) == ("iterations", 3)
+    assert seen == [("completing", done, 3) for done in (1, 2, 3)]
 
 
 def test_the_best_iterate_is_kept() -> None:
