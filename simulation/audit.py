@@ -14,7 +14,6 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from flwr.app import Message
@@ -25,6 +24,7 @@ from clients.app import client_app
 from dprec.datasets.synthetic import Synthetic
 from dprec.errors import InputError
 from dprec.privacy.audit import loss_at_least
+from dprec.privacy.units import COMPARABLE_UNITS, PrivacyUnit
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings, RatingScale
 from simulation.configuration.models import RunConfig, SimulationOptions, full_keys
@@ -40,9 +40,6 @@ from strategies.roster import arrivals_of, identify
 SCHEMA = 1
 
 _LEAST_TRIALS = 100
-
-Unit = Literal["rating", "cell", "user"]
-"""What a promise is made for; a cell is an entry, rated or not."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +59,7 @@ class Finding:
     """
 
     difference: str
-    unit: Unit
+    unit: PrivacyUnit
     claimed: float
     at_least: float
 
@@ -169,7 +166,7 @@ def audit(
     return result
 
 
-def _unit(config: RunConfig) -> Unit:
+def _unit(config: RunConfig) -> PrivacyUnit:
     """Return what a protocol that hides the rated items promises epsilon for."""
     budget = getattr(config.protocol, "privacy", None)
     return "user" if budget is not None and budget.per == "user" else "cell"
@@ -217,7 +214,7 @@ def _play(config: RunConfig, scale: RatingScale, items: int, levels: tuple[int, 
         session = Session(grid, identify(grid), Path(folder), 0.0)
         result = run_in(session, config, people, people)
     arrivals = (arrivals_of(reply, 0, people.n_users) for reply in grid.replies)
-    losses = {unit: result.traffic[f"epsilon_per_{unit}"] for unit in ("rating", "user")}
+    losses = {unit: result.traffic[f"epsilon_per_{unit}"] for unit in COMPARABLE_UNITS}
     return _Played(
         [_numbered(arrived.reports) for arrived in arrivals if arrived is not None],
         {unit: float(np.nanmax(loss)) for unit, loss in losses.items()},
@@ -243,7 +240,7 @@ def _numbered(reports: list[bytes]) -> NDArray[np.int64]:
     return np.array([numbers.setdefault(report, len(numbers)) for report in reports], dtype=np.int64)
 
 
-def _finding(difference: str, unit: Unit, played: _Played, confidence: float) -> Finding:
+def _finding(difference: str, unit: PrivacyUnit, played: _Played, confidence: float) -> Finding:
     one, other = ([reports[side::2] for reports in played.reports] for side in (0, 1))
     claimed = played.claimed["rating" if unit == "rating" else "user"]
     return Finding(difference, unit, claimed, loss_at_least(one, other, confidence))

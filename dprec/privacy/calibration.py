@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +18,7 @@ from dprec.errors import InputError
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.channel import Channel
 from dprec.options import Options, option
+from dprec.privacy.units import PrivacyUnit
 from dprec.ratings import RatingScale
 from dprec.wire.report import ReportCodec
 
@@ -32,14 +32,10 @@ _ROUNDING = 1e-3
 
 @dataclass(frozen=True, kw_only=True)
 class PrivacyBudget(Options):
-    """What is promised: epsilon, and for what.
-
-    ``rating``: the value of one rating; ``cell``: one (user, item) entry, rated or not; ``user``:
-    everything that a user sends.
-    """
+    """What is promised: epsilon, and for what; see `dprec.privacy.units`."""
 
     epsilon: float = option("Privacy loss, in natural logarithms.", gt=0)
-    per: Literal["rating", "cell", "user"] = option("What the loss is promised for.", "rating")
+    per: PrivacyUnit = option("What the loss is promised for.", "rating")
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dprec.errors import InputError
+from dprec.privacy.units import COMPARABLE_UNITS, ComparableUnit
 from simulation.analysis.averages import Average
 from simulation.analysis.numbers import loss
 from simulation.analysis.settings import (
-    EPSILON_COLUMNS,
     MEASURES,
     Measure,
-    PrivacyUnit,
     Setting,
     read_settings,
 )
@@ -43,7 +42,7 @@ class Limits:
     """
 
     epsilon: float
-    unit: PrivacyUnit
+    unit: ComparableUnit
     max_bytes: float
     untrusted: bool = False
     hide_items: bool = False
@@ -103,17 +102,17 @@ class Advice:
     for_both: Offer | None
 
 
-def privacy_unit(name: str) -> PrivacyUnit:
+def privacy_unit(name: str) -> ComparableUnit:
     """Return the unit of a name.
 
     Raises
     ------
     InputError
     """
-    for unit in EPSILON_COLUMNS:
+    for unit in COMPARABLE_UNITS:
         if unit == name:
             return unit
-    raise InputError("--per", repr(name), " or ".join(EPSILON_COLUMNS))
+    raise InputError("--per", repr(name), " or ".join(COMPARABLE_UNITS))
 
 
 def advise(directory: str | Path, limits: Limits, measure: str | None = None) -> Advice:
@@ -206,7 +205,7 @@ def _named(offer: Offer, advice: Advice) -> str:
     )
 
 
-def _loss(setting: Setting, unit: PrivacyUnit) -> str:
+def _loss(setting: Setting, unit: ComparableUnit) -> str:
     return loss(setting.epsilon(unit))
 
 

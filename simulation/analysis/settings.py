@@ -11,16 +11,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from dprec.errors import InputError
+from dprec.privacy.units import ComparableUnit
 from simulation.analysis.averages import Average, average, grouped
 from simulation.storage.tables import Row
 
-PrivacyUnit = Literal["rating", "user"]
-"""What a privacy loss is counted for; two units never share an axis or a limit."""
-
-EPSILON_COLUMNS: dict[PrivacyUnit, str] = {
+EPSILON_COLUMNS: dict[ComparableUnit, str] = {
     "rating": "epsilon_per_rating",
     "user": "epsilon_per_user_max",
 }
@@ -132,7 +129,7 @@ class Setting:
         """Return whether a column holds for any of the runs."""
         return any(str(row.get(column)) == "True" for row in self.rows)
 
-    def epsilon(self, unit: PrivacyUnit) -> float | None:
+    def epsilon(self, unit: ComparableUnit) -> float | None:
         """Return the largest measured loss in a unit, over users and runs; None where it has no bound."""
         values = [_finite(row.get(EPSILON_COLUMNS[unit])) for row in self.rows]
         known = [value for value in values if value is not None]

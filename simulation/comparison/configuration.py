@@ -9,10 +9,11 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from dprec.errors import InputError
 from dprec.options import Options, option
+from dprec.privacy.units import ComparableUnit, unit_from_text
 from simulation.configuration.models import EvaluationOptions, RunConfig, SimulationOptions, parse_config
 from simulation.configuration.strict_yaml import (
     apply_override,
@@ -23,7 +24,6 @@ from simulation.configuration.strict_yaml import (
     replace_value,
 )
 from simulation.configuration.validation import validated
-from simulation.protocols.base import Unit
 from simulation.protocols.components import AnyBinarization, AnyDataset, AnySplit
 from simulation.storage.names import cell_key
 
@@ -36,7 +36,9 @@ _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 class MatchOptions(Options):
     """What makes protocols comparable."""
 
-    epsilon: Unit = option("The unit in which every protocol gets the same epsilon.", "per-rating")
+    epsilon: Annotated[ComparableUnit, BeforeValidator(unit_from_text)] = option(
+        "The unit in which every protocol gets the same epsilon.", "rating"
+    )
 
 
 class Entry(BaseModel):

@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from simulation.analysis.settings import Measure, PrivacyUnit, Setting, frontier
+from dprec.privacy.units import ComparableUnit
+from simulation.analysis.settings import Measure, Setting, frontier
 from simulation.pages.channel_figures import Noise, draw_expected
 from simulation.pages.style import (
     INK,
@@ -94,7 +95,7 @@ class EpsilonAxis:
         Whether it is the budget; the unit is the one in which budgets were matched then.
     """
 
-    unit: PrivacyUnit
+    unit: ComparableUnit
     asked: bool = False
 
     def value(self, setting: Setting) -> float | None:

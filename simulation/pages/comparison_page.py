@@ -8,15 +8,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.privacy.units import COMPARABLE_UNITS, ComparableUnit
 from simulation.analysis.advice import sees
 from simulation.analysis.numbers import DASH, loss
 from simulation.analysis.projection import Projection, project
 from simulation.analysis.settings import (
-    EPSILON_COLUMNS,
     MEASURES,
     Evaluation,
     Measure,
-    PrivacyUnit,
     Setting,
     at_reference,
     by_evaluation,
@@ -148,9 +147,8 @@ def _accuracy_sections(
 ) -> list[Section]:
     measure = evaluation.measure
     of_what = f" ({', '.join(words)})" if words else ""
-    matched: PrivacyUnit = "user" if at(files.config, "match", "epsilon") == "per-user" else "rating"
-    asked = EpsilonAxis(matched, asked=True)
-    axes = [EpsilonAxis(unit) for unit in EPSILON_COLUMNS]
+    asked = EpsilonAxis(files.matched_unit, asked=True)
+    axes = [EpsilonAxis(unit) for unit in COMPARABLE_UNITS]
     if any(asked.falls_short(setting) for setting in settings):
         axes.insert(0, asked)
     rendered = [
@@ -234,7 +232,7 @@ def _chip(name: str, looks: Looks) -> Html:
     return element("span", class_=f"chip look-{look}", aria_hidden="true")
 
 
-def _loss(setting: Setting, unit: PrivacyUnit) -> Cell:
+def _loss(setting: Setting, unit: ComparableUnit) -> Cell:
     value = setting.epsilon(unit)
     return Cell(loss(value), value)
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.errors import InputError
+from dprec.privacy.units import ComparableUnit, unit_from_text
 from simulation.analysis.settings import Setting, read_rows, read_settings
 from simulation.configuration.strict_yaml import read_yaml
 from simulation.storage.names import (
@@ -124,6 +125,11 @@ class ComparisonFiles:
             read = [read_summary(folder) for folder in self.cells(setting)]
             found.setdefault(setting.name, []).extend(read)
         return found
+
+    @property
+    def matched_unit(self) -> ComparableUnit:
+        """The unit in which every protocol was given the same epsilon."""
+        return "user" if unit_from_text(at(self.config, "match", "epsilon")) == "user" else "rating"
 
     @property
     def unfinished(self) -> list[str]:

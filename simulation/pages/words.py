@@ -8,17 +8,12 @@ from typing import Any
 
 from dprec.completion import COMPLETIONS
 from dprec.mechanisms import MECHANISMS
+from dprec.privacy.units import UNITS_IN_WORDS
 from dprec.registry import Registry, summary_of
 from simulation.analysis.settings import Setting, by_evaluation
 from simulation.pages.run_files import ComparisonFiles, RunFiles, at
 from simulation.protocols import PROTOCOLS
 from simulation.storage.tables import Row
-
-_UNITS = {
-    "rating": "for the value of one rating",
-    "cell": "for one entry, rated or not",
-    "user": "for everything that a user sends",
-}
 
 
 def run_in_words(run: RunFiles) -> str:
@@ -28,8 +23,8 @@ def run_in_words(run: RunFiles) -> str:
     if (at(protocol, "mechanism", "kind") or "none") != "none":
         sentences.append(f"Mechanism: {_named(MECHANISMS, summary['mechanism'])}")
     if epsilon := at(protocol, "privacy", "epsilon"):
-        unit = str(at(protocol, "privacy", "per"))
-        sentences.append(f"The budget is ε = {epsilon:g} {_UNITS.get(unit, 'per ' + unit)}.")
+        unit: Any = at(protocol, "privacy", "per")
+        sentences.append(f"The budget is ε = {epsilon:g} {UNITS_IN_WORDS.get(unit, f'per {unit}')}.")
     if summary.get("completion"):
         sentences.append(f"Completion: {_named(COMPLETIONS, summary['completion'])}")
     sentences.append(f"Seed {run.config.get('seed', 0)}.")
@@ -43,7 +38,7 @@ def comparison_in_words(files: ComparisonFiles) -> str:
     budgets = sorted({setting.budget for setting in settings if setting.budget is not None})
     runs = [row for setting in settings for row in setting.rows]
     seeds, folds = ({str(row[key]) for row in runs if row[key] is not None} for key in ("seed", "fold"))
-    unit = "user" if at(files.config, "match", "epsilon") == "per-user" else "rating"
+    unit = files.matched_unit
     populations = dict.fromkeys(_population_of(own[0].rows[0]) for own in by_evaluation(settings).values())
     at_budgets = (
         f" at {plural(len(budgets), 'budget')}, ε = {listed(f'{budget:g}' for budget in budgets)} per {unit},"

@@ -6,7 +6,7 @@ import typing
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from flwr.serverapp import Grid
@@ -16,15 +16,13 @@ from clients.population import HeldFactors
 from dprec.errors import InputError
 from dprec.options import Options
 from dprec.privacy.ledger import Guarantee, PrivacyLedger
+from dprec.privacy.units import ComparableUnit
 from dprec.progress import Progress
 from dprec.ratings import Ratings
 from dprec.wire.traffic import TrafficLedger
 from strategies.iterative import State
 from strategies.roster import Roster
 from strategies.rounds import RoundRecord
-
-Unit = Literal["per-rating", "per-user"]
-"""The two units of privacy loss that the papers quote; never on one axis."""
 
 Predict = Callable[[NDArray[np.integer], NDArray[np.integer]], NDArray[np.float64]]
 """From arrays of users and items to predicted ratings, not clipped."""
@@ -133,13 +131,13 @@ class Protocol(Options):
         """Whether the protocol takes a privacy budget."""
 
     @abstractmethod
-    def at_budget(self, epsilon: float, unit: Unit) -> Self:
-        """Return the protocol calibrated to a budget in one of the two units.
+    def at_budget(self, epsilon: float, unit: ComparableUnit) -> Self:
+        """Return the protocol calibrated to a budget in a unit that all protocols share.
 
         Parameters
         ----------
         epsilon : float
-        unit : {"per-rating", "per-user"}
+        unit : {"rating", "user"}
         """
 
     @property

@@ -15,9 +15,10 @@ from dprec.mechanisms.channel import Channel
 from dprec.options import option
 from dprec.privacy.calibration import LARGEST_CELL_EPSILON, PrivacyBudget
 from dprec.privacy.ledger import Guarantee
+from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
 from dprec.wire import ReportCodec
-from simulation.protocols.base import Outcome, Protocol, Task, Unit
+from simulation.protocols.base import Outcome, Protocol, Task
 from strategies.envelope import deployed_factor, reply_content, reply_message
 from strategies.one_bit import MESSAGE_TYPE, SlopeRounds
 
@@ -42,10 +43,9 @@ class GradientPerturbationProtocol(Protocol):
         """A budget is always needed."""
         return True
 
-    def at_budget(self, epsilon: float, unit: Unit) -> Self:
+    def at_budget(self, epsilon: float, unit: ComparableUnit) -> Self:
         """Return the protocol at a budget; one per user is refused by `check`."""
-        per: Literal["rating", "user"] = "rating" if unit == "per-rating" else "user"
-        return replace(self, privacy=PrivacyBudget(epsilon=epsilon, per=per))
+        return replace(self, privacy=PrivacyBudget(epsilon=epsilon, per=unit))
 
     @property
     def mechanism_name(self) -> str:

@@ -21,10 +21,11 @@ from dprec.metrics import root_mean_squared_error
 from dprec.options import Options, option
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.ledger import Guarantee
+from dprec.privacy.units import ComparableUnit
 from dprec.randomness import uniforms, words
 from dprec.ratings import Ratings
 from dprec.wire.broadcast import BroadcastOptions
-from simulation.protocols.base import Outcome, Predict, Protocol, Task, Unit
+from simulation.protocols.base import Outcome, Predict, Protocol, Task
 from simulation.protocols.components import AnyGradient
 from strategies.envelope import deployed_factor, reply_content, reply_message
 from strategies.iterative import MESSAGE_TYPE, IterativeFactorization, SamplingOptions, State
@@ -60,7 +61,7 @@ class IterativeProtocol(Protocol):
         """Whether the reports are protected."""
         return self.gradient.private
 
-    def at_budget(self, epsilon: float, unit: Unit) -> Self:
+    def at_budget(self, epsilon: float, unit: ComparableUnit) -> Self:
         """Return the protocol at a budget; what holds for a user holds for one rating as well."""
         return replace(self, privacy=PrivacyBudget(epsilon=epsilon, per="user"))
 

@@ -17,8 +17,9 @@ from dprec.errors import InputError
 from dprec.options import option
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.privacy.ledger import Guarantee, PrivacyLedger
+from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
-from simulation.protocols.base import Outcome, Protocol, Task, Unit
+from simulation.protocols.base import Outcome, Protocol, Task
 from simulation.protocols.components import AnyCompletion, AnyMechanism
 from simulation.protocols.zheng_distance import distance_per_cell
 from strategies.envelope import deployed_factor, reply_content, reply_message
@@ -45,10 +46,10 @@ class OneShotProtocol(Protocol):
         """Whether the mechanism takes a budget."""
         return self.mechanism.private
 
-    def at_budget(self, epsilon: float, unit: Unit) -> Self:
+    def at_budget(self, epsilon: float, unit: ComparableUnit) -> Self:
         """Return the protocol at a budget; per rating is per cell where the item set is hidden."""
         per_rating: Literal["cell", "rating"] = "cell" if self.mechanism.hides_rated_items else "rating"
-        per = per_rating if unit == "per-rating" else "user"
+        per = per_rating if unit == "rating" else "user"
         return replace(self, privacy=PrivacyBudget(epsilon=epsilon, per=per))
 
     @property

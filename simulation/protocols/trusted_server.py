@@ -17,8 +17,9 @@ from dprec.mechanisms.raw import Raw
 from dprec.options import option
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.privacy.ledger import Guarantee, PrivacyLedger
+from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
-from simulation.protocols.base import Outcome, Protocol, Task, Unit
+from simulation.protocols.base import Outcome, Protocol, Task
 from simulation.protocols.components import AnyPerturbation
 from simulation.protocols.one_shot import measured_deployment, notes_on_reports
 from strategies.one_shot import Collected, collect_reports
@@ -43,10 +44,9 @@ class TrustedServerProtocol(Protocol):
         """A budget is always needed."""
         return True
 
-    def at_budget(self, epsilon: float, unit: Unit) -> Self:
+    def at_budget(self, epsilon: float, unit: ComparableUnit) -> Self:
         """Return the protocol at a budget; one per user is refused by `check`."""
-        per: Literal["rating", "user"] = "rating" if unit == "per-rating" else "user"
-        return replace(self, privacy=PrivacyBudget(epsilon=epsilon, per=per))
+        return replace(self, privacy=PrivacyBudget(epsilon=epsilon, per=unit))
 
     @property
     def mechanism_name(self) -> str:

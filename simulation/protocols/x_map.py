@@ -24,9 +24,10 @@ from dprec.errors import InputError
 from dprec.options import Options, option
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.privacy.ledger import Guarantee, PrivacyLedger
+from dprec.privacy.units import ComparableUnit
 from dprec.randomness import words
 from dprec.ratings import Ratings
-from simulation.protocols.base import Outcome, Predict, Protocol, Task, Unit
+from simulation.protocols.base import Outcome, Predict, Protocol, Task
 from simulation.protocols.components import AnyMechanism
 from strategies.envelope import deployed_factor, reply_content, reply_message
 from strategies.one_shot import Collected, collect_reports
@@ -64,11 +65,11 @@ class XMapProtocol(Protocol):
     def _private_output(self) -> bool:
         return self.replacement.selection == "private"
 
-    def at_budget(self, epsilon: float, unit: Unit) -> Self:
+    def at_budget(self, epsilon: float, unit: ComparableUnit) -> Self:
         """Return the protocol at a budget: of the mechanism, or of a replacement and of a prediction."""
         if self.mechanism.private:
             per_rating: Literal["cell", "rating"] = "cell" if self.mechanism.hides_rated_items else "rating"
-            per = per_rating if unit == "per-rating" else "user"
+            per = per_rating if unit == "rating" else "user"
             return replace(self, privacy=PrivacyBudget(epsilon=epsilon, per=per))
         made, given = self.replacement, self.recommendation
         return replace(

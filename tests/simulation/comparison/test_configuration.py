@@ -60,13 +60,17 @@ def test_cells_are_protocols_by_epsilons_by_folds_by_seeds(
             assert cell.config.protocol.privacy.epsilon == cell.epsilon  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(("unit", "per"), [("per-rating", "rating"), ("per-user", "user")])
+@pytest.mark.parametrize(
+    ("unit", "per"),
+    [("rating", "rating"), ("user", "user"), ("per-rating", "rating"), ("per-user", "user")],
+)
 def test_protocols_are_matched_in_one_unit(
     tmp_path: Path, comparison: dict[str, Any], unit: str, per: str
 ) -> None:
     comparison["match"] = {"epsilon": unit}
     cells = [cell for cell in load(tmp_path, comparison).cells if cell.epsilon is not None]
     assert {cell.config.protocol.privacy.per for cell in cells} == {per}
+    assert yaml.safe_load(load(tmp_path, comparison).to_yaml({}))["match"] == {"epsilon": per}
 
 
 def test_an_entry_changes_its_preset(tmp_path: Path, comparison: dict[str, Any]) -> None:
@@ -90,7 +94,9 @@ def test_an_entry_changes_its_preset(tmp_path: Path, comparison: dict[str, Any])
         ({"seeds": [1, 1]}, "twice"),
         ({"seeds": [-1]}, "seeds"),
         ({"folds": [9]}, "fold"),
-        ({"match": {"epsilon": "per-item"}}, "match"),
+        ({"match": {"epsilon": "per-item"}}, "match.epsilon: 'per-item'; accepted: 'rating' or 'user'"),
+        ({"match": {"epsilon": "cell"}}, "match.epsilon: 'cell'; accepted: 'rating' or 'user'"),
+        ({"match": {"epsilon": ["user"]}}, "match.epsilon: ['user']; accepted: 'rating' or 'user'"),
         ({"protocls": []}, "protocls"),
         ({"protocols": [{"name": "private", "set": {"protocol.completion.rnk": 3}}]}, "rnk"),
     ],

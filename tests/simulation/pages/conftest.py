@@ -201,7 +201,7 @@ def write_comparison(
     (directory / TIMINGS).write_text(to_csv(timings))
     values = {
         "name": "study",
-        "match": {"epsilon": "per-rating"},
+        "match": {"epsilon": "rating"},
         **config,
         "cells": {cell.key: {} for cell in cells},
     }

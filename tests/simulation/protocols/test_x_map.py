@@ -217,10 +217,10 @@ def test_a_budget_goes_to_both_steps_or_to_the_mechanism() -> None:
     presets = ("x-map", "nx-map", "x-map-local")
     x_map, nx_map, local = (load_config(CONFIGS / f"{name}.yaml").protocol for name in presets)
     assert (x_map.private, nx_map.private, local.private) == (True, False, True)
-    spent = x_map.at_budget(0.25, "per-rating")
+    spent = x_map.at_budget(0.25, "rating")
     assert (spent.replacement.epsilon, spent.recommendation.epsilon) == (0.25, 0.25)
-    assert local.at_budget(0.25, "per-rating").privacy.per == "rating"
-    assert local.at_budget(0.25, "per-user").privacy.per == "user"
+    assert local.at_budget(0.25, "rating").privacy.per == "rating"
+    assert local.at_budget(0.25, "user").privacy.per == "user"
 
 
 @pytest.mark.parametrize(
