@@ -1,0 +1,52 @@
+"""The style sheet and the script inside every page, and the policy that lets nothing else run or load."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from importlib.resources import files
+
+from simulation.pages.style import REFERENCE, SERIES, exchanged, page_colours
+
+
+@cache
+def script() -> str:
+    """Return what sorts the tables."""
+    return _read("page.js")
+
+
+@cache
+def style_sheet() -> str:
+    """Return the colours that a page shares with its figures, light and dark, and the layout."""
+    looks = [*map(str, range(len(SERIES))), "reference"]
+    chips = "".join(f".look-{look} {{ background: var(--look-{look}); }}\n" for look in looks)
+    return (
+        f":root {{ {_colours(dark_mode=False)} }}\n"
+        f"@media (prefers-color-scheme: dark) {{ :root {{ {_colours(dark_mode=True)} }} }}\n"
+        f"{_read('page.css')}{chips}"
+    )
+
+
+def content_security_policy() -> str:
+    """Return the policy: this style sheet, this script and embedded images, and nothing from anywhere."""
+    return (
+        f"default-src 'none'; img-src data:; style-src {_digest(style_sheet())}; "
+        f"script-src {_digest(script())}; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _colours(*, dark_mode: bool) -> str:
+    looks = {**{str(place): colour for place, colour in enumerate(SERIES)}, "reference": REFERENCE}
+    tokens = page_colours(dark_mode) | {
+        f"look-{name}": exchanged(colour) if dark_mode else colour for name, colour in looks.items()
+    }
+    return " ".join(f"--{name}: {value};" for name, value in tokens.items())
+
+
+def _read(name: str) -> str:
+    return files("simulation.pages").joinpath(name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
