@@ -1,5 +1,32 @@
-"""Simulated deployments: configuration, engine, run directory, comparisons and the command line."""
+"""Simulated deployments: configuration, engine, run directory, comparisons and the command line.
 
+The verbs are imported here, so that `simulation.run` is the function whatever is imported first; their
+modules import what they need when they are called. `load` and `RunConfig` are imported when they are
+first asked for, since the models of configurations know every component.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from simulation.audit import audit
+from simulation.compare import compare
 from simulation.run import run
 
-__all__ = ["run"]
+if TYPE_CHECKING:
+    from simulation.configuration.models import RunConfig
+    from simulation.configuration.models import load_config as load
+
+__all__ = ["RunConfig", "audit", "compare", "load", "run"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "RunConfig":
+        from simulation.configuration.models import RunConfig
+
+        return RunConfig
+    if name == "load":
+        from simulation.configuration.models import load_config
+
+        return load_config
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dprec.progress import Progress, silent
-from simulation.analysis.projection import check_population
-from simulation.comparison.configuration import load_comparison
-from simulation.comparison.running import ComparisonResult, run_comparison
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from simulation.comparison.running import ComparisonResult
 
 
 def compare(
@@ -43,11 +45,15 @@ def compare(
     InputError
         When configuration, data or output cannot be used; nothing has run then.
     """
+    from simulation.analysis.projection import check_population
+    from simulation.comparison.configuration import load_comparison
+    from simulation.comparison.running import run_comparison
+
     check_population(population)
     comparison = load_comparison(config, overrides)
     result = run_comparison(comparison, output, jobs=jobs, resume=resume, progress=progress)
     if result.rows:
-        from simulation.pages import report  # matplotlib is loaded only where something is drawn
+        from simulation.pages import report
 
         report(result.directory, population)
     return result

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dprec.progress import Progress, silent
-from simulation.analysis.projection import check_population
-from simulation.configuration.models import RunConfig, full_keys, load_config, parse_config
-from simulation.execution import load_ratings, run_prepared
-from simulation.result import RunResult
-from simulation.storage.run_directory import RunDirectory
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from simulation.configuration.models import RunConfig
+    from simulation.result import RunResult
+    from simulation.storage.run_record import RunRecord
 
 
 def run(
@@ -52,22 +53,34 @@ def run(
     RunError
         When the run could not be completed.
     """
+    from simulation.analysis.projection import check_population
+    from simulation.configuration.models import RunConfig, load_config, parse_config
+    from simulation.result import RunResult
+
     check_population(population)
     if isinstance(config, str | Path):
         config = load_config(config, overrides)
     elif not isinstance(config, RunConfig):
         config = parse_config(config)
+    record = _record(config, output, resume, progress)
+    if output is not None:
+        from simulation.pages import report
+
+        report(Path(output), population)
+    return RunResult(**vars(record))
+
+
+def _record(config: RunConfig, output: str | Path | None, resume: bool, progress: Progress) -> RunRecord:
+    """Return the record of a run: the one that the directory holds already, or a new one."""
+    from simulation.configuration.models import full_keys
+    from simulation.execution import load_ratings, run_prepared
+    from simulation.storage.run_directory import RunDirectory
+
     started = time.perf_counter()
     train, test = load_ratings(config)
     with full_keys(config):
         config.protocol.check(train)
     directory = RunDirectory.claim(output, config, resume=resume) if output is not None else None
     if directory is not None and directory.finished:
-        record = directory.read(config, train, test)
-    else:
-        record = run_prepared(config, train, test, directory, progress=progress, started=started)
-    if directory is not None:
-        from simulation.pages import report  # matplotlib is loaded only where something is drawn
-
-        report(directory.path, population)
-    return RunResult(**vars(record))
+        return directory.read(config, train, test)
+    return run_prepared(config, train, test, directory, progress=progress, started=started)

@@ -1,4 +1,7 @@
-"""The command line: dprec run, compare, audit, report, advise, list, schema, fetch."""
+"""The command line: dprec run, compare, audit, report, advise, list, schema, fetch.
+
+Every command imports what it needs when it is called, so that the help appears at once.
+"""
 
 from __future__ import annotations
 
@@ -6,37 +9,15 @@ import io
 import json
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from dprec.completion import COMPLETIONS
-from dprec.datasets import DATASETS
-from dprec.datasets.fetch import fetch as fetch_dataset
+import simulation
 from dprec.errors import InputError, RunError
-from dprec.gradients import GRADIENTS
-from dprec.mechanisms import MECHANISMS
-from dprec.registry import Registry, kind_of, summary_of
-from dprec.splits import SPLITS
-from simulation.analysis.advice import Limits, advice_lines, privacy_unit
-from simulation.analysis.advice import advise as find_advice
-from simulation.audit import audit as run_audit
-from simulation.compare import compare as run_comparison
-from simulation.configuration.models import RunConfig, load_config
 from simulation.console.progress import progress_bar
-from simulation.console.tables import (
-    audit_table,
-    comparison_tables,
-    projection_table,
-    results_table,
-    wide_console,
-)
-from simulation.protocols import PROTOCOLS
-from simulation.run import run as run_config
-from simulation.storage.run_directory import timestamped
 
 EXIT_INPUT, EXIT_FAILED, EXIT_INTERRUPTED = 2, 1, 130
 
@@ -48,14 +29,15 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-LISTINGS: dict[str, Registry[Any]] = {
-    "datasets": DATASETS,
-    "splits": SPLITS,
-    "mechanisms": MECHANISMS,
-    "completions": COMPLETIONS,
-    "gradients": GRADIENTS,
-    "protocols": PROTOCOLS,
+LISTINGS = {
+    "datasets": "dprec.datasets:DATASETS",
+    "splits": "dprec.splits:SPLITS",
+    "mechanisms": "dprec.mechanisms:MECHANISMS",
+    "completions": "dprec.completion:COMPLETIONS",
+    "gradients": "dprec.gradients:GRADIENTS",
+    "protocols": "simulation.protocols:PROTOCOLS",
 }
+"""Where the registry of each kind of component stands."""
 
 ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="A YAML configuration.")]
 Output = Annotated[str | None, typer.Option("-o", "--output", metavar="DIR", help="Where to write.")]
@@ -82,10 +64,12 @@ def run(
     quiet: Quiet = False,
 ) -> None:
     """Run a configuration and keep the result in a run directory."""
-    loaded = load_config(config, set_ or [])
+    from simulation.console.tables import results_table, wide_console
+
+    loaded = simulation.load(config, set_ or [])
     folder = _folder(output, loaded.name, resume, quiet)
     with progress_bar(quiet) as progress:
-        result = run_config(loaded, folder, resume=resume, population=population, progress=progress)
+        result = simulation.run(loaded, folder, resume=resume, population=population, progress=progress)
     if not quiet:
         console = wide_console()
         console.print(results_table([result.summary]))
@@ -102,6 +86,8 @@ def _folder(output: str | None, name: str, resume: bool, quiet: bool) -> Path:
     if output is None:
         if resume:
             raise InputError("--resume", "no directory", "-o DIR, the one that was interrupted")
+        from simulation.storage.run_directory import timestamped
+
         return timestamped(name)
     folder = Path(output)
     # Not an error: what is run again until it is done may have been killed before it began.
@@ -122,9 +108,11 @@ def compare(
     quiet: Quiet = False,
 ) -> None:
     """Run protocols x epsilons x folds x seeds and put them in one table."""
+    from simulation.console.tables import comparison_tables, wide_console
+
     folder = _folder(output, config.stem, resume, quiet)
     with progress_bar(quiet) as progress:
-        result = run_comparison(
+        result = simulation.compare(
             config,
             folder,
             overrides=set_ or [],
@@ -157,14 +145,16 @@ def audit(
     quiet: Quiet = False,
 ) -> None:
     """Bound from below what is really spent of privacy, by comparing what devices send for two profiles."""
-    loaded = load_config(config, set_ or [])
+    from simulation.console.tables import audit_table, wide_console
+
+    loaded = simulation.load(config, set_ or [])
     folder = _folder(output, f"{loaded.name}-audit", False, quiet)
     with progress_bar(quiet) as progress:
-        found = run_audit(loaded, folder, trials=trials, confidence=confidence, progress=progress)
+        result = simulation.audit(loaded, folder, trials=trials, confidence=confidence, progress=progress)
     if not quiet:
-        wide_console().print(audit_table(found))
+        wide_console().print(audit_table(result))
         typer.echo(f"audit directory: {folder}")
-    for finding in found.findings:
+    for finding in result.findings:
         if not finding.holds:
             raise RunError(
                 f"{finding.difference}: at least {finding.at_least:.4g} is spent where epsilon = "
@@ -198,13 +188,17 @@ def advise(
     ] = False,
 ) -> None:
     """Name the most accurate protocol of a comparison within limits, and what the next better costs."""
+    from simulation.analysis.advice import Limits, advice_lines, privacy_unit
+    from simulation.analysis.advice import advise as advice
+
     limits = Limits(epsilon, privacy_unit(per), max_bytes, untrusted, hide_items)
-    for line in advice_lines(find_advice(directory, limits, measure)):
+    for line in advice_lines(advice(directory, limits, measure)):
         typer.echo(line)
 
 
 def _print_projection(folder: Path, population: float | None) -> None:
     if population is not None:
+        from simulation.console.tables import projection_table, wide_console
         from simulation.pages import projected
 
         wide_console().print(projection_table(projected(folder, population), population))
@@ -217,8 +211,14 @@ def list_components(
     """List the components that a configuration can name."""
     if what not in LISTINGS:
         raise InputError("list", repr(what), ", ".join(LISTINGS))
+    from rich.console import Console
+    from rich.table import Table
+
+    from dprec.registry import kind_of, summary_of
+
+    module, registry = LISTINGS[what].split(":")
     table = Table(box=None, show_header=False)
-    for component in LISTINGS[what]:
+    for component in getattr(import_module(module), registry):
         table.add_row(kind_of(component), summary_of(component))
     Console().print(table)
 
@@ -226,7 +226,7 @@ def list_components(
 @app.command()
 def schema() -> None:
     """Print the JSON Schema of the configuration, for editors."""
-    typer.echo(json.dumps(RunConfig.model_json_schema(), indent=2))
+    typer.echo(json.dumps(simulation.RunConfig.model_json_schema(), indent=2))
 
 
 @app.command()
@@ -236,6 +236,8 @@ def fetch(
     url: Annotated[str | None, typer.Option(help="A mirror to download from.")] = None,
 ) -> None:
     """Download a data set from its distributor and check it."""
+    from dprec.datasets.fetch import fetch as fetch_dataset
+
     with progress_bar(False) as progress:
         folder = fetch_dataset(
             dataset,

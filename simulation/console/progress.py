@@ -6,27 +6,26 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-from dprec.progress import Progress as Report
-from dprec.progress import silent
+from dprec.progress import Progress, silent
 
 _PATIENCE_SECONDS = 2.0
 
 
 @contextmanager
-def progress_bar(quiet: bool) -> Iterator[Report]:
+def progress_bar(quiet: bool) -> Iterator[Progress]:
     """Yield a callable that takes what is being done, the steps done and the steps planned."""
+    from rich import progress
+    from rich.console import Console
+
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
         yield silent
         return
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
+    bar = progress.Progress(
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
         console=console,
         transient=True,
     )

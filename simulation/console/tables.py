@@ -16,7 +16,7 @@ from simulation.analysis.settings import by_evaluation, settings_of, told_apart
 from simulation.storage.tables import Row
 
 if TYPE_CHECKING:
-    from simulation.audit import Audit
+    from simulation.auditing import Audit
 
 _ACCURACY = (
     ("rmse", "RMSE"),

@@ -9,7 +9,8 @@ import pytest
 
 from clients import one_bit, one_shot
 from dprec.errors import InputError
-from simulation.audit import Audit, audit
+from simulation.audit import audit
+from simulation.auditing import Audit
 from simulation.configuration.models import load_config
 from simulation.console.command_line import main
 

@@ -8,9 +8,15 @@ from typing import Any
 import pytest
 import yaml
 
-from dprec.registry import kind_of
-from simulation.console import command_line
+import simulation
+from dprec.completion import COMPLETIONS
+from dprec.datasets import DATASETS
+from dprec.gradients import GRADIENTS
+from dprec.mechanisms import MECHANISMS
+from dprec.registry import Registry, kind_of
+from dprec.splits import SPLITS
 from simulation.console.command_line import LISTINGS, main
+from simulation.protocols import PROTOCOLS
 
 
 class Finished:
@@ -257,7 +263,7 @@ def test_what_stops_a_run_from_outside_is_one_line(
     def stopped(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(command_line, "run_config", stopped)
+    monkeypatch.setattr(simulation, "run", stopped)
     assert words in one_line(dprec("run", config, "-o", tmp_path / "run"), code)
 
 
@@ -265,16 +271,26 @@ def test_a_defect_is_not_hidden(config: Path, monkeypatch: pytest.MonkeyPatch) -
     def defective(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(command_line, "run_config", defective)
+    monkeypatch.setattr(simulation, "run", defective)
     with pytest.raises(ZeroDivisionError):
         main(["run", str(config), "-o", "/nowhere"])
+
+
+REGISTRIES: dict[str, Registry[Any]] = {
+    "datasets": DATASETS,
+    "splits": SPLITS,
+    "mechanisms": MECHANISMS,
+    "completions": COMPLETIONS,
+    "gradients": GRADIENTS,
+    "protocols": PROTOCOLS,
+}
 
 
 @pytest.mark.parametrize("what", sorted(LISTINGS))
 def test_listings_name_every_component(dprec: Any, what: str) -> None:
     finished = dprec("list", what)
     assert finished.code == 0
-    for component in LISTINGS[what]:
+    for component in REGISTRIES[what]:
         assert kind_of(component) in finished.out
 
 

@@ -1,0 +1,222 @@
+"""Audits what devices send: how surely two neighbouring profiles can be told apart by it.
+
+Two groups of people play the protocol in this process, as in a run: everybody in the one has a
+profile of a single rating, everybody in the other its neighbour, and whatever their devices send is
+compared. Nothing is taken from the mechanism's description but the promise itself, so that many a
+defect of device, noise or wire format shows. What the server makes of the reports is left out, and so
+is how a budget per user is divided over many ratings.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from flwr.app import Message
+from flwr.clientapp import ClientApp
+from numpy.typing import NDArray
+
+from clients.app import client_app
+from dprec.datasets.synthetic import Synthetic
+from dprec.errors import InputError
+from dprec.privacy.audit import loss_at_least
+from dprec.privacy.units import COMPARABLE_UNITS, PrivacyUnit
+from dprec.progress import Progress
+from dprec.ratings import Ratings, RatingScale
+from simulation.configuration.models import RunConfig, SimulationOptions, full_keys
+from simulation.engine.local_grid import LocalGrid
+from simulation.engine.runtime import identity_kept
+from simulation.engine.session import Session
+from simulation.execution import load_ratings, run_in
+from simulation.storage.atomic import write_atomically
+from simulation.storage.names import AUDIT
+from simulation.storage.run_directory import RunDirectory
+from strategies.roster import arrivals_of, identify
+
+SCHEMA = 1
+
+_LEAST_TRIALS = 100
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What an audit found for two profiles.
+
+    Parameters
+    ----------
+    difference : str
+        How the profiles differ, in words.
+    unit : {"rating", "cell", "user"}
+        What the promise is made for.
+    claimed : float
+        The epsilon that the ledger charges for it.
+    at_least : float
+        What telling the two profiles apart needs, at least, with the audit's confidence.
+    """
+
+    difference: str
+    unit: PrivacyUnit
+    claimed: float
+    at_least: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing speaks against the promise."""
+        return self.at_least <= self.claimed
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The result of an audit.
+
+    Parameters
+    ----------
+    name, protocol, mechanism : str
+    trials : int
+        People per profile.
+    confidence : float
+        Probability with which each bound from below holds.
+    findings : tuple of Finding
+    """
+
+    name: str
+    protocol: str
+    mechanism: str
+    trials: int
+    confidence: float
+    findings: tuple[Finding, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing speaks against any of the promises."""
+        return all(finding.holds for finding in self.findings)
+
+    def to_json(self) -> str:
+        """Return the audit as it is kept in audit.json."""
+        values = {"schema": SCHEMA, **asdict(self), "holds": self.holds}
+        return json.dumps(values, indent=2) + "\n"
+
+
+def audit_protocol(
+    config: RunConfig, output: str | Path | None, *, trials: int, confidence: float, progress: Progress
+) -> Audit:
+    """Audit the promise of a configuration's protocol; see `simulation.audit`."""
+    if trials < _LEAST_TRIALS:
+        raise InputError("--trials", str(trials), f"at least {_LEAST_TRIALS}")
+    if not 0 < confidence < 1:
+        raise InputError("--confidence", f"{confidence:g}", "a number between 0 and 1")
+    protocol, items = config.protocol.audited()
+    train, _ = load_ratings(config)
+    with full_keys(config):
+        config.protocol.check(train)
+    scale = train.scale
+    # Nothing of the data is used but its scale.
+    alone = SimulationOptions(backend="local", workers=1, users_per_node="all")
+    small = config.model_copy(update={"protocol": protocol, "dataset": Synthetic(), "simulation": alone})
+    highest = scale.levels
+    findings = []
+    progress("auditing", 0, 2)
+    played = _play(small, scale, items, (1, highest), trials)
+    findings.append(_finding("lowest or highest rating of an item", "rating", played, confidence))
+    progress("auditing", 1, 2)
+    if played.hides_rated_items:
+        played = _play(small, scale, items, (highest, 0), trials)
+        # With one item in the catalogue, what a user promises is what an entry does.
+        findings.append(_finding("item rated or not", _unit(config), played, confidence))
+    progress("auditing", 2, 2)
+    result = Audit(
+        config.name,
+        config.protocol.kind,
+        config.protocol.mechanism_name,
+        trials,
+        confidence,
+        tuple(findings),
+    )
+    if output is not None:
+        directory = RunDirectory.claim(output, config)
+        write_atomically(directory.path / AUDIT, result.to_json())
+    return result
+
+
+def _unit(config: RunConfig) -> PrivacyUnit:
+    """Return what a protocol that hides the rated items promises epsilon for."""
+    budget = getattr(config.protocol, "privacy", None)
+    return "user" if budget is not None and budget.per == "user" else "cell"
+
+
+class _Listener(LocalGrid):
+    """A grid of one process that keeps what the devices answered."""
+
+    def __init__(self, app: ClientApp, nodes: int) -> None:
+        super().__init__(app, nodes)
+        self.replies: list[Message] = []
+
+    def send_and_receive(
+        self, messages: Iterable[Message], *, timeout: float | None = None
+    ) -> Iterable[Message]:
+        """Send messages and return the replies."""
+        replies = list(super().send_and_receive(messages, timeout=timeout))
+        self.replies += replies
+        return replies
+
+
+@dataclass(frozen=True, eq=False)
+class _Played:
+    """What a population sent, and what it was promised.
+
+    Parameters
+    ----------
+    reports : list of ndarray of int64, shape (people,)
+        One per round; the same bytes have the same number.
+    claimed : dict
+        Largest losses in the ledger, by unit.
+    hides_rated_items : bool
+    """
+
+    reports: list[NDArray[np.int64]]
+    claimed: dict[str, float]
+    hides_rated_items: bool
+
+
+def _play(config: RunConfig, scale: RatingScale, items: int, levels: tuple[int, int], trials: int) -> _Played:
+    """Run a protocol with people who have the first level and people who have the second, in turn."""
+    people = _population(scale, items, levels, trials)
+    with tempfile.TemporaryDirectory(prefix="dprec-") as folder, identity_kept():
+        grid = _Listener(client_app(folder), 1)
+        session = Session(grid, identify(grid), Path(folder), 0.0)
+        result = run_in(session, config, people, people)
+    arrivals = (arrivals_of(reply, 0, people.n_users) for reply in grid.replies)
+    losses = {unit: result.traffic[f"epsilon_per_{unit}"] for unit in COMPARABLE_UNITS}
+    return _Played(
+        [_numbered(arrived.reports) for arrived in arrivals if arrived is not None],
+        {unit: float(np.nanmax(loss)) for unit, loss in losses.items()},
+        result.summary["privacy"]["hides_rated_items"],
+    )
+
+
+def _population(scale: RatingScale, items: int, levels: tuple[int, int], trials: int) -> Ratings:
+    """Return people who rated the first item with either level, 0 for those who did not."""
+    held = np.tile(np.array(levels, dtype=np.uint8), trials)
+    return Ratings(
+        indptr=np.concatenate([[0], np.cumsum(held > 0)]).astype(np.int64),
+        items=np.zeros(int((held > 0).sum()), dtype=np.int32),
+        levels=held[held > 0],
+        scale=replace(scale, continuous=False),
+        user_ids=np.arange(held.size),
+        item_ids=np.arange(items),
+    )
+
+
+def _numbered(reports: list[bytes]) -> NDArray[np.int64]:
+    numbers: dict[bytes, int] = {}
+    return np.array([numbers.setdefault(report, len(numbers)) for report in reports], dtype=np.int64)
+
+
+def _finding(difference: str, unit: PrivacyUnit, played: _Played, confidence: float) -> Finding:
+    one, other = ([reports[side::2] for reports in played.reports] for side in (0, 1))
+    claimed = played.claimed["rating" if unit == "rating" else "user"]
+    return Finding(difference, unit, claimed, loss_at_least(one, other, confidence))

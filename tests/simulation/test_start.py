@@ -1,0 +1,51 @@
+"""What starting costs, told by the modules that are imported: a wall clock would measure the machine."""
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ["flwr", "ray", "scipy", "pydantic", "matplotlib", "numpy", "pandas"]
+
+HELP = """
+from simulation.console.command_line import main
+try:
+    main(["--help"])
+except SystemExit:
+    pass
+"""
+
+
+def imported_by(program: str) -> set[str]:
+    """Return the modules that a fresh interpreter has imported after a program."""
+    code = f"{program}\nimport sys\nprint(*sys.modules, file=sys.stderr)"
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(finished.stderr.split())
+
+
+@pytest.mark.parametrize("program", ["import simulation", HELP], ids=["import simulation", "dprec --help"])
+def test_starting_imports_nothing_heavy(program: str) -> None:
+    assert imported_by(program).isdisjoint(HEAVY)
+
+
+def test_the_heavy_modules_are_seen_where_they_are_imported() -> None:
+    assert imported_by("from simulation import RunConfig") >= {"numpy", "pydantic", "scipy"}
+
+
+@pytest.mark.parametrize("verb", ["run", "compare", "audit"])
+@pytest.mark.parametrize(
+    "first",
+    [
+        "",
+        "import simulation.{0}",
+        "from simulation.{0} import {0}",
+        "from simulation.configuration import models",
+    ],
+)
+def test_a_verb_is_the_function_whatever_is_imported_first(verb: str, first: str) -> None:
+    program = f"{first.format(verb)}\nfrom simulation import {verb}\nassert callable({verb}), {verb}"
+    imported_by(program)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    imported_by("import simulation\nassert not hasattr(simulation, 'nonsense')")
