@@ -142,4 +142,5 @@ def run_in(
         predictions=prediction_columns(test, predictions),
         traffic=traffic_columns(train, outcome),
         rounds=round_lines(outcome),
+        channel=outcome.channel,
     )

@@ -1,21 +1,16 @@
-"""The noise of a mechanism, read from its channel: what is sent for every true rating, and its mean."""
+"""The noise of a mechanism, from the devices' channel: what is sent for every true rating, and its mean."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from dprec.errors import InputError
 from dprec.mechanisms.channel import Channel
-from dprec.privacy.calibration import CalibratedMechanism
-from dprec.ratings import RatingScale
-from simulation.configuration.models import parse_config
+from dprec.privacy.device_channel import DeviceChannel
 from simulation.pages.style import (
     INK,
     MARKERS,
@@ -33,79 +28,13 @@ from simulation.pages.style import (
     shortened,
     title,
 )
-from simulation.protocols.one_shot import OneShotProtocol
 
 _FEW_SYMBOLS = 12
-_MOST_LEVELS = 60
+_MOST_ROWS = 12
+"""True ratings of a fine scale that a figure shows; of more, nine at even distances."""
 
 
-@dataclass(frozen=True, eq=False)
-class Noise:
-    """A mechanism's channel, for figures.
-
-    Parameters
-    ----------
-    channel : Channel
-    cells : int
-        What a user reports for whom it is calibrated; matters for a budget per user only.
-    per_user : bool
-        Whether the budget is one per user.
-    """
-
-    channel: Channel
-    cells: int
-    per_user: bool
-
-    @property
-    def inputs(self) -> NDArray[np.float64]:
-        """The true ratings, without "not rated"."""
-        return self.channel.inputs[~np.isnan(self.channel.inputs)]
-
-    @property
-    def expected(self) -> NDArray[np.float64]:
-        """E[r* | r] of every true rating, given that the report shows a rating."""
-        return (self.channel.inputs + self.channel.bias())[~np.isnan(self.channel.inputs)]
-
-    @property
-    def slope(self) -> float:
-        """Least-squares slope of E[r* | r]: 1 without bias, 0 where nothing is learned."""
-        return float(np.polyfit(self.inputs, self.expected, 1)[0])
-
-
-def noise_of(
-    config: Mapping[str, Any], items: int, levels: NDArray[np.float64], ratings_per_user: float
-) -> Noise | None:
-    """Return the noise of a run's mechanism; None where it is not a channel or adds none.
-
-    Parameters
-    ----------
-    config : mapping
-        As in config.yaml.
-    items : int
-    levels : ndarray
-        The rating scale's.
-    ratings_per_user : float
-        Of the user in the middle.
-    """
-    try:
-        protocol = parse_config(config).protocol
-        if not isinstance(protocol, OneShotProtocol) or not protocol.private:
-            return None
-        calibrated = CalibratedMechanism(protocol.mechanism, protocol.privacy, RatingScale(levels), items)
-    except InputError:
-        return None
-    cells = items if protocol.mechanism.hides_rated_items else max(1, round(ratings_per_user))
-    per_user = protocol.privacy is not None and protocol.privacy.per == "user"
-    return Noise(calibrated.channel(cells), cells, per_user)
-
-
-def levels_of(ratings: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
-    """Return the levels of a rating scale, as far as ratings show them; few and even for a continuous one."""
-    found = np.unique(np.concatenate([ratings, [low, high]]))
-    return found if found.size <= _MOST_LEVELS else np.linspace(low, high, 9)
-
-
-def draw_noise(style: Style, noise: Noise) -> Figure:
+def draw_noise(style: Style, noise: DeviceChannel) -> Figure:
     """Draw what is sent for every true rating, and E[r* | r]."""
     figure, (sent, expected) = panels(style, 2)
     if noise.channel.symbols <= _FEW_SYMBOLS:
@@ -118,19 +47,24 @@ def draw_noise(style: Style, noise: Noise) -> Figure:
 
 
 def draw_expected(
-    ax: Axes, style: Style, mechanisms: Sequence[tuple[str, Noise]], *, direct: bool = True
+    ax: Axes, style: Style, mechanisms: Sequence[tuple[str, DeviceChannel]], *, direct: bool = True
 ) -> None:
     """Draw E[r* | r] of mechanisms against the line of a report without bias."""
-    inputs = mechanisms[0][1].inputs
+    inputs = mechanisms[0][1].ratings
     low, high = float(inputs[0]), float(inputs[-1])
     ax.plot([low, high], [low, high], color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
     ends = []
     for place, (label, noise) in enumerate(mechanisms):
         colour = SERIES[place % len(SERIES)]
         ax.plot(
-            noise.inputs, noise.expected, color=colour, marker=MARKERS[place % len(MARKERS)], markersize=5
+            noise.ratings,
+            noise.expected,
+            color=colour,
+            marker=MARKERS[place % len(MARKERS)],
+            markersize=5,
+            markevery=_shown(np.arange(noise.ratings.size)).tolist(),
         )
-        ends.append((float(noise.inputs[-1]), float(noise.expected[-1]), label, colour))
+        ends.append((float(noise.ratings[-1]), float(noise.expected[-1]), label, colour))
     if inputs.size <= 6:
         ax.set_xticks(inputs, [f"{value:g}" for value in inputs])
     else:
@@ -144,11 +78,11 @@ def draw_expected(
         note(ax, 0.03, 0.94, "dashed: no bias", style)
 
 
-def _draw_densities(ax: Axes, style: Style, noise: Noise) -> None:
+def _draw_densities(ax: Axes, style: Style, noise: DeviceChannel) -> None:
     channel = noise.channel
     shown = ~np.isnan(channel.values)
     values = channel.values[shown]
-    rows = np.flatnonzero(~np.isnan(channel.inputs))
+    rows = _shown(np.flatnonzero(~np.isnan(channel.inputs)))
     colours = ramp(rows.size)
     step = float(np.median(np.diff(values))) if values.size > 1 else 1.0
     # The two end symbols may stand for whole tails; as densities they would dwarf the rest.
@@ -187,12 +121,13 @@ def _draw_densities(ax: Axes, style: Style, noise: Noise) -> None:
 
 def _draw_matrix(ax: Axes, style: Style, channel: Channel) -> None:
     """Draw the channel as a matrix of probabilities, with the numbers in it."""
-    rows, symbols = channel.probabilities.shape
+    levels = _shown(np.arange(channel.inputs.size))
+    rows, symbols = levels.size, channel.symbols
     colours = ramp(7)
     most = float(channel.probabilities.max())
-    for row in range(rows):
+    for row, level in enumerate(levels):
         for symbol in range(symbols):
-            share = float(channel.probabilities[row, symbol])
+            share = float(channel.probabilities[level, symbol])
             dark = share > most / 2
             # An opaque ramp keeps the numbers legible in light and dark alike.
             ax.barh(
@@ -214,11 +149,18 @@ def _draw_matrix(ax: Axes, style: Style, channel: Channel) -> None:
                 color=SURFACE if dark else INK,
             )
     ax.set_xticks(range(symbols), [_name(value) for value in channel.values])
-    ax.set_yticks(range(rows), [_name(value) for value in channel.inputs])
+    ax.set_yticks(range(rows), [_name(value) for value in channel.inputs[levels]])
     ax.set_ylim(-0.5, rows - 0.5)
     ax.grid(visible=False)
     title(ax, "Probability of what is sent", style)
     axis_labels(ax, style, x="what is sent r*, by true rating r")
+
+
+def _shown(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the rows of a channel that a figure has room for."""
+    if rows.size <= _MOST_ROWS:
+        return rows
+    return rows[np.linspace(0, rows.size - 1, 9).round().astype(np.int64)]
 
 
 def _name(value: float) -> str:

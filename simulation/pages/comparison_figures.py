@@ -12,9 +12,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
+from dprec.privacy.device_channel import DeviceChannel
 from dprec.privacy.units import ComparableUnit
 from simulation.analysis.settings import Measure, Setting, frontier
-from simulation.pages.channel_figures import Noise, draw_expected
+from simulation.pages.channel_figures import draw_expected
 from simulation.pages.style import (
     INK,
     MARKERS,
@@ -356,7 +357,7 @@ def draw_spreads(
     return figure
 
 
-def draw_mechanisms(style: Style, mechanisms: Sequence[tuple[str, Noise]]) -> Figure:
+def draw_mechanisms(style: Style, mechanisms: Sequence[tuple[str, DeviceChannel]]) -> Figure:
     """Draw E[r* | r] of the mechanisms of a comparison."""
     figure, (ax,) = panels(style)
     draw_expected(ax, style, mechanisms)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.privacy.device_channel import DeviceChannel
 from dprec.privacy.units import COMPARABLE_UNITS, ComparableUnit
 from simulation.analysis.advice import sees
 from simulation.analysis.numbers import DASH, loss
@@ -23,7 +24,6 @@ from simulation.analysis.settings import (
     reference_budget,
     told_apart,
 )
-from simulation.pages.channel_figures import Noise, levels_of, noise_of
 from simulation.pages.comparison_figures import (
     QUANTILES,
     EpsilonAxis,
@@ -47,14 +47,13 @@ from simulation.pages.run_figures import evaluated_rounds
 from simulation.pages.run_files import (
     ComparisonFiles,
     Numbers,
-    RunFiles,
     at,
     read_rounds,
-    read_run,
     read_traffic,
 )
 from simulation.pages.style import SERIES, size
 from simulation.pages.words import comparison_in_words, label_of, listed, merged_notes, plural
+from simulation.storage.channel_file import read_channel
 
 Draw = Callable[[Plot], Rendered]
 
@@ -469,10 +468,10 @@ def _medians(spreads: Sequence[Spread], unit: str) -> str:
 def _noise_section(files: ComparisonFiles, draw: Draw) -> Section:
     heading = "Noise of the mechanisms"
     reference = reference_budget(files.settings)
-    mechanisms: dict[str, tuple[list[str], Noise]] = {}
+    mechanisms: dict[str, tuple[list[str], DeviceChannel]] = {}
     for setting in at_reference(files.settings):
         cells = files.cells(setting) if setting.private else []
-        noise = _noise(read_run(cells[0])) if cells else None
+        noise = read_channel(cells[0]) if cells else None
         if noise is None:
             continue
         # Protocols that share a mechanism share a line.
@@ -496,12 +495,6 @@ def _noise_section(files: ComparisonFiles, draw: Draw) -> Section:
         lambda style: draw_mechanisms(style, drawn),
     )
     return Section("noise-section", heading, (figures([draw(plot)]),))
-
-
-def _noise(run: RunFiles) -> Noise | None:
-    dataset = run.summary["dataset"]
-    levels = levels_of(run.predictions["rating"], *dataset["scale"])
-    return noise_of(run.config, dataset["items"], levels, float(np.median(run.traffic["ratings"])))
 
 
 def _published_section(files: ComparisonFiles) -> list[Section]:

@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.errors import InputError
+from dprec.privacy.device_channel import DeviceChannel
 from dprec.privacy.units import ComparableUnit, unit_from_text
 from simulation.analysis.settings import Setting, read_rows, read_settings
 from simulation.configuration.strict_yaml import read_yaml
+from simulation.storage.channel_file import read_channel
 from simulation.storage.names import (
     CELLS,
     COMPARISON,
@@ -62,6 +64,8 @@ class RunFiles:
         The numeric columns of traffic.csv; NaN does not apply.
     predictions : dict of ndarray of float64, shape (test ratings,)
         rating and prediction.
+    channel : DeviceChannel or None
+        What the devices applied to their ratings, where that is a channel that adds noise.
     """
 
     config: dict[str, Any]
@@ -69,6 +73,7 @@ class RunFiles:
     rounds: list[dict[str, Any]]
     traffic: Numbers
     predictions: Numbers
+    channel: DeviceChannel | None
 
     @classmethod
     def of(cls, result: RunRecord) -> RunFiles:
@@ -79,6 +84,7 @@ class RunFiles:
             rounds=result.rounds,
             traffic={name: _finite(result.traffic[name]) for name in TRAFFIC_COLUMNS},
             predictions={name: _finite(result.predictions[name]) for name in ("rating", "prediction")},
+            channel=result.channel,
         )
 
     @property
@@ -179,6 +185,7 @@ def read_run(directory: Path) -> RunFiles:
         rounds=read_rounds(directory),
         traffic=read_traffic(directory),
         predictions=_read_numbers(directory / PREDICTIONS, ("rating", "prediction")),
+        channel=read_channel(directory),
     )
 
 

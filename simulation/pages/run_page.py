@@ -10,7 +10,7 @@ import numpy as np
 from simulation.analysis.numbers import DASH
 from simulation.analysis.projection import Projection, project
 from simulation.analysis.settings import MEASURES, Measure
-from simulation.pages.channel_figures import draw_noise, levels_of, noise_of
+from simulation.pages.channel_figures import draw_noise
 from simulation.pages.cross_domain_figures import cross_domain_plots
 from simulation.pages.markup import Cell, Column, Html, element, joined, number, table, text
 from simulation.pages.page import Section, figures, page, paragraph, projection_section
@@ -216,24 +216,20 @@ def _bytes_plot(run: RunFiles) -> Plot:
 
 
 def _noise_section(run: RunFiles, draw: Draw) -> Section:
-    dataset = run.summary["dataset"]
-    levels = levels_of(run.predictions["rating"], *dataset["scale"])
-    noise = noise_of(run.config, dataset["items"], levels, float(np.median(run.traffic["ratings"])))
+    noise = run.channel
     if noise is None:
         return _dashed("noise", "Noise of the mechanism", "no mechanism that maps a rating to a symbol.")
     calibrated = (
-        f" Calibrated for the user in the middle, who reports {noise.cells:,} cells."
-        if noise.per_user
-        else ""
+        f" Calibrated for the median user, who reports {noise.cells:,} cells." if noise.per_user else ""
     )
     plot = Plot(
         "noise",
         "What the mechanism sends",
         "Where the mean of what is sent rises more slowly than the true rating, reports are pulled to the "
         f"middle: here by a slope of {noise.slope:.2f}.{calibrated}",
-        f"Left: probabilities of what is sent for each of {noise.inputs.size} true ratings. Right: the mean "
-        f"of what is sent runs from {noise.expected[0]:.2f} for a true {noise.inputs[0]:g} to "
-        f"{noise.expected[-1]:.2f} for a true {noise.inputs[-1]:g}, a slope of {noise.slope:.2f}.",
+        f"Left: probabilities of what is sent for each of {noise.ratings.size} true ratings. Right: the mean "
+        f"of what is sent runs from {noise.expected[0]:.2f} for a true {noise.ratings[0]:g} to "
+        f"{noise.expected[-1]:.2f} for a true {noise.ratings[-1]:g}, a slope of {noise.slope:.2f}.",
         lambda style: draw_noise(style, noise),
         full_width=True,
     )

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from clients.population import HeldFactors
 from dprec.errors import InputError
 from dprec.options import Options
+from dprec.privacy.device_channel import DeviceChannel
 from dprec.privacy.ledger import Guarantee, PrivacyLedger
 from dprec.privacy.units import ComparableUnit
 from dprec.progress import Progress
@@ -91,6 +92,8 @@ class Outcome:
     guarantee : Guarantee
     rounds : list of RoundRecord
     clients_seconds, server_seconds : float
+    channel : DeviceChannel or None
+        What the devices applied to their ratings, where that is a channel that adds noise.
     notes : tuple of str
         What a reader of the figures must know.
     diagnostics : dict
@@ -112,6 +115,7 @@ class Outcome:
     rounds: list[RoundRecord]
     clients_seconds: float
     server_seconds: float
+    channel: DeviceChannel | None = None
     notes: tuple[str, ...] = ()
     diagnostics: dict[str, Any] = field(default_factory=dict)
     distance: dict[str, float | None] = field(default_factory=dict)

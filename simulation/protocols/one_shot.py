@@ -16,6 +16,7 @@ from dprec.completion.one_bit.completion import HiddenMatrix
 from dprec.errors import InputError
 from dprec.options import option
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.device_channel import device_channel
 from dprec.privacy.ledger import Guarantee, PrivacyLedger
 from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
@@ -115,6 +116,7 @@ class OneShotProtocol(Protocol):
             rounds=[collected.record],
             clients_seconds=received - started,
             server_seconds=finished - received,
+            channel=device_channel(calibrated, task.train.counts),
             notes=notes,
             diagnostics=completed.diagnostics,
             distance=distance,

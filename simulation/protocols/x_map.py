@@ -23,6 +23,7 @@ from dprec.crossdomain.xsim import x_sim
 from dprec.errors import InputError
 from dprec.options import Options, option
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.device_channel import device_channel
 from dprec.privacy.ledger import Guarantee, PrivacyLedger
 from dprec.privacy.units import ComparableUnit
 from dprec.randomness import words
@@ -163,6 +164,7 @@ class XMapProtocol(Protocol):
             rounds=[collected.record, exchanged.record] if exchanged else [collected.record],
             clients_seconds=clients,
             server_seconds=time.perf_counter() - started - clients,
+            channel=device_channel(calibrated, train.counts),
             notes=self._notes(train, learned, collected, exchanged, recommender),
             diagnostics=self._diagnostics(train, learned, egos, recommender),
             deployed_factor=_deployed_factor(collected, exchanged, task.group),

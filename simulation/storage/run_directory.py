@@ -24,9 +24,11 @@ from dprec.ratings import Ratings
 from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import flatten, parse_yaml, read_yaml
 from simulation.storage.atomic import write_atomically
+from simulation.storage.channel_file import read_channel, write_channel
 from simulation.storage.checkpoints import CHECKPOINT, Checkpoints
 from simulation.storage.names import (
     AUDIT,
+    CHANNEL,
     COMPARISON,
     CONFIG,
     FIGURES,
@@ -44,7 +46,7 @@ _IDENTIFIERS = ("user", "item")
 _FRACTIONS = ("rating", "prediction", "epsilon_per_rating", "epsilon_per_user")
 
 
-_OTHERS = (TRAFFIC, PREDICTIONS, ROUNDS, REPORT, FIGURES, COMPARISON, TABLE, AUDIT)
+_OTHERS = (TRAFFIC, PREDICTIONS, ROUNDS, CHANNEL, REPORT, FIGURES, COMPARISON, TABLE, AUDIT)
 """Files that a directory without a configuration cannot owe to an interrupted run."""
 
 
@@ -133,6 +135,7 @@ class RunDirectory:
             predictions=prediction_columns(test, predictions),
             traffic={"user": train.user_ids, **traffic},
             rounds=rounds,
+            channel=read_channel(self.path),
         )
 
     def write(self, result: RunRecord) -> None:
@@ -141,6 +144,8 @@ class RunDirectory:
             write_atomically(self.path / TRAFFIC, _csv(result.traffic))
             write_atomically(self.path / PREDICTIONS, _csv(result.predictions))
             write_atomically(self.path / ROUNDS, (json.dumps(line) + "\n" for line in result.rounds))
+            if result.channel is not None:
+                write_channel(self.path, result.channel)
             summary = json.dumps(result.summary, indent=2, allow_nan=False) + "\n"
             write_atomically(self.path / SUMMARY, summary)
             (self.path / CHECKPOINT).unlink(missing_ok=True)
@@ -188,7 +193,7 @@ def _remove_leftovers(folder: Path) -> None:
     """Remove what a run left behind that was killed while it wrote a file, or at its very end."""
     if (folder / SUMMARY).exists():
         (folder / CHECKPOINT).unlink(missing_ok=True)
-    for name in (CONFIG, SUMMARY, ROUNDS, TRAFFIC, PREDICTIONS, CHECKPOINT):
+    for name in (CONFIG, SUMMARY, ROUNDS, TRAFFIC, PREDICTIONS, CHANNEL, CHECKPOINT):
         for temporary in folder.glob(f".{name}-*"):
             temporary.unlink(missing_ok=True)
 

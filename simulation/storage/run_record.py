@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.privacy.device_channel import DeviceChannel
 from dprec.ratings import Ratings
 from simulation.configuration.models import RunConfig
 from simulation.protocols import Outcome
@@ -34,6 +35,8 @@ class RunRecord:
         The columns of predictions.csv and traffic.csv.
     rounds : list of dict
         The lines of rounds.jsonl.
+    channel : DeviceChannel or None
+        What the devices applied to their ratings, where that is a channel that adds noise.
     """
 
     config: RunConfig
@@ -41,6 +44,7 @@ class RunRecord:
     predictions: Columns
     traffic: Columns
     rounds: list[dict[str, Any]]
+    channel: DeviceChannel | None
 
 
 def prediction_columns(test: Ratings, predictions: NDArray[np.float64]) -> Columns:
@@ -115,6 +119,7 @@ def summarise(
             "train_ratings": train.count,
             "test_ratings": test.count,
             "scale": [train.scale.low, train.scale.high],
+            "levels": train.scale.values.tolist(),
             "binarized_above": train.scale.cut,
             "users_only_in_test": _only_in_test(train.users, test.users),
             "items_only_in_test": _only_in_test(train.items, test.items),

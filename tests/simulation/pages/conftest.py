@@ -11,8 +11,13 @@ import numpy as np
 import pytest
 import yaml
 
+from dprec.mechanisms import MECHANISMS
+from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.device_channel import device_channel
+from dprec.ratings import RatingScale
 from simulation.comparison.configuration import Cell
 from simulation.comparison.rows import lines
+from simulation.storage.channel_file import write_channel
 from simulation.storage.names import CELLS, COMPARISON, TABLE, TIMINGS, cell_key
 from simulation.storage.tables import to_csv
 
@@ -151,6 +156,12 @@ def write_run(
         "rating": truth,
         "prediction": predicted,
     }
+    if epsilon is not None and protocol == "one-shot":
+        budget = PrivacyBudget(epsilon=epsilon, per="cell" if hides else per)  # type: ignore[arg-type]
+        scale = RatingScale.evenly(1.0, 5.0, 1.0)
+        device = device_channel(CalibratedMechanism(MECHANISMS[mechanism](), budget, scale, ITEMS), ratings)  # type: ignore[call-arg]
+        assert device is not None
+        write_channel(directory, device)
     (directory / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
     (directory / "summary.json").write_text(json.dumps(summary))
     (directory / "rounds.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -213,7 +224,13 @@ PROTOCOLS: list[dict[str, Any]] = [
     {"name": "plain-mf", "mechanism": "none", "epsilon": None, "rmse": 0.93},
     {"name": "blp-mog-mf", "rmse": 1.05},
     {"name": "isgd", "mechanism": "clamped-laplace", "completion": "mf", "rmse": 1.0},
-    {"name": "zheng-rr", "mechanism": "zheng-rr", "completion": "mf", "rmse": 1.3, "hides": True},
+    {
+        "name": "zheng-rr",
+        "mechanism": "zheng-randomized-response",
+        "completion": "mf",
+        "rmse": 1.3,
+        "hides": True,
+    },
     {"name": "pg-mf", "protocol": "pg-mf", "per": "user", "rounds": 10, "rmse": 1.35, "downlink": 68_000},
 ]
 

@@ -24,7 +24,6 @@ from simulation.analysis.settings import (
     read_settings,
     reference_budget,
 )
-from simulation.pages.channel_figures import levels_of, noise_of
 from simulation.pages.comparison_figures import (
     EpsilonAxis,
     draw_accuracy_against_bytes,
@@ -224,26 +223,3 @@ def test_bytes_of_rounds_add_up_also_where_nothing_was_measured() -> None:
         },
     ]
     assert evaluated_rounds(rounds, RMSE) == [(1, 6.0, 2.0), (3, 18.0, 1.0)]
-
-
-def test_noise_is_that_of_the_channel(run_directory: Directories) -> None:
-    run = read_run(run_directory(epsilon=1.0))
-    noise = noise_of(run.config, 200, levels_of(run.predictions["rating"], 1.0, 5.0), 30)
-    assert noise is not None
-    # Bounded Laplace at epsilon 1 on 1..5 pulls ratings to the middle: a slope of 0.18.
-    assert noise.slope == pytest.approx(0.18, abs=0.01)
-    assert noise.expected[2] == pytest.approx(3.0)
-
-
-def test_a_budget_per_user_is_shown_for_the_user_in_the_middle(run_directory: Directories) -> None:
-    run = read_run(run_directory(epsilon=20.0, per="user"))
-    noise = noise_of(run.config, 200, np.arange(1.0, 6.0), 20)
-    assert noise is not None
-    assert (noise.cells, noise.per_user) == (20, True)
-    assert noise.channel.epsilon == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize("settings", [{"mechanism": "none", "epsilon": None}, {"protocol": "of tomorrow"}])
-def test_what_has_no_noise(run_directory: Directories, settings: dict[str, object]) -> None:
-    run = read_run(run_directory(**settings))
-    assert noise_of(run.config, 200, np.arange(1.0, 6.0), 20) is None

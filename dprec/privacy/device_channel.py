@@ -1,0 +1,61 @@
+"""The channel that the devices of a run applied to their ratings, and how far it pulls reports to a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.mechanisms.channel import Channel
+from dprec.privacy.calibration import CalibratedMechanism
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceChannel:
+    """What a mechanism at a budget came to on the devices.
+
+    Parameters
+    ----------
+    channel : Channel
+        Everybody's; for a budget per user that of the user with the median number of ratings.
+    cells : int
+        Cells that this user reports.
+    per_user : bool
+        Whether the budget is one per user, so that the channel depends on the number of cells.
+    """
+
+    channel: Channel
+    cells: int
+    per_user: bool
+
+    @property
+    def ratings(self) -> NDArray[np.float64]:
+        """The true ratings, the inputs without "not rated", shape (levels,)."""
+        return self.channel.inputs[~np.isnan(self.channel.inputs)]
+
+    @property
+    def expected(self) -> NDArray[np.float64]:
+        """E[r* | r] of every true rating, given that the report shows a rating, shape (levels,)."""
+        return (self.channel.inputs + self.channel.bias())[~np.isnan(self.channel.inputs)]
+
+    @property
+    def slope(self) -> float:
+        """Least-squares slope of E[r* | r]: 1 without bias, 0 where nothing is learned."""
+        return float(np.polyfit(self.ratings, self.expected, 1)[0])
+
+
+def device_channel(calibrated: CalibratedMechanism, counts: NDArray[np.int64]) -> DeviceChannel | None:
+    """Return the channel of devices that hold so many ratings; None where nothing is added to them.
+
+    Parameters
+    ----------
+    calibrated : CalibratedMechanism
+    counts : ndarray of int64, shape (users,)
+        Ratings that each user holds.
+    """
+    if calibrated.budget is None:
+        return None
+    median = max(1, round(float(np.median(counts))))
+    cells = int(calibrated.cells(np.array([median]))[0])
+    return DeviceChannel(calibrated.channel(cells), cells, calibrated.budget.per == "user")

@@ -1,0 +1,93 @@
+"""channel.npz: the channel that the devices of a run used, to the last draw."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.errors import InputError
+from dprec.mechanisms.channel import DRAW_BITS, Channel
+from dprec.privacy.device_channel import DeviceChannel
+from simulation.storage.atomic import write_atomically
+from simulation.storage.names import CHANNEL
+
+_ACCEPTED = "the channel that `dprec run` wrote"
+
+
+def write_channel(directory: Path, device: DeviceChannel) -> None:
+    """Write channel.npz: the arrays of the channel, and what it is calibrated for."""
+    channel = device.channel
+    buffer = io.BytesIO()
+    np.savez(
+        buffer,
+        allow_pickle=False,
+        weights=channel.weights,
+        inputs=channel.inputs,
+        values=channel.values,
+        cells=np.int64(device.cells),
+        per_user=np.bool_(device.per_user),
+    )
+    write_atomically(directory / CHANNEL, buffer.getvalue())
+
+
+def read_channel(directory: Path) -> DeviceChannel | None:
+    """Read channel.npz; None where the devices of the run had no channel.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read or holds no channel.
+    """
+    path = directory / CHANNEL
+    if not path.exists():
+        return None
+    arrays = _arrays(path)
+    weights, inputs, values = arrays["weights"], arrays["inputs"], arrays["values"]
+    cells = int(arrays["cells"])
+    if weights.shape != (inputs.size, values.size) or inputs.size < 2 or values.size < 1:
+        raise InputError(f"{path}: weights", f"shape {weights.shape}", f"({inputs.size}, {values.size})")
+    ratings = inputs[1:] if np.isnan(inputs[0]) else inputs
+    if not (np.isfinite(ratings).all() and (np.diff(ratings) > 0).all()):
+        raise InputError(
+            f"{path}: inputs", str(inputs.tolist()), "ascending ratings, after NaN for not rated"
+        )
+    if np.isinf(values).any():
+        raise InputError(f"{path}: values", "an infinite value", "numbers, or NaN for not rated")
+    # Each weight is checked by itself first, so that the sum of a row cannot overflow unnoticed.
+    total = np.uint64(1 << DRAW_BITS)
+    if (weights > total).any() or (weights.astype(object).sum(axis=1) != int(total)).any():
+        raise InputError(f"{path}: weights", "a row with another sum", f"rows that sum to 2**{DRAW_BITS}")
+    if cells < 1:
+        raise InputError(f"{path}: cells", str(cells), "at least 1")
+    return DeviceChannel(Channel(weights, inputs, values), cells, bool(arrays["per_user"]))
+
+
+_STORED = {
+    "weights": (np.dtype(np.uint64), 2),
+    "inputs": (np.dtype(np.float64), 1),
+    "values": (np.dtype(np.float64), 1),
+    "cells": (np.dtype(np.int64), 0),
+    "per_user": (np.dtype(np.bool_), 0),
+}
+"""Type and number of dimensions of every array of the file."""
+
+
+def _arrays(path: Path) -> dict[str, NDArray[Any]]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except OSError as error:
+        raise InputError(str(path), f"cannot be read ({error.strerror or error})", _ACCEPTED) from None
+    except (ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile):
+        raise InputError(str(path), "truncated or damaged", _ACCEPTED) from None
+    for name, (dtype, dimensions) in _STORED.items():
+        array = arrays.get(name)
+        if array is None or array.dtype != dtype or array.ndim != dimensions:
+            stored = "nothing" if array is None else f"{array.dtype} in {array.ndim} dimensions"
+            raise InputError(f"{path}: {name}", stored, f"{dtype} in {dimensions} dimensions")
+    return arrays
