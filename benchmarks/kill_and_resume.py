@@ -24,7 +24,7 @@ from simulation.configuration.strict_yaml import dump_yaml
 from simulation.run import run
 from simulation.storage.checkpoints import CHECKPOINT
 
-_COMMAND = [sys.executable, "-c", "from simulation.console.command_line import main; main()"]
+_COMMAND = [sys.executable, "-m", "dprec"]
 
 
 def configuration(rounds: int) -> dict[str, Any]:

@@ -301,13 +301,7 @@ def test_the_schema_is_printed(dprec: Any) -> None:
 
 
 def test_a_terminal_without_epsilon_gets_the_table_all_the_same(config: Path, tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-c",
-        "from simulation.console.command_line import main; main()",
-        "run",
-        str(config),
-    ]
+    command = [sys.executable, "-m", "dprec", "run", str(config)]
     finished = subprocess.run(
         [*command, "-o", str(tmp_path / "run")],
         capture_output=True,
@@ -321,13 +315,7 @@ def test_a_terminal_without_epsilon_gets_the_table_all_the_same(config: Path, tm
 
 
 def test_the_installed_command(config: Path, tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-c",
-        "from simulation.console.command_line import main; main()",
-        "run",
-        str(config),
-    ]
+    command = [sys.executable, "-m", "dprec", "run", str(config)]
     bad = subprocess.run(
         [*command, "--set", "seed=x"], capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path
     )

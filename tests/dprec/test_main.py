@@ -1,0 +1,83 @@
+"""The start of the command: interrupts while modules are imported, and modules that hide the packages."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+START = """
+import runpy, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored in background jobs
+sys.argv[0] = "dprec"
+runpy.run_module("dprec", run_name="__main__")
+"""
+
+SLOW = """
+import time
+print("importing", flush=True)
+time.sleep(60)
+"""
+
+
+def environment(*folders: Path) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [*folders, ROOT]))}
+
+
+@pytest.mark.parametrize(("slow", "arguments"), [("typer", ["--help"]), ("pydantic", ["schema"])])
+def test_an_interrupt_during_an_import_is_one_line(tmp_path: Path, slow: str, arguments: list[str]) -> None:
+    (tmp_path / f"{slow}.py").write_text(SLOW)
+    command = subprocess.Popen(
+        [sys.executable, "-c", START, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(tmp_path),
+    )
+    assert command.stdout is not None
+    assert command.stdout.readline() == "importing\n"
+    command.send_signal(signal.SIGINT)
+    _, errors = command.communicate(timeout=30)
+    assert (command.returncode, errors) == (130, "dprec: interrupted\n")
+
+
+def started_in(folder: Path, *path: Path) -> subprocess.CompletedProcess[str]:
+    """Start the command as the installed script does, which does not import from the current directory."""
+    return subprocess.run(
+        [sys.executable, "-P", "-c", "from dprec.__main__ import main; main()", "list", "splits"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        env=environment(*path),
+    )
+
+
+@pytest.mark.parametrize("hiding", ["simulation.py", "clients/__init__.py", "strategies.py"])
+@pytest.mark.parametrize("on_the_path", [False, True])
+def test_a_module_that_hides_a_package_is_one_line(tmp_path: Path, hiding: str, on_the_path: bool) -> None:
+    own = tmp_path / hiding
+    own.parent.mkdir(exist_ok=True)
+    own.touch()
+    finished = started_in(tmp_path, *[tmp_path] * on_the_path)
+    assert (finished.returncode, finished.stdout) == (2, "")
+    name = Path(hiding).parts[0].removesuffix(".py")
+    line = f"dprec: {own}: hides the package '{name}' of {ROOT}; accepted: "
+    assert finished.stderr.startswith(line)
+    assert finished.stderr.count("\n") == 1
+
+
+def test_a_folder_of_results_with_a_package_s_name_is_in_nobody_s_way(tmp_path: Path) -> None:
+    (tmp_path / "simulation").mkdir()
+    (tmp_path / "simulation" / "results.csv").touch()
+    finished = started_in(tmp_path)
+    assert (finished.returncode, finished.stderr) == (0, "")
+    assert "holdout" in finished.stdout
+
+
+def test_the_folder_of_the_packages_is_a_place_to_start() -> None:
+    assert started_in(ROOT).returncode == 0
