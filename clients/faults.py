@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.errors import InputError
+from dprec.errors import SettingError
 from dprec.options import Options, option
 from dprec.randomness import uniforms, words
 
@@ -27,7 +27,7 @@ class FaultOptions(Options):
         super().__post_init__()
         total = self.dropout + self.straggle + self.corrupt
         if total > 1:
-            raise InputError("simulation.faults", f"shares that add up to {total:g}", "at most 1 together")
+            raise SettingError("", f"shares that add up to {total:g}", "at most 1 together")
 
 
 def fates(

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from dprec.errors import InputError
+from dprec.errors import InputError, SettingError
 from dprec.options import Options, option
 from dprec.ratings import Ratings, RatingScale
 from dprec.registry import Registry
@@ -56,7 +56,7 @@ class Binarization(Options):
 
         Raises
         ------
-        InputError
+        SettingError
             When all ratings would have the same sign.
         """
 
@@ -73,11 +73,9 @@ class MeanThreshold(Binarization):
     kind: Literal["mean"] = "mean"
 
     def cut(self, train: Ratings) -> float:
-        """Return the mean train rating; InputError when none is above it."""
+        """Return the mean train rating; SettingError when none is above it."""
         if not (train.values > train.mean).any():
-            raise InputError(
-                "binarization", "mean, with train ratings that are all alike", "ratings that differ"
-            )
+            raise SettingError("", "mean, with train ratings that are all alike", "ratings that differ")
         return train.mean
 
 
@@ -89,12 +87,11 @@ class FixedThreshold(Binarization):
     above: float = option("A rating above this counts as +1, any other as -1.")
 
     def cut(self, train: Ratings) -> float:
-        """Return the threshold; InputError when it does not divide the scale."""
+        """Return the threshold; SettingError when it does not divide the scale."""
         scale = train.scale
         if not scale.low <= self.above < scale.high:
-            raise InputError(
-                "binarization.above", f"{self.above:g}", f"from {scale.low:g} to below {scale.high:g}"
-            )
+            accepted = f"from {scale.low:g} to below {scale.high:g}"
+            raise SettingError("above", f"{self.above:g}", accepted)
         return self.above
 
 

@@ -1,21 +1,24 @@
 """The errors that dprec raises on purpose, so that every caller can tell them from defects.
 
-`InputError` is the caller's to mend (a configuration, a file, a command line); `RunError` is a run
-that could not be completed although its input was accepted.
+`InputError` is for the caller to correct (a file, an argument, the ratings). `SettingError` is its
+form for a configured setting, `RunError` a run that failed although its input was accepted.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class InputError(ValueError):
-    """Input that cannot be used, told in one line.
+    """Input that cannot be used, described in one line.
 
     Parameters
     ----------
     where : str
-        The file and line, the configuration key or the argument at fault.
+        The file and line, the command-line option or the argument at fault.
     found : str
-        What stands there.
+        What it holds.
     accepted : str
         What would have been accepted.
     """
@@ -27,6 +30,47 @@ class InputError(ValueError):
 
     def __reduce__(self) -> tuple[type[InputError], tuple[str, str, str]]:
         return type(self), (self.where, self.found, self.accepted)
+
+
+class SettingError(InputError):
+    """A setting that cannot be used, named as its owner sees it.
+
+    A completion knows its "rank", and nothing of the configuration that it is part of. Whoever holds
+    the completion adds the path with `within`, as the error rises.
+
+    Parameters
+    ----------
+    key : str
+        The setting, relative to the object that is configured ("rank", "privacy.epsilon"); empty when
+        several settings of that object do not go together.
+    found : str
+        What it holds.
+    accepted : str
+        What would have been accepted.
+    """
+
+    def __init__(self, key: str, found: str, accepted: str) -> None:
+        super().__init__(key or "settings", found, accepted)
+        self.key = key
+
+    def __reduce__(self) -> tuple[type[InputError], tuple[str, str, str]]:
+        return type(self), (self.key, self.found, self.accepted)
+
+
+@contextmanager
+def within(prefix: str) -> Iterator[None]:
+    """Put the key of a part before the keys of the `SettingError` that rises from it, if any.
+
+    Parameters
+    ----------
+    prefix : str
+        The part's own key, as seen from its owner ("completion").
+    """
+    try:
+        yield
+    except SettingError as error:
+        key = f"{prefix}.{error.key}" if error.key else prefix
+        raise SettingError(key, error.found, error.accepted) from None
 
 
 class RunError(RuntimeError):

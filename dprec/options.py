@@ -13,7 +13,7 @@ import math
 import operator
 from typing import Any, ClassVar
 
-from dprec.errors import InputError
+from dprec.errors import SettingError
 
 _BOUNDS = {
     "gt": (operator.gt, "greater than"),
@@ -58,8 +58,8 @@ class Options:
                 continue
             # Whole numbers are finite, and the largest of them do not fit into a float.
             if isinstance(value, float) and not math.isfinite(value):
-                raise InputError(field.name, repr(value), "a finite number")
+                raise SettingError(field.name, repr(value), "a finite number")
             for name, (holds, words) in _BOUNDS.items():
                 bound = field.metadata.get(name)
                 if bound is not None and not holds(value, bound):
-                    raise InputError(field.name, repr(value), f"{words} {bound:g}")
+                    raise SettingError(field.name, repr(value), f"{words} {bound:g}")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dprec.crossdomain.domains import CrossDomainRatings
 from dprec.datasets.base import Dataset
-from dprec.errors import InputError
+from dprec.errors import InputError, SettingError, within
 from dprec.options import Options, option
 from dprec.randomness import generator, words
 from dprec.ratings import Ratings
@@ -26,7 +26,7 @@ class Split(Options):
 
     @abstractmethod
     def split(self, dataset: Dataset, seed: int) -> tuple[Ratings, Ratings]:
-        """Return the train and test ratings of a data set.
+        """Divide the ratings of a data set into train and test.
 
         Parameters
         ----------
@@ -41,8 +41,36 @@ class Split(Options):
 
         Raises
         ------
-        InputError
-            When either would be empty, and as `Dataset.load`.
+        SettingError
+            Below "split" when either would be empty, below "dataset" as `Dataset.load`.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomSplit(Split):
+    """Base of the splits that choose the test ratings among all ratings of a data set."""
+
+    def split(self, dataset: Dataset, seed: int) -> tuple[Ratings, Ratings]:
+        """Return the ratings that are not chosen, and those that are; see `Split.split`."""
+        with within("dataset"):
+            ratings = dataset.load()
+        with within("split"):
+            return _parted(ratings, self.test_rows(ratings, seed), self.kind)
+
+    @abstractmethod
+    def test_rows(self, ratings: Ratings, seed: int) -> NDArray[np.int64]:
+        """Return the positions of the test ratings among all ratings, in any order.
+
+        Parameters
+        ----------
+        ratings : Ratings
+        seed : int
+            The seed of the run.
+
+        Raises
+        ------
+        SettingError
+            When there can be none.
         """
 
 
@@ -55,11 +83,14 @@ class Predefined(Split):
 
     def split(self, dataset: Dataset, seed: int) -> tuple[Ratings, Ratings]:
         """Return the fold; the seed has no part in it."""
-        return dataset.load_fold(self.fold)
+        with within("split"):
+            dataset.check_fold(self.fold)
+        with within("dataset"):
+            return dataset.load_fold(self.fold)
 
 
 @dataclass(frozen=True, kw_only=True)
-class KFold(Split):
+class KFold(RandomSplit):
     """One of k parts, equal but for one rating, is the test set."""
 
     kind: Literal["k-fold"] = "k-fold"
@@ -69,58 +100,54 @@ class KFold(Split):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.fold >= self.folds:
-            raise InputError("fold", str(self.fold), f"0 to {self.folds - 1}, with folds: {self.folds}")
+            raise SettingError("fold", str(self.fold), f"0 to {self.folds - 1}, with folds: {self.folds}")
 
-    def split(self, dataset: Dataset, seed: int) -> tuple[Ratings, Ratings]:
-        """Return the other parts and part `fold`; see `Split.split`."""
-        ratings = dataset.load()
+    def test_rows(self, ratings: Ratings, seed: int) -> NDArray[np.int64]:
+        """Return part `fold`."""
         order = generator(seed, "split").permutation(ratings.count)
-        return _parted(ratings, order[self.fold :: self.folds], self)
+        return order[self.fold :: self.folds]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Holdout(Split):
+class Holdout(RandomSplit):
     """A random share of all ratings is the test set."""
 
     kind: Literal["holdout"] = "holdout"
     test_fraction: float = option("Share of the ratings to test on.", 0.2, gt=0, lt=1)
 
-    def split(self, dataset: Dataset, seed: int) -> tuple[Ratings, Ratings]:
-        """Return the other ratings and round(test_fraction * count) of them; see `Split.split`."""
-        ratings = dataset.load()
+    def test_rows(self, ratings: Ratings, seed: int) -> NDArray[np.int64]:
+        """Return round(test_fraction * count) of all ratings."""
         order = generator(seed, "split").permutation(ratings.count)
-        return _parted(ratings, order[: round(self.test_fraction * ratings.count)], self)
+        return order[: round(self.test_fraction * ratings.count)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeaveNPerUser(Split):
+class LeaveNPerUser(RandomSplit):
     """A number of random ratings of each user are the test set, of users who have more than that."""
 
     kind: Literal["leave-n-per-user"] = "leave-n-per-user"
     count: int = option("Ratings of each user to test on.", 1, ge=1)
 
-    def split(self, dataset: Dataset, seed: int) -> tuple[Ratings, Ratings]:
-        """Return the other ratings and `count` per user; see `Split.split`."""
-        ratings = dataset.load()
+    def test_rows(self, ratings: Ratings, seed: int) -> NDArray[np.int64]:
+        """Return `count` ratings of each user who has more."""
         # Ratings are stored by user, so sorting by user and then at random shuffles each profile.
         order = np.lexsort((words(seed, "split", 0, ratings.count), ratings.users))
         place = np.arange(ratings.count) - ratings.indptr[ratings.users]
         chosen = (place < self.count) & (ratings.counts > self.count)[ratings.users]
-        return _parted(ratings, order[chosen], self)
+        return order[chosen]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ColdStart(Split):
+class ColdStart(RandomSplit):
     """A share of the users who rated in both domains lose all of their target ratings: the test set."""
 
     kind: Literal["cold-start"] = "cold-start"
     test_fraction: float = option("Share of the users with ratings in both domains.", 0.2, gt=0, lt=1)
 
-    def split(self, dataset: Dataset, seed: int) -> tuple[Ratings, Ratings]:
-        """Return everything else and the target ratings of the chosen users; see `Split.split`."""
-        ratings = dataset.load()
+    def test_rows(self, ratings: Ratings, seed: int) -> NDArray[np.int64]:
+        """Return all target ratings of the chosen users."""
         if not isinstance(ratings, CrossDomainRatings):
-            raise InputError("split", f"cold-start, and {dataset.kind} has one domain", "two domains")
+            raise SettingError("", "cold-start, and the data set has one domain", "two domains")
         straddlers = np.flatnonzero(ratings.straddlers())
         if not straddlers.size:
             found = f"no user rates both in {ratings.source} and in {ratings.target}"
@@ -131,19 +158,19 @@ class ColdStart(Split):
             found = (
                 f"{self.test_fraction:g} of {straddlers.size} users who rated in both domains, which is none"
             )
-            raise InputError("split.test_fraction", found, "a share that is at least one of them")
+            raise SettingError("test_fraction", found, "a share that is at least one of them")
         tested = np.isin(ratings.users, chosen) & ratings.in_target[ratings.items]
-        return _parted(ratings, np.flatnonzero(tested), self)
+        return np.flatnonzero(tested)
 
 
-def _parted(ratings: Ratings, test_rows: NDArray[np.int64], split: Split) -> tuple[Ratings, Ratings]:
+def _parted(ratings: Ratings, test_rows: NDArray[np.int64], kind: str) -> tuple[Ratings, Ratings]:
     tested = np.zeros(ratings.count, dtype=np.bool_)
     tested[test_rows] = True
     for name, size in (("test", test_rows.size), ("train", ratings.count - test_rows.size)):
         if not size:
-            raise InputError(
-                "split",
-                f"{split.kind} leaves no {name} ratings out of {ratings.count}",
+            raise SettingError(
+                "",
+                f"{kind} leaves no {name} ratings out of {ratings.count}",
                 "at least one rating to learn from and one to test on",
             )
     return ratings.select(~tested), ratings.select(tested)

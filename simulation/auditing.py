@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 
 from clients.app import client_app
 from dprec.datasets.synthetic import Synthetic
-from dprec.errors import InputError
+from dprec.errors import InputError, within
 from dprec.privacy.audit import loss_at_least
 from dprec.privacy.units import COMPARABLE_UNITS, PrivacyUnit
 from dprec.progress import Progress
 from dprec.ratings import Ratings, RatingScale
-from simulation.configuration.models import RunConfig, SimulationOptions, full_keys
+from simulation.configuration.models import RunConfig, SimulationOptions
 from simulation.engine.local_grid import LocalGrid
 from simulation.engine.runtime import identity_kept
 from simulation.engine.session import Session
@@ -109,9 +109,10 @@ def audit_protocol(
         raise InputError("--trials", str(trials), f"at least {_LEAST_TRIALS}")
     if not 0 < confidence < 1:
         raise InputError("--confidence", f"{confidence:g}", "a number between 0 and 1")
-    protocol, items = config.protocol.audited()
+    with within("protocol"):
+        protocol, items = config.protocol.audited()
     train, _ = load_ratings(config)
-    with full_keys(config):
+    with within("protocol"):
         config.protocol.check(train)
     scale = train.scale
     # Nothing of the data is used but its scale.

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.binarization import is_binary
-from dprec.errors import InputError
+from dprec.errors import SettingError
 from dprec.metrics import (
     mean_absolute_error,
     ranking_accuracy,
@@ -24,12 +24,12 @@ def check_relevance(options: EvaluationOptions, scale: RatingScale) -> None:
 
     Raises
     ------
-    InputError
+    SettingError
     """
     bound = options.relevant_from
     if bound is not None and not is_binary(scale) and not scale.low <= bound <= scale.high:
         accepted = f"a rating from {scale.low:g} to {scale.high:g}"
-        raise InputError("evaluation.relevant_from", f"{bound:g}", accepted)
+        raise SettingError("relevant_from", f"{bound:g}", accepted)
 
 
 def accuracy(

@@ -13,10 +13,11 @@ from threadpoolctl import threadpool_limits
 
 from dprec.binarization import Binarization
 from dprec.datasets import Dataset
+from dprec.errors import within
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings
 from dprec.splits import Split
-from simulation.configuration.models import RunConfig, full_keys
+from simulation.configuration.models import RunConfig
 from simulation.engine.session import Session, open_session
 from simulation.evaluation import accuracy, check_relevance, relative_error
 from simulation.protocols import Task
@@ -33,9 +34,9 @@ from simulation.storage.run_record import (
 
 def load_ratings(config: RunConfig) -> tuple[Ratings, Ratings]:
     """Return the train and test ratings of a configuration, which its evaluation suits."""
-    with full_keys(config):
-        train, test = prepared_ratings(config.dataset, config.split, config.binarization, config.seed)
-    check_relevance(config.evaluation, train.scale)
+    train, test = prepared_ratings(config.dataset, config.split, config.binarization, config.seed)
+    with within("evaluation"):
+        check_relevance(config.evaluation, train.scale)
     return train, test
 
 
@@ -44,7 +45,10 @@ def prepared_ratings(
 ) -> tuple[Ratings, Ratings]:
     """Return the train and test ratings of a data set, as signs where a binarization is given."""
     train, test = split.split(dataset, seed)
-    return (train, test) if binarization is None else binarization.apply(train, test)
+    if binarization is None:
+        return train, test
+    with within("binarization"):
+        return binarization.apply(train, test)
 
 
 def run_prepared(
@@ -69,7 +73,7 @@ def run_prepared(
         When the run began, on `time.perf_counter`'s clock; by default now.
     """
     began = time.perf_counter() if started is None else started
-    with full_keys(config):
+    with within("protocol"):
         config.protocol.check(train)
     progress("starting Flower", 0, 1)
     nodes = math.ceil(train.n_users / config.simulation.cohort_size(train.n_users))
@@ -101,7 +105,8 @@ def run_in(
         setup=config.protocol.setup(),
     )
 
-    truth = config.dataset.hidden()
+    with within("dataset"):
+        truth = config.dataset.hidden()
 
     def measure(
         predict: Predict, hidden: Predict | None = None
@@ -124,8 +129,9 @@ def run_in(
         restore=partial(session.restore, group),
     )
     # Sums in dense algebra depend on how it is divided over threads; one thread, one result.
-    with threadpool_limits(limits=1), full_keys(config):
-        outcome = config.protocol.run(session.grid, task)
+    with threadpool_limits(limits=1):
+        with within("protocol"):
+            outcome = config.protocol.run(session.grid, task)
         predictions, measured = measure(outcome.predict, outcome.hidden)
     outcome = replace(outcome, rounds=[*outcome.rounds[:-1], replace(outcome.rounds[-1], accuracy=measured)])
     return RunRecord(

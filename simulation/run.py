@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dprec.errors import within
 from dprec.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -72,13 +73,12 @@ def run(
 
 def _record(config: RunConfig, output: str | Path | None, resume: bool, progress: Progress) -> RunRecord:
     """Return the record of a run: the one that the directory holds already, or a new one."""
-    from simulation.configuration.models import full_keys
     from simulation.execution import load_ratings, run_prepared
     from simulation.storage.run_directory import RunDirectory
 
     started = time.perf_counter()
     train, test = load_ratings(config)
-    with full_keys(config):
+    with within("protocol"):
         config.protocol.check(train)
     directory = RunDirectory.claim(output, config, resume=resume) if output is not None else None
     if directory is not None and directory.finished:

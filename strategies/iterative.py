@@ -20,7 +20,7 @@ from flwr.serverapp.strategy import Strategy
 from numpy.typing import NDArray
 
 from dprec.completion.item_updates import StepOptions, initial_item_factors, step_item_factors
-from dprec.errors import InputError, RunError
+from dprec.errors import RunError, SettingError
 from dprec.gradients import Aggregate, GradientReport
 from dprec.options import Options, option
 from dprec.privacy.ledger import PrivacyLedger
@@ -45,14 +45,14 @@ class SamplingOptions(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.fraction is not None and self.count is not None:
-            raise InputError("protocol.sampling", "a fraction and a count", "one of the two")
+            raise SettingError("", "a fraction and a count", "one of the two")
 
     def size(self, n_users: int) -> int:
         """Return how many of the users are asked.
 
         Raises
         ------
-        InputError
+        SettingError
             When nobody would be asked, or more than there are.
         """
         wanted = n_users if self.count is None else self.count
@@ -61,9 +61,7 @@ class SamplingOptions(Options):
         if not 1 <= wanted <= n_users:
             key = "count" if self.count is not None else "fraction"
             found = f"{getattr(self, key)} selects {wanted} of {n_users} users"
-            raise InputError(
-                f"protocol.sampling.{key}", found, "one that selects at least one and at most all"
-            )
+            raise SettingError(key, found, "one that selects at least one and at most all")
         return wanted
 
 

@@ -22,7 +22,7 @@ from dprec.completion.base import Completion, Observations
 from dprec.completion.factors import BiasedFactors
 from dprec.completion.spectral import LowRank, SparsePlusLowRank
 from dprec.completion.variational import naming_iteration
-from dprec.errors import InputError, RunError
+from dprec.errors import RunError, SettingError
 from dprec.options import option
 from dprec.progress import Progress, silent
 
@@ -190,8 +190,8 @@ class _Solver:
             with naming_iteration("nuclear-norm completion", self.steps + 1):
                 found = operator.above(multiplier, current.rank, self.settings.max_rank, self.seed)
             if found is None:
-                raise InputError(
-                    "completion.rho",
+                raise SettingError(
+                    "rho",
                     f"cannot be met within max_rank {self.settings.max_rank}",
                     f"at least {self.nearest:.6g}, which that rank reaches",
                 )

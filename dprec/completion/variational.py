@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dprec.completion.base import Observations
 from dprec.completion.factors import BLOCK, BiasedFactors, map_blocks, pack, packed_outer, unpack
-from dprec.errors import InputError, RunError
+from dprec.errors import RunError, SettingError
 from dprec.randomness import generator
 
 SMALLEST_VARIANCE = 1e-9
@@ -258,7 +258,7 @@ def check_rank(rank: int, shape: tuple[int, int]) -> None:
 
     Raises
     ------
-    InputError
+    SettingError
     """
     if rank >= min(shape):
-        raise InputError("completion.rank", str(rank), f"less than {min(shape)}, users and items")
+        raise SettingError("rank", str(rank), f"less than {min(shape)}, users and items")

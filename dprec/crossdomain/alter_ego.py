@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dprec.crossdomain.replacement import ReplacementDraws
 from dprec.crossdomain.similarity import SimilarityKind, global_sensitivity
-from dprec.errors import InputError
+from dprec.errors import SettingError
 from dprec.options import Options, option
 from dprec.privacy.calibration import LARGEST_CELL_EPSILON
 
@@ -43,22 +43,24 @@ class ReplacementOptions(Options):
         super().__post_init__()
         private = self.selection == "private"
         if private and self.epsilon is None:
-            raise InputError("epsilon", "none, with private selection", "a number above 0")
+            raise SettingError("epsilon", "none, with private selection", "a number above 0")
         if not private and self.epsilon is not None:
-            raise InputError("epsilon", f"a budget, with selection {self.selection!r}", "selection: private")
+            raise SettingError(
+                "epsilon", f"a budget, with selection {self.selection!r}", "selection: private"
+            )
 
     def sensitivity(self, kind: SimilarityKind) -> float:
         """Return GS for a similarity.
 
         Raises
         ------
-        InputError
+        SettingError
             When another one is configured.
         """
         width = global_sensitivity(kind)
         if self.global_sensitivity not in (None, width):
-            raise InputError(
-                "protocol.replacement.global_sensitivity",
+            raise SettingError(
+                "global_sensitivity",
                 f"{self.global_sensitivity:g}, with {kind} similarity",
                 f"{width:g}, the width of its range",
             )

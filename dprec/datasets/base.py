@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.errors import InputError
+from dprec.errors import InputError, SettingError
 from dprec.options import Options, option
 from dprec.ratings import Ratings
 
@@ -36,10 +36,15 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset(Options):
-    """Base of the data sets; one that can be downloaded sets `distribution`."""
+    """Base of the data sets.
+
+    One that can be downloaded sets `distribution`; one that comes with splits of its own names them in
+    `folds` and defines `load_fold`.
+    """
 
     kind: str
     distribution: ClassVar[Source | None] = None
+    folds: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def load(self) -> Ratings:
@@ -73,11 +78,25 @@ class Dataset(Options):
         InputError
             When the data set has no such fold, and as `load`.
         """
-        raise InputError(
-            "fold",
-            f"{fold!r}, but {self.kind} comes without predefined folds",
-            "a split of another kind, such as k-fold or holdout",
-        )
+        self.check_fold(fold)
+        raise NotImplementedError(f"{type(self).__name__} names folds and does not load them")
+
+    def check_fold(self, fold: str) -> None:
+        """Refuse a split that is not distributed with the data.
+
+        Raises
+        ------
+        SettingError
+            Naming "fold".
+        """
+        if not self.folds:
+            raise SettingError(
+                "fold",
+                f"{fold!r}, but {self.kind} comes without predefined folds",
+                "a split of another kind, such as k-fold or holdout",
+            )
+        if fold not in self.folds:
+            raise SettingError("fold", repr(fold), ", ".join(self.folds))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +112,7 @@ class FileDataset(Dataset):
 def locate(path: str, *names: str) -> Path:
     """Return the file that a ``path`` setting means: itself, or the first of `names` in the folder."""
     if not path:
-        raise InputError("path", "an empty name", "the file of ratings, or the folder that holds it")
+        raise SettingError("path", "an empty name", "the file of ratings, or the folder that holds it")
     place = Path(path).expanduser()
     if place.is_dir():
         candidates = [place / name for name in names]

@@ -8,7 +8,7 @@ from typing import Literal
 from dprec.crossdomain.domains import joined
 from dprec.datasets.base import FileDataset, locate
 from dprec.datasets.delimited import Layout, read_triples
-from dprec.errors import InputError
+from dprec.errors import SettingError
 from dprec.options import option
 from dprec.ratings import Ratings, RatingScale
 
@@ -40,11 +40,11 @@ class Douban(FileDataset):
             return self._read(self.domain, "domain")
         if self.source is None or self.target is None:
             missing = "source" if self.source is None else "target"
-            raise InputError(missing, "none", "a source and a target: " + ", ".join(_DOMAINS))
+            raise SettingError(missing, "none", "a source and a target: " + ", ".join(_DOMAINS))
         domains = self._read(self.source, "source"), self._read(self.target, "target")
         return joined(*domains, (self.source, self.target))
 
     def _read(self, domain: Domain, setting: str) -> Ratings:
         if domain not in _DOMAINS:
-            raise InputError(setting, repr(domain), ", ".join(_DOMAINS))
+            raise SettingError(setting, repr(domain), ", ".join(_DOMAINS))
         return read_triples(locate(self.path, f"{domain}.dat"), _LAYOUT).ratings(_SCALE, self.duplicates)

@@ -45,8 +45,7 @@ class MovieLens100K(DelimitedDataset):
 
     def load_fold(self, fold: str) -> tuple[Ratings, Ratings]:
         """Return the ratings of ``fold.base`` and ``fold.test``; see `Dataset.load_fold`."""
-        if fold not in self.folds:
-            raise InputError("fold", repr(fold), ", ".join(self.folds))
+        self.check_fold(fold)
         folder = locate(self.path, self.file).parent
         train, test = (
             read_triples(locate(str(folder), f"{fold}.{part}"), self.layout) for part in ("base", "test")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dprec.binarization import binary_scale
 from dprec.completion.one_bit.links import LinkKind, link_of
 from dprec.datasets.base import Dataset
-from dprec.errors import InputError
+from dprec.errors import SettingError
 from dprec.options import option
 from dprec.randomness import generator
 from dprec.ratings import Ratings
@@ -37,7 +37,7 @@ class OneBitSynthetic(Dataset):
 
         Raises
         ------
-        InputError
+        SettingError
             When there are too many cells.
         """
         matrix = self.hidden()
@@ -59,7 +59,7 @@ class OneBitSynthetic(Dataset):
         M = M1 M2^T with entries uniform on [-1/2, 1/2], scaled to a largest entry of alpha.
         """
         if self.users * self.items > _MOST_CELLS:
-            raise InputError("users", f"{self.users} x {self.items} items", f"at most {_MOST_CELLS} cells")
+            raise SettingError("users", f"{self.users} x {self.items} items", f"at most {_MOST_CELLS} cells")
         random = generator(self.seed, "one-bit matrix")
         left = random.random((self.users, self.rank)) - 0.5
         right = random.random((self.items, self.rank)) - 0.5

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.datasets.base import Dataset
-from dprec.errors import InputError
+from dprec.errors import SettingError
 from dprec.options import option
 from dprec.randomness import generator
 from dprec.ratings import Ratings, RatingScale
@@ -41,10 +41,10 @@ class Synthetic(Dataset):
     seed: int = option("Seed of the data; a run's own seed does not change them.", 0, ge=0)
 
     def load(self) -> Ratings:
-        """Return the ratings; InputError when they do not fit into users x items."""
+        """Return the ratings; SettingError when they do not fit into users x items."""
         most = self.users * self.items
         if self.ratings > most:
-            raise InputError("ratings", str(self.ratings), f"at most users x items = {most}")
+            raise SettingError("ratings", str(self.ratings), f"at most users x items = {most}")
         counts = self._activity()
         cells = self._profiles(counts)
         items = (cells % self.items).astype(np.int32)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dprec.datasets.base import FileDataset, locate
 from dprec.datasets.delimited import Layout, Triples, read_triples
-from dprec.errors import InputError
+from dprec.errors import InputError, SettingError
 from dprec.options import option
 from dprec.ratings import MAX_LEVELS, Ratings, RatingScale
 
@@ -50,7 +50,7 @@ class DelimitedColumns(FileDataset):
         for name in ("user_column", "item_column", "rating_column"):
             column = getattr(self, name)
             if isinstance(column, str) and not self.has_header:
-                raise InputError(name, repr(column), "a position counted from 1, as there is no header")
+                raise SettingError(name, repr(column), "a position counted from 1, as there is no header")
 
     def read(self, path: str) -> Triples:
         """Read one file; InputError names the line of what cannot be read."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.completion.local_factors import Profiles
-from dprec.errors import InputError
+from dprec.errors import SettingError
 from dprec.gradients import randomizer
 from dprec.gradients.base import Aggregate, GradientReport, RoundDraws
 from dprec.gradients.one_bit import add_up, answer_words, draw_coordinates, mean_estimate
@@ -66,7 +66,7 @@ class ReducedOneBitGradient(GradientReport):
         """Refuse a projection to more dimensions than there are items."""
         if self.dimensions > shape[0]:
             found = str(self.dimensions)
-            raise InputError("protocol.gradient.dimensions", found, f"at most {shape[0]}, the items")
+            raise SettingError("dimensions", found, f"at most {shape[0]}, the items")
 
     def noise_deviation(self, shape: tuple[int, int], epsilon: float) -> float:
         """Return the deviation sqrt(q d) (e + 1) / (e - 1) of a coordinate of the projected gradient."""

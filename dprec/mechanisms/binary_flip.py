@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from dprec.binarization import check_binary
-from dprec.errors import InputError
+from dprec.errors import SettingError
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.channel import Channel
 from dprec.options import option
@@ -45,8 +45,8 @@ class BinaryFlip(Mechanism):
         """
         check_binary(scale)
         if not flips_keep(self.p1, self.p2, epsilon):
-            raise InputError(
-                "mechanism.p1",
+            raise SettingError(
+                "p1",
                 f"{self.p1:g} with p2 = {self.p2:g}, at epsilon {epsilon:g}",
                 "1 - p2 e^epsilon <= p1 <= (1 - p2) e^epsilon, and the same with p1 and p2 exchanged",
             )

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.errors import InputError
+from dprec.errors import SettingError, within
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.channel import Channel
 from dprec.options import Options, option
@@ -52,8 +52,8 @@ class CalibratedMechanism:
 
     Raises
     ------
-    InputError
-        When mechanism and budget do not go together.
+    SettingError
+        When mechanism and budget do not go together; the keys begin with "mechanism" and "privacy".
     """
 
     mechanism: Mechanism
@@ -65,22 +65,22 @@ class CalibratedMechanism:
     def __post_init__(self) -> None:
         name = self.mechanism.kind
         if self.mechanism.private and self.budget is None:
-            raise InputError("protocol.privacy", f"none, with mechanism {name}", "an epsilon")
+            raise SettingError("privacy", f"none, with mechanism {name}", "an epsilon")
         if not self.mechanism.private and self.budget is not None:
-            raise InputError(
-                "protocol.privacy",
+            raise SettingError(
+                "privacy",
                 f"an epsilon, with mechanism {name}",
                 "no privacy key: it protects nothing",
             )
         if self.budget and self.budget.per == "cell" and not self.mechanism.hides_rated_items:
-            raise InputError(
-                "protocol.privacy.per",
+            raise SettingError(
+                "privacy.per",
                 f"'cell', with mechanism {name}",
                 "'rating' or 'user': it reveals the rated items",
             )
         if self.budget and self.budget.per != "user" and self.budget.epsilon > LARGEST_CELL_EPSILON:
-            raise InputError(
-                "protocol.privacy.epsilon",
+            raise SettingError(
+                "privacy.epsilon",
                 f"{self.budget.epsilon:g} per {self.budget.per}",
                 f"at most {LARGEST_CELL_EPSILON:g}; noise that rare is as good as none",
             )
@@ -99,15 +99,17 @@ class CalibratedMechanism:
     def _built(self, cells: int) -> Channel:
         """Return the channel of one of so many cells, and see that it keeps what it promises."""
         if self.budget is None:
-            return self.mechanism.channel(self.scale, math.inf)
+            with within("mechanism"):
+                return self.mechanism.channel(self.scale, math.inf)
         # Users with few cells may have more budget than a channel can spend; they keep the rest.
         epsilon = min(self.budget.epsilon / cells, LARGEST_CELL_EPSILON)
         if epsilon >= _SMALLEST_CELL_EPSILON:
-            channel = self.mechanism.channel(self.scale, epsilon)
+            with within("mechanism"):
+                channel = self.mechanism.channel(self.scale, epsilon)
             if channel.epsilon <= epsilon * (1 + _ROUNDING):
                 return channel
-        raise InputError(
-            "protocol.privacy.epsilon",
+        raise SettingError(
+            "privacy.epsilon",
             f"{self.budget.epsilon:g} leaves {epsilon:g} per cell, which {self.mechanism.kind} cannot keep",
             "a larger epsilon, or fewer symbols",
         )

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from dprec.errors import InputError
+from dprec.errors import InputError, within
 from dprec.options import Options, option
 from dprec.privacy.units import ComparableUnit, unit_from_text
 from simulation.configuration.models import EvaluationOptions, RunConfig, SimulationOptions, parse_config
@@ -216,7 +216,8 @@ def _cells(entry: Entry, config: ComparisonConfig, values: Mapping[str, Any], so
     for epsilon, fold, seed in product(epsilons, config.folds or [None], config.seeds):
         protocol = template.protocol
         if epsilon is not None:
-            protocol = protocol.at_budget(epsilon, config.match.epsilon)
+            with within("protocol"):
+                protocol = protocol.at_budget(epsilon, config.match.epsilon)
         split = template.split
         if fold is not None:
             split = parse_config({**base, "split": {**base["split"], "fold": fold}}, where).split

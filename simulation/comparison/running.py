@@ -6,13 +6,12 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from dprec.errors import InputError
+from dprec.errors import InputError, within
 from dprec.progress import Progress, silent
 from simulation.comparison.cells import run_cells
 from simulation.comparison.configuration import Comparison
 from simulation.comparison.mechanism_noise import sampled_noise
 from simulation.comparison.rows import lines
-from simulation.configuration.models import full_keys
 from simulation.execution import load_ratings
 from simulation.storage.atomic import write_atomically
 from simulation.storage.names import (
@@ -115,7 +114,7 @@ def _check(comparison: Comparison) -> dict[str, str]:
         if cell.protocol in fingerprints:
             continue
         train, test = load_ratings(cell.config)
-        with full_keys(cell.config):
+        with within("protocol"):
             cell.config.protocol.check(train)
         fingerprints[cell.protocol] = fingerprint(train, test)
     return fingerprints

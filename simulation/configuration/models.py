@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -19,7 +18,7 @@ from clients.faults import FaultOptions
 from dprec.errors import InputError
 from dprec.options import Options, option
 from simulation.configuration.strict_yaml import apply_override, dump_yaml, read_yaml
-from simulation.configuration.validation import field_names, validated
+from simulation.configuration.validation import validated
 from simulation.protocols import PROTOCOLS
 from simulation.protocols.base import Protocol
 from simulation.protocols.components import (
@@ -94,27 +93,6 @@ class RunConfig(BaseModel):
             if isinstance(values["dataset"].get(key), str):
                 values["dataset"][key] = str(Path(values["dataset"][key]).expanduser().absolute())
         return dump_yaml(_without_nulls(values))
-
-
-@contextmanager
-def full_keys(config: RunConfig) -> Iterator[None]:
-    """Give errors in which a component names a setting of its own that setting's full key."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(_full_key(error.where, config), error.found, error.accepted) from None
-
-
-def _full_key(where: str, config: RunConfig) -> str:
-    for key, owner in (("split", config.split), ("dataset", config.dataset)):
-        if where in field_names(type(owner)):
-            return f"{key}.{where}"
-    component, dot, setting = where.partition(".")
-    part = getattr(config.protocol, component, None) if dot else None
-    # The name of a file may begin like a component; only a setting that exists is a key.
-    if isinstance(part, Options) and setting in field_names(type(part)):
-        return f"protocol.{where}"
-    return where
 
 
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from pydantic import BaseModel, ValidationError
 
-from dprec.errors import InputError
+from dprec.errors import InputError, SettingError
 from dprec.options import Options
 from dprec.registry import Registry, kind_of
 from simulation.configuration.strict_yaml import MAPPING
@@ -39,10 +39,9 @@ def _one_line(error: ValidationError, values: Mapping[str, Any], source: str, mo
         return InputError(where, "an unknown key", ", ".join(field_names(owner)))
     if kind in ("missing", "missing_argument"):
         return InputError(where, "missing", _described(owner, keys[-1]))
-    if isinstance(nested := context.get("error"), InputError):
-        # A component names its own settings; one that checks several may name itself in full.
-        inner = nested.where.removeprefix(".".join(keys)).lstrip(".")
-        return InputError(f"{where}.{inner}".rstrip("."), nested.found, nested.accepted)
+    if isinstance(nested := context.get("error"), SettingError):
+        key = f"{where}.{nested.key}" if nested.key else where
+        return InputError(key, nested.found, nested.accepted)
     if kind == "union_tag_invalid":
         found = first["input"].get("kind") if isinstance(first["input"], dict) else first["input"]
         return InputError(f"{where}.kind", _shown(found), str(context["expected_tags"]).replace("'", ""))

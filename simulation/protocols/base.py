@@ -13,7 +13,7 @@ from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
 from clients.population import HeldFactors
-from dprec.errors import InputError
+from dprec.errors import SettingError
 from dprec.options import Options
 from dprec.privacy.device_channel import DeviceChannel
 from dprec.privacy.ledger import Guarantee, PrivacyLedger
@@ -160,8 +160,8 @@ class Protocol(Options):
 
         Raises
         ------
-        InputError
-            Naming the key.
+        SettingError
+            Naming the protocol's key.
         """
 
     def held_ratings(self, train: Ratings, seed: int) -> Ratings:
@@ -179,11 +179,11 @@ class Protocol(Options):
 
         Raises
         ------
-        InputError
+        SettingError
             When what leaves the devices is not protected, or not by the device alone.
         """
         accepted = "one that an audit can play: one-shot, iterative or gradient-perturbation"
-        raise InputError("protocol.kind", repr(self.kind), accepted)
+        raise SettingError("kind", repr(self.kind), accepted)
 
     @abstractmethod
     def setup(self) -> dict[str, Any]:

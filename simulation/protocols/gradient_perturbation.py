@@ -10,7 +10,7 @@ from flwr.serverapp import Grid
 
 from dprec.completion.one_bit.completion import OneBit, cold_notes
 from dprec.completion.one_bit.slope_channel import slope_channel
-from dprec.errors import InputError, RunError
+from dprec.errors import RunError, SettingError, within
 from dprec.mechanisms.channel import Channel
 from dprec.options import option
 from dprec.privacy.calibration import LARGEST_CELL_EPSILON, PrivacyBudget
@@ -68,16 +68,18 @@ class GradientPerturbationProtocol(Protocol):
 
     def check(self, train: Ratings) -> None:
         """Refuse what budget, rounds, completion and ratings cannot do together."""
-        self.completion.check_scale(train.scale)
-        self.completion.check((train.n_users, train.n_items))
+        with within("completion"):
+            self.completion.check_scale(train.scale)
+            self.completion.check((train.n_users, train.n_items))
         if self.privacy.per != "rating":
-            raise InputError("privacy.per", repr(self.privacy.per), "'rating': the noise is that of one sign")
+            accepted = "'rating': the noise is that of one sign"
+            raise SettingError("privacy.per", repr(self.privacy.per), accepted)
         found = f"{self.privacy.epsilon:g} in {self.rounds} rounds"
         if self.epsilon_per_round > LARGEST_CELL_EPSILON:
-            raise InputError("privacy.epsilon", found, f"at most {LARGEST_CELL_EPSILON:g} a round")
+            raise SettingError("privacy.epsilon", found, f"at most {LARGEST_CELL_EPSILON:g} a round")
         channel = self._channel()
         if not 0 < channel.epsilon <= self.epsilon_per_round * (1 + _ROUNDING):
-            raise InputError("privacy.epsilon", found, "a larger epsilon, or fewer rounds or symbols")
+            raise SettingError("privacy.epsilon", found, "a larger epsilon, or fewer rounds or symbols")
         ReportCodec(channel, train.n_items)
 
     def audited(self) -> tuple[Self, int]:

@@ -16,7 +16,7 @@ from clients.population import HeldFactors
 from dprec.completion.factors import inner_products
 from dprec.completion.item_updates import StepOptions
 from dprec.completion.local_factors import Profiles, solve_user_factors
-from dprec.errors import InputError, RunError
+from dprec.errors import RunError, SettingError, within
 from dprec.metrics import root_mean_squared_error
 from dprec.options import Options, option
 from dprec.privacy.calibration import PrivacyBudget
@@ -84,24 +84,24 @@ class IterativeProtocol(Protocol):
         """Refuse what budget, gradient, sampling and catalogue cannot do together."""
         name = self.gradient.kind
         if self.private and self.privacy is None:
-            raise InputError("protocol.privacy", f"none, with {name} gradients", "an epsilon")
+            raise SettingError("privacy", f"none, with {name} gradients", "an epsilon")
         if not self.private and self.privacy is not None:
-            raise InputError("protocol.privacy", f"an epsilon, with {name} gradients", "no privacy key")
+            raise SettingError("privacy", f"an epsilon, with {name} gradients", "no privacy key")
         if self.privacy and self.privacy.per != "user":
-            raise InputError(
-                "protocol.privacy.per", repr(self.privacy.per), "'user': rounds protect profiles"
-            )
+            raise SettingError("privacy.per", repr(self.privacy.per), "'user': rounds protect profiles")
         if self.rank >= min(train.n_users, train.n_items):
             most = min(train.n_users, train.n_items)
-            raise InputError("protocol.rank", str(self.rank), f"less than {most}, users and items")
-        self.gradient.check((train.n_items, self.rank))
-        self.sampling.size(train.n_users)
+            raise SettingError("rank", str(self.rank), f"less than {most}, users and items")
+        with within("gradient"):
+            self.gradient.check((train.n_items, self.rank))
+        with within("sampling"):
+            self.sampling.size(train.n_users)
 
     def audited(self) -> tuple[Self, int]:
         """Return the protocol with one factor, in which everybody takes part; see `Protocol.audited`."""
         if not self.private:
             found = f"{self.gradient.kind!r}, which promises nothing"
-            raise InputError("protocol.gradient.kind", found, "a private gradient")
+            raise SettingError("gradient.kind", found, "a private gradient")
         return replace(self, rank=1, sampling=SamplingOptions(), early_stopping=None), 2
 
     def setup(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dprec.completion import Observations
 from dprec.completion.averages import ItemAverage
 from dprec.completion.one_bit.completion import HiddenMatrix
-from dprec.errors import InputError
+from dprec.errors import SettingError, within
 from dprec.options import option
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.privacy.device_channel import device_channel
@@ -65,23 +65,25 @@ class OneShotProtocol(Protocol):
 
     def check(self, train: Ratings) -> None:
         """Refuse what mechanism, budget, completion and catalogue cannot do together."""
-        self.completion.check_scale(train.scale)
+        with within("completion"):
+            self.completion.check_scale(train.scale)
         self._calibrated(train).codec()
         symbols = train.n_users * train.n_items
         if self.mechanism.hides_rated_items and symbols > self.max_symbols:
-            raise InputError(
-                "protocol.max_symbols",
+            raise SettingError(
+                "max_symbols",
                 f"{self.mechanism.kind} sends every item: {train.n_users} users x {train.n_items} items = "
                 f"{symbols} symbols",
                 f"at most {self.max_symbols}",
             )
-        self.completion.check((train.n_users, train.n_items))
+        with within("completion"):
+            self.completion.check((train.n_users, train.n_items))
 
     def audited(self) -> tuple[Self, int]:
         """Return the protocol without a costly completion; see `Protocol.audited`."""
         if not self.private:
             found = f"{self.mechanism.kind!r}, which promises nothing"
-            raise InputError("protocol.mechanism.kind", found, "a private mechanism")
+            raise SettingError("mechanism.kind", found, "a private mechanism")
         return replace(self, completion=ItemAverage()), 1
 
     def setup(self) -> dict[str, Any]:
@@ -98,7 +100,8 @@ class OneShotProtocol(Protocol):
         started = time.perf_counter()
         collected = strategy.collect(grid, task.roster)
         received = time.perf_counter()
-        completed = strategy.complete(collected.observations, task.progress)
+        with within("completion"):
+            completed = strategy.complete(collected.observations, task.progress)
         finished = time.perf_counter()
         notes = completed.notes + notes_on_reports(task.train, collected)
         distance: dict[str, float | None] = {}

@@ -12,7 +12,7 @@ from flwr.serverapp import Grid
 
 from dprec.completion.one_bit.calibration import CalibratedNoise
 from dprec.completion.one_bit.completion import OneBit
-from dprec.errors import InputError
+from dprec.errors import SettingError, within
 from dprec.mechanisms.raw import Raw
 from dprec.options import option
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
@@ -61,14 +61,17 @@ class TrustedServerProtocol(Protocol):
     def check(self, train: Ratings) -> None:
         """Refuse what budget, calibration, completion and ratings cannot do together."""
         shape = (train.n_users, train.n_items)
-        self.completion.check_scale(train.scale)
-        self.completion.check(shape)
+        with within("completion"):
+            self.completion.check_scale(train.scale)
+            self.completion.check(shape)
         if self.privacy.per != "rating":
-            raise InputError("privacy.per", repr(self.privacy.per), "'rating': the noise is that of one sign")
+            accepted = "'rating': the noise is that of one sign"
+            raise SettingError("privacy.per", repr(self.privacy.per), accepted)
         scale = self._noise(shape).scale
         if not scale <= _LARGEST_NOISE:
             found = f"{self.privacy.epsilon:g}, hence noise of scale {scale:.3g}"
-            raise InputError("privacy.epsilon", found, f"enough that the scale is at most {_LARGEST_NOISE:g}")
+            accepted = f"enough that the scale is at most {_LARGEST_NOISE:g}"
+            raise SettingError("privacy.epsilon", found, accepted)
         self._calibrated(train).codec()
 
     def setup(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from dprec.crossdomain.recommender import ItemBasedRecommender, RecommendationOp
 from dprec.crossdomain.replacement import Candidates, ReplacementDraws
 from dprec.crossdomain.similarity import RatedItems, SimilarityKind
 from dprec.crossdomain.xsim import x_sim
-from dprec.errors import InputError
+from dprec.errors import InputError, SettingError, within
 from dprec.options import Options, option
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.privacy.device_channel import device_channel
@@ -73,11 +73,13 @@ class XMapProtocol(Protocol):
             per = per_rating if unit == "rating" else "user"
             return replace(self, privacy=PrivacyBudget(epsilon=epsilon, per=per))
         made, given = self.replacement, self.recommendation
-        return replace(
-            self,
-            replacement=replace(made, epsilon=epsilon) if self._private_output else made,
-            recommendation=replace(given, epsilon=epsilon) if given.epsilon is not None else given,
-        )
+        if self._private_output:
+            with within("replacement"):
+                made = replace(made, epsilon=epsilon)
+        if given.epsilon is not None:
+            with within("recommendation"):
+                given = replace(given, epsilon=epsilon)
+        return replace(self, replacement=made, recommendation=given)
 
     @property
     def mechanism_name(self) -> str:
@@ -101,23 +103,24 @@ class XMapProtocol(Protocol):
                 "domains with users in common",
             )
         self._calibrated(train).codec()
-        self.replacement.sensitivity(self.graph.similarity)
+        with within("replacement"):
+            self.replacement.sensitivity(self.graph.similarity)
         received = self._calibrated(train).reference_channel.values
         if self.graph.similarity == "cosine" and np.nanmin(received) < 0:
-            raise InputError(
-                "protocol.graph.similarity",
+            raise SettingError(
+                "graph.similarity",
                 f"'cosine', with ratings that arrive as low as {np.nanmin(received):g}",
                 "'adjusted-cosine', or ratings of 0 and more: the range of cosine is 0 to 1 only there",
             )
         if self.mechanism.private and self._private_output:
-            raise InputError(
-                "protocol.replacement.selection",
+            raise SettingError(
+                "replacement.selection",
                 f"'private', with mechanism {self.mechanism.kind}",
                 "best, random or none: what follows a private upload costs no more privacy",
             )
         if self.mechanism.private and self.recommendation.epsilon is not None:
-            raise InputError(
-                "protocol.recommendation.epsilon",
+            raise SettingError(
+                "recommendation.epsilon",
                 f"{self.recommendation.epsilon:g}, with mechanism {self.mechanism.kind}",
                 "no budget: what follows a private upload costs no more privacy",
             )

@@ -44,7 +44,7 @@ def test_signs_stay_what_they_are() -> None:
 
 @pytest.mark.parametrize("above", [0.5, 5.0, 7.0])
 def test_a_threshold_off_the_scale_is_refused(above: float) -> None:
-    with pytest.raises(InputError, match=rf"binarization.above: {above:g}; accepted: from 1 to below 5"):
+    with pytest.raises(InputError, match=rf"^above: {above:g}; accepted: from 1 to below 5"):
         FixedThreshold(above=above).apply(TRAIN, TEST)
 
 

@@ -58,8 +58,3 @@ def test_what_is_configured_cannot_change() -> None:
 def test_a_bound_of_an_unknown_kind_is_a_mistake_of_the_programmer() -> None:
     with pytest.raises(TypeError, match="minimum"):
         option("Something.", 1, minimum=0)
-
-
-def test_errors_are_one_line() -> None:
-    error = InputError("a.csv, line 3", "two\n  lines", "one")
-    assert str(error) == "a.csv, line 3: two lines; accepted: one"

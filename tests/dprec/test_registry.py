@@ -1,5 +1,4 @@
 import dataclasses
-import pickle
 from typing import Any
 
 import pytest
@@ -47,9 +46,3 @@ def test_kinds_are_unique_over_all_registries() -> None:
     # Error messages tell components apart by their kind alone.
     kinds = [kind_of(component) for component in COMPONENTS]
     assert len(kinds) == len(set(kinds))
-
-
-def test_input_errors_survive_a_trip_to_another_process() -> None:
-    error = pickle.loads(pickle.dumps(InputError("key", "found", "accepted")))
-    assert (error.where, error.found, error.accepted) == ("key", "found", "accepted")
-    assert str(error) == "key: found; accepted: accepted"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import pytest
@@ -22,13 +22,15 @@ class Given(Dataset):
     """Ratings from a list."""
 
     kind: Literal["given"] = "given"
+    folds: ClassVar[tuple[str, ...]] = ("half",)
     ratings: Ratings
 
     def load(self) -> Ratings:
         return self.ratings
 
     def load_fold(self, fold: str) -> tuple[Ratings, Ratings]:
-        return (self.ratings, self.ratings) if fold == "half" else super().load_fold(fold)
+        self.check_fold(fold)
+        return self.ratings, self.ratings
 
 
 def cells(ratings: Ratings) -> np.ndarray:
@@ -130,8 +132,10 @@ def test_predefined_is_the_data_sets_own() -> None:
     whole = Synthetic(users=5, items=5, ratings=20).load()
     dataset = Given(ratings=whole)
     assert Predefined(fold="half").split(dataset, 0) == (whole, whole)
-    with pytest.raises(InputError, match=r"fold: 'u1'.*given comes without predefined folds"):
+    with pytest.raises(InputError, match=r"^split\.fold: 'u1'; accepted: half$"):
         Predefined(fold="u1").split(dataset, 0)
+    with pytest.raises(InputError, match=r"^split\.fold: 'u1', but synthetic comes without predefined folds"):
+        Predefined(fold="u1").split(Synthetic(), 0)
 
 
 def test_settings_have_bounds() -> None:

@@ -223,7 +223,7 @@ def test_a_sample_is_drawn_from_the_seed_and_charged_for_its_rounds_alone(
 def test_a_sample_of_nobody_or_of_more_than_all_is_refused(options: dict[str, Any], key: str) -> None:
     with pytest.raises(InputError) as caught:
         SamplingOptions(**options).size(USERS)
-    assert caught.value.where == f"protocol.sampling.{key}"
+    assert caught.value.where == key
     assert f"of {USERS} users" in caught.value.found
     with pytest.raises(InputError, match="a fraction and a count"):
         SamplingOptions(fraction=0.5, count=3)

@@ -30,7 +30,7 @@ from typing import Literal
 import numpy as np
 
 from dprec.completion.one_bit.links import Link, Logistic, steepness
-from dprec.errors import InputError
+from dprec.errors import SettingError
 
 Calibration = Literal["published", "sound"]
 
@@ -116,8 +116,9 @@ def objective_noise(
 
     Raises
     ------
-    InputError
-        When the sound calibration has no proof, or epsilon is too small for it.
+    SettingError
+        When the sound calibration has no proof, or epsilon is too small for it; keys as seen from
+        whoever holds both the perturbation and the budget.
     """
     delta = steepness(link, alpha)
     if isinstance(link, Logistic):
@@ -126,13 +127,13 @@ def objective_noise(
     if calibration == "published":
         return CalibratedNoise(delta / epsilon, epsilon + jacobian if bounded else math.inf, False, bounded)
     if not bounded:
-        raise InputError(
+        raise SettingError(
             "perturbation.calibration",
             "'sound', with a Gaussian link and entries that are not held within alpha",
             "bounded: true and effects: false in the completion, or link: logistic",
         )
     if epsilon <= jacobian:
-        raise InputError(
+        raise SettingError(
             "privacy.epsilon",
             f"{epsilon:g}",
             f"more than {jacobian:.4g}, which the Gaussian link costs at alpha = {alpha:g}",

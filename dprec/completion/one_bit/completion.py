@@ -17,7 +17,7 @@ from dprec.completion.one_bit.links import Link, LinkKind, link_of
 from dprec.completion.one_bit.projections import BoundedNuclearBall, Domain, NuclearBall
 from dprec.completion.one_bit.solver import SignLikelihood, Solution, minimise
 from dprec.completion.spectral import LowRank
-from dprec.errors import InputError, RunError
+from dprec.errors import RunError, SettingError
 from dprec.options import option
 from dprec.progress import Progress, silent
 from dprec.ratings import RatingScale
@@ -86,7 +86,7 @@ class OneBit(Completion):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.bounded and self.effects:
-            raise InputError("bounded", "True, with effects", "one of the two: effects are not bounded")
+            raise SettingError("bounded", "True, with effects", "one of the two: effects are not bounded")
 
     @property
     def link_function(self) -> Link:
@@ -107,8 +107,8 @@ class OneBit(Completion):
     def check(self, shape: tuple[int, int]) -> None:
         """Refuse to hold a large matrix densely."""
         if self.bounded and shape[0] * shape[1] > _DENSE_CELLS:
-            raise InputError(
-                "completion.bounded",
+            raise SettingError(
+                "bounded",
                 f"True, with {shape[0]} users x {shape[1]} items",
                 f"false, or at most {_DENSE_CELLS} cells",
             )

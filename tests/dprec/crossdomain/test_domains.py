@@ -162,18 +162,18 @@ def test_a_cold_start_takes_the_whole_target_profile() -> None:
 
 
 def test_a_cold_start_needs_users_of_both_domains(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cold-start, and synthetic has one domain"):
+    with pytest.raises(InputError, match=r"^split: cold-start, and the data set has one domain"):
         ColdStart().split(Synthetic(users=20, items=10, ratings=60), 0)
     write(tmp_path, "book.dat", "1\t5\t4")
     write(tmp_path, "music.dat", "2\t5\t3")
-    with pytest.raises(InputError, match="no user rates both in book and in music"):
+    with pytest.raises(InputError, match=r"^dataset: no user rates both in book and in music"):
         ColdStart().split(Douban(path=str(tmp_path), source="book", target="music"), 0)
 
 
 def test_a_cold_start_of_nobody_is_refused(tmp_path: Path) -> None:
     write(tmp_path, "book.dat", "1\t5\t4", "1\t6\t2")
     write(tmp_path, "music.dat", "1\t5\t3")
-    with pytest.raises(InputError, match=r"0\.2 of 1 users who rated in both domains, which is none"):
+    with pytest.raises(InputError, match=r"^split\.test_fraction: 0\.2 of 1 users .*, which is none"):
         ColdStart().split(Douban(path=str(tmp_path), source="book", target="music"), 0)
 
 

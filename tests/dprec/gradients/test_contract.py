@@ -245,5 +245,5 @@ def test_the_reduced_gradient_estimates_the_projected_one() -> None:
 def test_a_projection_to_more_dimensions_than_items_is_refused() -> None:
     with pytest.raises(InputError) as caught:
         ReducedOneBitGradient(dimensions=ITEMS + 1).check(SHAPE)
-    assert caught.value.where == "protocol.gradient.dimensions"
+    assert caught.value.where == "dimensions"
     ReducedOneBitGradient(dimensions=ITEMS).check(SHAPE)

@@ -29,7 +29,7 @@ def test_the_condition_is_the_exact_loss(p1: float, p2: float) -> None:
     mechanism = MECHANISMS["binary-flip"](p1=p1, p2=p2)
     loss = mechanism.channel(binary_scale(), 20.0).epsilon
     assert mechanism.channel(binary_scale(), loss * 1.001).epsilon == loss
-    with pytest.raises(InputError, match=r"mechanism.p1: .*accepted: 1 - p2 e\^epsilon <= p1"):
+    with pytest.raises(InputError, match=r"^p1: .*accepted: 1 - p2 e\^epsilon <= p1"):
         mechanism.channel(binary_scale(), loss * 0.999)
 
 

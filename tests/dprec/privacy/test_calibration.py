@@ -117,11 +117,11 @@ def test_symbols_are_read_with_the_channel_that_made_them() -> None:
 @pytest.mark.parametrize(
     ("mechanism", "epsilon", "per", "key"),
     [
-        (BoundedLaplace(), None, "rating", "protocol.privacy"),
-        (Raw(), 1.0, "rating", "protocol.privacy"),
-        (BoundedLaplace(), 1.0, "cell", "protocol.privacy.per"),
-        (BoundedLaplace(), 20.5, "rating", "protocol.privacy.epsilon"),
-        (ZhengRandomizedResponse(), 1e300, "cell", "protocol.privacy.epsilon"),
+        (BoundedLaplace(), None, "rating", "privacy"),
+        (Raw(), 1.0, "rating", "privacy"),
+        (BoundedLaplace(), 1.0, "cell", "privacy.per"),
+        (BoundedLaplace(), 20.5, "rating", "privacy.epsilon"),
+        (ZhengRandomizedResponse(), 1e300, "cell", "privacy.epsilon"),
     ],
 )
 def test_what_does_not_go_together_is_refused(
@@ -137,7 +137,7 @@ def test_what_does_not_go_together_is_refused(
 def test_a_budget_too_small_for_whole_draws_is_refused(mechanism: type[Mechanism], epsilon: float) -> None:
     with pytest.raises(InputError) as caught:
         calibrated(mechanism(), epsilon, "user").codec()  # type: ignore[call-arg]
-    assert caught.value.where == "protocol.privacy.epsilon"
+    assert caught.value.where == "privacy.epsilon"
 
 
 @pytest.mark.parametrize("symbols", [None, 65536])

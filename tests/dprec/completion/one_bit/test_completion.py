@@ -149,7 +149,7 @@ def test_what_is_not_signs_is_refused() -> None:
         OneBit().fit(Observations(seen.users, seen.items, seen.values, SHAPE, stars), 0)
     with pytest.raises(RunError, match="cannot start"):
         OneBit().fit(Observations(seen.users, seen.items, seen.values * np.inf, SHAPE, seen.scale), 0)
-    with pytest.raises(InputError, match=r"completion\.bounded: True, with 10000 users x 10000 items"):
+    with pytest.raises(InputError, match=r"^bounded: True, with 10000 users x 10000 items"):
         OneBit(bounded=True).check((10_000, 10_000))
 
 
