@@ -36,12 +36,12 @@ from threadpoolctl import threadpool_limits
 from dprec.completion.matrix_factorization import MatrixFactorization
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
-from dprec.privacy.ledger import PrivacyLedger
 from dprec.randomness import generator
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire.traffic import TrafficLedger
 from simulation.configuration.models import SimulationOptions
 from simulation.engine.session import open_session
+from simulation.protocols.accounting import mechanism_ledger
 from simulation.protocols.one_shot import OneShotProtocol
 from strategies.one_shot import Collected, OneShot
 
@@ -123,7 +123,7 @@ def dprec_rounds(result: Connection, users: int, chosen: argparse.Namespace) -> 
             collected = None  # the round before is over, and so is its memory
             started = time.perf_counter()
             collected = strategy.collect(session.grid, roster)
-            _charge(calibrated, train, collected)
+            mechanism_ledger(calibrated, train.counts, collected.sent)
             seconds.append(time.perf_counter() - started)
             _check(collected, train)
         startup = session.startup_seconds
@@ -134,13 +134,6 @@ def dprec_rounds(result: Connection, users: int, chosen: argparse.Namespace) -> 
         with threadpool_limits(limits=1):  # as in a run
             completed = strategy.complete(collected.observations)
         result.send(Fit(time.perf_counter() - started, completed.diagnostics["sweeps"]))
-
-
-def _charge(calibrated: CalibratedMechanism, train: Ratings, collected: Collected) -> PrivacyLedger:
-    ledger = PrivacyLedger(train.n_users)
-    per_rating, per_user = calibrated.losses(train.counts)
-    ledger.charge(collected.sent, per_rating[collected.sent], per_user[collected.sent])
-    return ledger
 
 
 def _check(collected: Collected, train: Ratings) -> None:

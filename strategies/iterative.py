@@ -97,16 +97,23 @@ class State:
     records: list[RoundRecord] = field(default_factory=list)
 
     @classmethod
-    def begin(cls, n_users: int, n_items: int, rank: int, seed: int) -> State:
-        """Return the state before the first round."""
+    def begin(cls, rated: NDArray[np.bool_], n_items: int, rank: int, seed: int) -> State:
+        """Return the state before the first round.
+
+        Parameters
+        ----------
+        rated : ndarray of bool, shape (users,)
+            Who has a rating to protect.
+        n_items, rank, seed : int
+        """
         factors = initial_item_factors(n_items, rank, seed)
         return cls(
             factors=factors,
             velocity=np.zeros((n_items, rank)),
             broadcast=None,
-            holders=np.zeros(n_users, dtype=np.bool_),
-            traffic=TrafficLedger(n_users),
-            privacy=PrivacyLedger(n_users),
+            holders=np.zeros(rated.size, dtype=np.bool_),
+            traffic=TrafficLedger(rated.size),
+            privacy=PrivacyLedger(rated),
             best_factors=factors.copy(),
         )
 
@@ -139,8 +146,6 @@ class IterativeFactorization(Strategy):
     group : str
         Run key under which the devices find their setup.
     roster : Roster
-    rated : ndarray of bool, shape (users,)
-        Who has a rating to protect, for the ledger.
     state : State
     """
 
@@ -152,7 +157,6 @@ class IterativeFactorization(Strategy):
     seed: int
     group: str
     roster: Roster
-    rated: NDArray[np.bool_]
     state: State
 
     @property
@@ -211,7 +215,7 @@ class IterativeFactorization(Strategy):
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
         """Read the reports and take a step; see Flower's `Strategy`."""
         answers = self.roster.by_partition(replies)
-        in_time = np.zeros(self.roster.n_users, dtype=np.bool_)
+        sent, in_time = np.zeros((2, self.roster.n_users), dtype=np.bool_)
         aggregate: Aggregate | None = None
         for partition, reply in answers.items():
             cohort = self.roster.cohort(partition)
@@ -219,10 +223,13 @@ class IterativeFactorization(Strategy):
             arrivals = arrivals_of(reply, cohort.start, users.size)
             if arrivals is None:
                 continue
-            self._charge_reports(users, arrivals)
+            self._charge_uplink(users, arrivals)
+            sent[users[arrivals.arrived]] = True
             in_time[users[arrivals.punctual]] = True
             _, part = self.gradient.decode(arrivals.in_time(), self.shape)
             aggregate = part if aggregate is None else aggregate + part
+        loss = self.gradient.exact_epsilon(self.epsilon)
+        self.state.privacy.charge(server_round, sent, loss, loss)
         self.state.holders = in_time
         accepted = aggregate.users if aggregate is not None else 0
         if aggregate is not None and accepted:
@@ -288,14 +295,11 @@ class IterativeFactorization(Strategy):
             size = message_size(request_message(MESSAGE_TYPE, content, self.group))
             self.state.traffic.charge_downlink(users, len(payload), size)
 
-    def _charge_reports(self, users: NDArray[np.int64], arrivals: Arrivals) -> None:
-        """Charge everybody who sent a report, in bytes and in privacy, whether or not it is used."""
+    def _charge_uplink(self, users: NDArray[np.int64], arrivals: Arrivals) -> None:
+        """Charge everybody who sent a report for its bytes, whether or not it is used."""
         senders, payloads = users[arrivals.arrived], arrivals.payloads[arrivals.arrived]
         sizes = report_sizes(MESSAGE_TYPE, self.group, senders, payloads)
         self.state.traffic.charge_uplink(senders, payloads, sizes)
-        loss = self.gradient.exact_epsilon(self.epsilon)
-        per_rating = np.where(self.rated[senders], loss, np.nan)
-        self.state.privacy.charge(senders, per_rating, np.full(senders.size, loss))
 
     def _step(self, aggregate: Aggregate, round_index: int) -> None:
         gradient = self.gradient.gradient(aggregate, self.shape, self.epsilon, self.seed)

@@ -74,7 +74,7 @@ class SlopeRounds:
 
     def __post_init__(self) -> None:
         users = self.roster.n_users
-        self.traffic, self.privacy = TrafficLedger(users), PrivacyLedger(users)
+        self.traffic, self.privacy = TrafficLedger(users), PrivacyLedger(rated=self.counts > 0)
         self._codec, self._rows = ReportCodec(self.channel, self.n_items), SymbolRows(self.channel)
         self._cells, self._counts = np.zeros(0, dtype=np.int64), np.zeros(users, dtype=np.int64)
         empty = np.zeros(0, dtype=np.int32)
@@ -103,17 +103,21 @@ class SlopeRounds:
             cohort = self.roster.cohort(partition)
             requests[partition] = _request(round_index, rows[cohort.start : cohort.stop])
         cells, slopes, accepted = [], [], 0
+        sent = np.zeros(self.roster.n_users, dtype=np.bool_)
         for partition, reply in self.roster.ask(grid, MESSAGE_TYPE, requests, self.group).items():
             cohort = self.roster.cohort(partition)
             arrivals = arrivals_of(reply, cohort.start, len(cohort))
             if arrivals is None:
                 continue
-            self._charge_reports(cohort.start, arrivals)
+            sent[cohort.start : cohort.stop] = arrivals.arrived
+            self._charge_uplink(cohort.start, arrivals)
             punctual = cohort.start + np.flatnonzero(arrivals.punctual)
             valid, own, moves = self._read(punctual, arrivals.in_time())
             accepted += valid
             cells.append(own)
             slopes.append(moves)
+        loss = self.channel.epsilon
+        self.privacy.charge(round_index, sent, loss, self.counts.astype(np.float64) * loss)
         if accepted:
             self._move(np.concatenate(cells), np.concatenate(slopes))
         after = traffic_totals(self.traffic)
@@ -146,15 +150,13 @@ class SlopeRounds:
         ]
         self.traffic.charge_downlink(slice(None), payloads, np.array(sizes, dtype=np.int64)[of_user])
 
-    def _charge_reports(self, first_user: int, arrivals: Arrivals) -> None:
-        """Charge everybody who sent a report, in bytes and in privacy, whether or not it is used."""
+    def _charge_uplink(self, first_user: int, arrivals: Arrivals) -> None:
+        """Charge everybody who sent a report for its bytes, whether or not it is used."""
         senders = first_user + np.flatnonzero(arrivals.arrived)
         payloads = arrivals.payloads[arrivals.arrived]
         self.traffic.charge_uplink(
             senders, payloads, report_sizes(MESSAGE_TYPE, self.group, senders, payloads)
         )
-        counts, loss = self.counts[senders], self.channel.epsilon
-        self.privacy.charge(senders, np.where(counts > 0, loss, np.nan), counts.astype(np.float64) * loss)
 
     def _read(
         self, users: NDArray[np.int64], reports: list[bytes]

@@ -123,7 +123,7 @@ class IterativeProtocol(Protocol):
         """Run the rounds, each checkpointed and evaluated, and deliver the result."""
         started = time.perf_counter()
         fit = self.held_ratings(task.train, task.seed)
-        state = State.begin(fit.n_users, fit.n_items, self.rank, task.seed)
+        state = State.begin(fit.counts > 0, fit.n_items, self.rank, task.seed)
         if task.checkpoints is not None:
             state = task.checkpoints.load(state)
         if state.broadcast is not None:
@@ -137,7 +137,6 @@ class IterativeProtocol(Protocol):
             seed=task.seed,
             group=task.group,
             roster=task.roster,
-            rated=fit.counts > 0,
             state=state,
         )
         while state.rounds_done < self.rounds and not self._exhausted(state):

@@ -17,9 +17,10 @@ from dprec.errors import SettingError, within
 from dprec.options import option
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.privacy.device_channel import device_channel
-from dprec.privacy.ledger import Guarantee, PrivacyLedger
+from dprec.privacy.ledger import Guarantee
 from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
+from simulation.protocols.accounting import mechanism_ledger
 from simulation.protocols.base import Outcome, Protocol, Task
 from simulation.protocols.components import AnyCompletion, AnyMechanism
 from simulation.protocols.zheng_distance import distance_per_cell
@@ -114,7 +115,7 @@ class OneShotProtocol(Protocol):
         return Outcome(
             predict=completed.predict,
             traffic=collected.traffic,
-            privacy=_charge(calibrated, task.train, collected),
+            privacy=mechanism_ledger(calibrated, task.train.counts, collected.sent),
             guarantee=self._guarantee(),
             rounds=[collected.record],
             clients_seconds=received - started,
@@ -140,14 +141,6 @@ class OneShotProtocol(Protocol):
             else "Which items a user rated is not hidden; epsilon protects the values of the ratings."
         )
         return Guarantee(False, hides, (which,))
-
-
-def _charge(calibrated: CalibratedMechanism, train: Ratings, collected: Collected) -> PrivacyLedger:
-    """Charge everybody whose report arrived, whether or not it could be used."""
-    ledger = PrivacyLedger(train.n_users)
-    per_rating, per_user = calibrated.losses(train.counts)
-    ledger.charge(collected.sent, per_rating[collected.sent], per_user[collected.sent])
-    return ledger
 
 
 def notes_on_reports(train: Ratings, collected: Collected) -> tuple[str, ...]:

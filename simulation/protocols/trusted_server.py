@@ -131,13 +131,8 @@ class TrustedServerProtocol(Protocol):
 
 def _charge(noise: CalibratedNoise, train: Ratings, collected: Collected) -> PrivacyLedger:
     """Charge everybody whose report arrived with what is proved, not with what is claimed."""
-    ledger = PrivacyLedger(train.n_users)
-    counts = train.counts[collected.sent]
-    rated = counts > 0
+    counts = train.counts
+    ledger = PrivacyLedger(rated=counts > 0)
     times = np.ones_like(counts) if noise.whole_profile else np.maximum(counts, 1)
-    ledger.charge(
-        collected.sent,
-        np.where(rated, noise.per_rating, np.nan),
-        np.where(rated, noise.per_rating * times, 0.0),
-    )
+    ledger.charge(1, collected.sent, noise.per_rating, np.where(ledger.rated, noise.per_rating * times, 0.0))
     return ledger

@@ -28,6 +28,7 @@ from dprec.privacy.ledger import Guarantee, PrivacyLedger
 from dprec.privacy.units import ComparableUnit
 from dprec.randomness import words
 from dprec.ratings import Ratings
+from simulation.protocols.accounting import mechanism_ledger
 from simulation.protocols.base import Outcome, Predict, Protocol, Task
 from simulation.protocols.components import AnyMechanism
 from strategies.envelope import deployed_factor, reply_content, reply_message
@@ -278,18 +279,16 @@ class XMapProtocol(Protocol):
         collected: Collected,
         exchanged: Exchanged | None,
     ) -> PrivacyLedger:
-        ledger = PrivacyLedger(train.n_users)
-        spent = self.replacement.epsilon, self.recommendation.epsilon
-        if self.mechanism.private or exchanged is None or spent[0] is None or spent[1] is None:
-            per_rating, per_user = calibrated.losses(train.counts)
-            ledger.charge(collected.sent, per_rating[collected.sent], per_user[collected.sent])
-            return ledger
-        served, sent = collected.accepted, exchanged.sent
+        drawn, shown = self.replacement.epsilon, self.recommendation.epsilon
+        if self.mechanism.private or exchanged is None or drawn is None or shown is None:
+            return mechanism_ledger(calibrated, train.counts, collected.sent)
+        ledger = PrivacyLedger(rated=np.ones(train.n_users, dtype=np.bool_))
+        ledger.charge(
+            exchanged.record.round, exchanged.sent, drawn, drawn * exchanged.replaced.astype(np.float64)
+        )
+        # Predictions are made after the last round.
         predictions = train.target_stop - train.target_start
-        shown = np.full(int(served.sum()), spent[1])
-        ledger.charge(served, shown, shown * predictions)
-        drawn = np.full(int(sent.sum()), spent[0])
-        ledger.charge(sent, drawn, drawn * exchanged.replaced[sent].astype(np.float64))
+        ledger.charge(exchanged.record.round, collected.accepted, shown, shown * predictions)
         return ledger
 
     def _guarantee(self) -> Guarantee:

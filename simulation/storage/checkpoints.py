@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.errors import InputError
+from dprec.privacy.ledger import PrivacyLedger
+from dprec.privacy.ledger_arrays import ledger_arrays, ledger_from_arrays
 from simulation.storage.atomic import write_atomically
 from strategies.iterative import State
 from strategies.rounds import RoundRecord
@@ -20,7 +22,8 @@ from strategies.rounds import RoundRecord
 CHECKPOINT = "checkpoint.npz"
 
 _TRAFFIC = ("uplink_payload", "uplink_message", "downlink_payload", "downlink_message", "messages")
-_PRIVACY = ("per_rating", "per_user")
+_LEDGER = "privacy_"
+"""Before the name of an array of the privacy ledger."""
 
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
@@ -42,7 +45,8 @@ class Checkpoints:
 
     def save(self, state: State) -> None:
         """Write the state after a round."""
-        arrays = self._places(state)
+        ledger = {f"{_LEDGER}{name}": array for name, array in ledger_arrays(state.privacy).items()}
+        arrays = {**self._places(state), **ledger}
         if state.broadcast is not None:
             arrays["broadcast"] = state.broadcast
         records = [vars(record) for record in state.records]
@@ -82,6 +86,7 @@ class Checkpoints:
                 shape = f"{found.dtype} of shape {found.shape}"
                 raise InputError(f"{self.path}: {name}", shape, f"{value.dtype} of shape {value.shape}")
             value[...] = found
+        fresh.privacy = self._ledger(arrays)
         fresh.broadcast = arrays.get("broadcast")
         fresh.records = [RoundRecord(**record) for record in told["records"]]
         fresh.best_error, fresh.best_round = told["best_error"], told["best_round"]
@@ -100,6 +105,15 @@ class Checkpoints:
         with np.load(io.BytesIO(archive), allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
 
+    def _ledger(self, arrays: dict[str, NDArray[Any]]) -> PrivacyLedger:
+        try:
+            return ledger_from_arrays(
+                {key.removeprefix(_LEDGER): array for key, array in arrays.items() if key.startswith(_LEDGER)}
+            )
+        except (KeyError, IndexError, ValueError) as error:
+            accepted = "a checkpoint of this version; delete it to begin again"
+            raise InputError(f"{self.path}: privacy ledger", str(error), accepted) from None
+
     def _places(self, state: State) -> dict[str, NDArray[Any]]:
         return {
             "factors": state.factors,
@@ -107,5 +121,4 @@ class Checkpoints:
             "best_factors": state.best_factors,
             "holders": state.holders,
             **{f"traffic_{name}": getattr(state.traffic, name) for name in _TRAFFIC},
-            **{f"privacy_{name}": getattr(state.privacy, name) for name in _PRIVACY},
         }

@@ -21,6 +21,7 @@ from dprec.gradients import Aggregate, GradientReport
 from dprec.gradients.full import FullGradient
 from dprec.gradients.one_bit import OneBitGradient
 from dprec.gradients.one_bit_reduced import ReducedOneBitGradient
+from dprec.privacy.ledger_arrays import ledger_arrays
 from dprec.ratings import Ratings
 from dprec.wire.broadcast import BroadcastOptions
 from simulation.engine.local_grid import LocalGrid
@@ -113,8 +114,7 @@ def begin(
         seed=SEED,
         group=GROUP,
         roster=Roster(identify(grid), USERS, size),
-        rated=ratings.counts > 0,
-        state=State.begin(USERS, ITEMS, RANK, SEED),
+        state=State.begin(ratings.counts > 0, ITEMS, RANK, SEED),
     )
     grid.sent, grid.received = [], []
     return grid, strategy
@@ -133,7 +133,7 @@ def state_of(strategy: Watched) -> dict[str, Any]:
         "factors": state.factors.tobytes(),
         "velocity": state.velocity.tobytes(),
         **{name: column.tolist() for name, column in vars(state.traffic).items()},
-        **{name: column.tobytes() for name, column in vars(state.privacy).items()},
+        **{name: column.tobytes() for name, column in ledger_arrays(state.privacy).items()},
         "rounds": [{**vars(record), "seconds": None} for record in state.records],
     }
 
@@ -214,6 +214,9 @@ def test_a_sample_is_drawn_from_the_seed_and_charged_for_its_rounds_alone(
     # The same seed chooses the same users, however they are hosted.
     again = run(tmp_path / "two", ratings, 7, OneBitGradient(), sampling=sampling)
     assert again.state.privacy.per_user.tolist() == privacy.per_user.tolist()
+    assert [charge.round_index for charge in privacy.history] == list(range(1, ROUNDS + 1))
+    for users, charge in zip(rounds, privacy.history, strict=True):
+        assert np.flatnonzero(charge.took_part(USERS)).tolist() == sorted(users)
 
 
 @pytest.mark.parametrize(
@@ -261,10 +264,12 @@ def test_faults_are_charged_when_sent_and_used_when_sound_and_in_time(
 
 def test_all_failing_leaves_the_factors_alone(tmp_path: Path, ratings: Ratings) -> None:
     strategy = run(tmp_path, ratings, 7, OneBitGradient(), faults=FaultOptions(dropout=1.0))
-    assert strategy.state.factors.tolist() == State.begin(USERS, ITEMS, RANK, SEED).factors.tolist()
+    fresh = State.begin(ratings.counts > 0, ITEMS, RANK, SEED)
+    assert strategy.state.factors.tolist() == fresh.factors.tolist()
     assert strategy.state.empty_rounds == ROUNDS
     assert [record.failures for record in strategy.state.records] == [USERS] * ROUNDS
     assert strategy.state.privacy.per_user.tolist() == [0.0] * USERS
+    assert strategy.state.privacy.history == []
     assert strategy.aggregates == []
 
 

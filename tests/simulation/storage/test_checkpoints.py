@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dprec.errors import InputError
+from dprec.privacy.ledger_arrays import ledger_arrays
 from dprec.randomness import generator
 from simulation.configuration.models import parse_config
 from simulation.execution import load_ratings
@@ -21,7 +22,7 @@ USERS, ITEMS, RANK = 9, 6, 2
 
 def state_after(rounds: int) -> State:
     draws = generator(rounds, "state")
-    state = State.begin(USERS, ITEMS, RANK, 1)
+    state = State.begin(np.arange(USERS) % 4 > 0, ITEMS, RANK, 1)
     if rounds:
         state.factors = draws.normal(size=(ITEMS, RANK))
         state.velocity = draws.normal(size=(ITEMS, RANK))
@@ -30,7 +31,8 @@ def state_after(rounds: int) -> State:
         state.holders = draws.random(USERS) < 0.5
         state.traffic.charge_uplink(slice(2, 5), 10, 20)
         state.traffic.charge_downlink(slice(None), 100, 200)
-        state.privacy.charge(np.array([1, 3]), np.array([0.1, np.nan]), np.array([0.1, np.inf]))
+        for number in range(1, rounds + 1):
+            state.privacy.charge(number, draws.random(USERS) < 0.5, 0.1 * number, draws.random(USERS))
         state.best_error, state.best_round = 0.1 + 0.2, rounds
     accuracy = {"rmse": 1 / 3, "k": 10, "f_score_at_k": None}
     state.records = [
@@ -47,7 +49,7 @@ def contents(state: State) -> dict[str, Any]:
             for name in ("factors", "velocity", "best_factors", "holders", "broadcast")
         },
         **{f"traffic {name}": column for name, column in vars(state.traffic).items()},
-        **{f"privacy {name}": column for name, column in vars(state.privacy).items()},
+        **{f"privacy {name}": column for name, column in ledger_arrays(state.privacy).items()},
     }
     return {
         **{name: None if array is None else (array.dtype, array.tobytes()) for name, array in arrays.items()},
@@ -100,13 +102,21 @@ def test_a_checkpoint_of_another_configuration_is_refused_with_what_differs(
     assert contents(fresh) == contents(state_after(0))
 
 
-@pytest.mark.parametrize("shape", [(USERS + 1, ITEMS, RANK), (USERS, ITEMS + 1, RANK)])
-def test_a_checkpoint_of_other_ratings_is_refused(
-    checkpoints: Checkpoints, shape: tuple[int, int, int]
-) -> None:
+@pytest.mark.parametrize(("users", "items"), [(USERS + 1, ITEMS), (USERS, ITEMS + 1)])
+def test_a_checkpoint_of_other_ratings_is_refused(checkpoints: Checkpoints, users: int, items: int) -> None:
     checkpoints.save(state_after(2))
     with pytest.raises(InputError, match="of shape"):
-        checkpoints.load(State.begin(*shape, 1))
+        checkpoints.load(State.begin(np.ones(users, dtype=np.bool_), items, RANK, 1))
+
+
+def test_a_checkpoint_without_a_history_of_losses_is_refused(
+    checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setattr("simulation.storage.checkpoints.ledger_arrays", lambda ledger: {})
+        checkpoints.save(state_after(2))
+    with pytest.raises(InputError, match=r"privacy ledger: .* delete it to begin again"):
+        checkpoints.load(state_after(0))
 
 
 def refused(checkpoints: Checkpoints, content: bytes) -> None:

@@ -1,0 +1,93 @@
+"""The privacy ledger as a few named arrays, for files: what charges share is kept once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.privacy.ledger import Charge, Loss, PrivacyLedger
+
+_ONE_NUMBER = -1
+"""In place of a row: the loss is the same for all participants."""
+
+
+def ledger_arrays(ledger: PrivacyLedger) -> dict[str, NDArray[Any]]:
+    """Return a ledger as arrays.
+
+    Returns
+    -------
+    dict of ndarray
+        ``rated``: bool, shape (users,). ``rounds``: int64, shape (charges,). ``user_sets``: uint8,
+        shape (distinct sets, ceil(users / 8)), packed as in `Charge`; ``users``: int64, the row of each
+        charge. ``losses``: float64, shape (distinct losses by user, users). ``per_rating`` and
+        ``per_user``: float64, the loss that is the same for all; ``per_rating_row`` and
+        ``per_user_row``: int64, the row of a loss by user, or -1.
+    """
+    history, n_users = ledger.history, ledger.n_users
+    user_sets, users = _distinct([charge.users for charge in history], (n_users + 7) // 8, np.uint8)
+    columns = [charge.per_rating for charge in history] + [charge.per_user for charge in history]
+    by_user = [loss for loss in columns if isinstance(loss, np.ndarray)]
+    losses, places = _distinct(by_user, n_users, np.float64)
+    rows = np.full(len(columns), _ONE_NUMBER, dtype=np.int64)
+    rows[[isinstance(loss, np.ndarray) for loss in columns]] = places
+    numbers = np.array([0.0 if isinstance(loss, np.ndarray) else loss for loss in columns])
+    rating, user = slice(len(history)), slice(len(history), None)
+    return {
+        "rated": ledger.rated,
+        "rounds": np.array([charge.round_index for charge in history], dtype=np.int64),
+        "user_sets": user_sets,
+        "users": users,
+        "losses": losses,
+        "per_rating": numbers[rating],
+        "per_rating_row": rows[rating],
+        "per_user": numbers[user],
+        "per_user_row": rows[user],
+    }
+
+
+def ledger_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> PrivacyLedger:
+    """Return the ledger that `ledger_arrays` was given.
+
+    Raises
+    ------
+    KeyError, IndexError
+        When an array is missing, or too short.
+    ValueError
+        When the arrays are not about the same users and charges.
+    """
+    rated, rounds = arrays["rated"], arrays["rounds"]
+    user_sets, losses = list(arrays["user_sets"]), list(arrays["losses"])
+    if any(row.shape != ((rated.size + 7) // 8,) for row in user_sets):
+        raise ValueError("sets of other users than the ledger's")
+    if any(row.shape != rated.shape for row in losses):
+        raise ValueError("losses of other users than the ledger's")
+
+    def loss(unit: str, charge: int) -> Loss:
+        row = int(arrays[f"{unit}_row"][charge])
+        return float(arrays[unit][charge]) if row == _ONE_NUMBER else losses[row]
+
+    return PrivacyLedger(
+        rated,
+        [
+            Charge(
+                int(round_index),
+                user_sets[arrays["users"][charge]],
+                loss("per_rating", charge),
+                loss("per_user", charge),
+            )
+            for charge, round_index in enumerate(rounds)
+        ],
+    )
+
+
+def _distinct(
+    arrays: Sequence[NDArray[Any]], width: int, dtype: type[np.generic]
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the different arrays as rows, and the row of each; arrays that charges share are one."""
+    rows = {id(array): array for array in arrays}
+    places = {identity: row for row, identity in enumerate(rows)}
+    table = np.stack(list(rows.values())) if rows else np.zeros((0, width), dtype=dtype)
+    return table, np.array([places[id(array)] for array in arrays], dtype=np.int64)
