@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from clients.population import Cohort, Population
 from dprec.completion.local_factors import Profiles, solve_user_factors
 from dprec.gradients import GRADIENTS, GradientReport, RoundDraws
+from dprec.ragged import offsets
 from dprec.wire.broadcast import BroadcastOptions, Factors, decode_broadcast, encode_broadcast
 
 _HELD, _ANSWERED = "held-factors", "answered"
@@ -154,9 +155,7 @@ def _digest(factors: Factors) -> bytes:
 def profiles_of(cohort: Cohort) -> Profiles:
     """Return the true ratings of a cohort."""
     counts = cohort.counts
-    return Profiles(
-        np.concatenate([[0], np.cumsum(counts)]), cohort.items, cohort.values, cohort.population.n_items
-    )
+    return Profiles(offsets(counts), cohort.items, cohort.values, cohort.population.n_items)
 
 
 @lru_cache(maxsize=4)

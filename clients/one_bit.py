@@ -22,6 +22,7 @@ from dprec.completion.one_bit.links import Link, link_of
 from dprec.completion.one_bit.slope_channel import levels_of, slope_channel
 from dprec.completion.one_bit.solver import SignLikelihood
 from dprec.mechanisms.channel import Channel
+from dprec.ragged import offsets, sizes_of
 from dprec.randomness import words
 from dprec.wire import ReportCodec
 from dprec.wire.symbol_rows import SymbolRows
@@ -76,7 +77,7 @@ def slope_reports(cohort: Cohort, round_index: int, request: ConfigRecord, conte
     if not 1 <= round_index <= installed.rounds:
         raise ValueError(f"asked for round {round_index} of {installed.rounds}")
     rows, counts = _rows(request, cohort.size), cohort.counts
-    told = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows)) > 0
+    told = sizes_of(rows) > 0
     entries = _entries(rows, told, counts)
     _answer_once(cohort, round_index, rows, context)
     likelihood = SignLikelihood.of_signs(installed.link, cohort.values)
@@ -91,9 +92,7 @@ def slope_reports(cohort: Cohort, round_index: int, request: ConfigRecord, conte
     symbols = installed.channel.sample(levels, noise)
     later = np.repeat(told, counts)
     whole = np.where(told, 0, counts)
-    with_items = installed.first.encode(
-        np.concatenate([[0], np.cumsum(whole)]), cohort.items[~later], symbols[~later]
-    )
+    with_items = installed.first.encode(offsets(whole), cohort.items[~later], symbols[~later])
     without = installed.later.encode(np.where(told, counts, 0), symbols[later])
     return [short if knows else long for knows, short, long in zip(told, without, with_items, strict=True)]
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from clients.population import Cohort, Population
 from dprec.mechanisms import MECHANISMS
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.ragged import offsets, rows_of
 from dprec.randomness import words
 from dprec.wire import ReportCodec
 
@@ -30,19 +31,19 @@ def reports(cohort: Cohort) -> list[bytes]:
     counts, population = cohort.counts, cohort.population
     noise = words(population.seed, "report", cohort.first_rating, cohort.items.size)
     symbols = calibrated.perturb(counts, cohort.levels, noise)
-    return codec.encode(np.concatenate([[0], np.cumsum(counts)]), cohort.items, symbols)
+    return codec.encode(offsets(counts), cohort.items, symbols)
 
 
 def _whole_rows(rows: Cohort, calibrated: CalibratedMechanism, codec: ReportCodec) -> list[bytes]:
     """Report every item of the catalogue, rated or not."""
     n_items, population = rows.population.n_items, rows.population
     levels: NDArray[np.uint8] = np.zeros((rows.size, n_items), dtype=np.uint8)
-    levels[np.repeat(np.arange(rows.size), rows.counts), rows.items] = rows.levels
+    levels[rows_of(rows.counts), rows.items] = rows.levels
     noise = words(population.seed, "report", rows.start * n_items, rows.size * n_items)
     symbols = calibrated.perturb(np.full(rows.size, n_items), levels.ravel(), noise)
     shown = np.flatnonzero(~np.isnan(calibrated.reference_channel.values[symbols]))
     counts = np.bincount(shown // n_items, minlength=rows.size)
-    return codec.encode(np.concatenate([[0], np.cumsum(counts)]), shown % n_items, symbols[shown])
+    return codec.encode(offsets(counts), shown % n_items, symbols[shown])
 
 
 def _rows(cohort: Cohort) -> Iterator[Cohort]:

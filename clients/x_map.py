@@ -17,7 +17,9 @@ from clients.population import Cohort
 from dprec.crossdomain.alter_ego import alter_egos
 from dprec.crossdomain.alter_ego_codec import AlterEgoCodec, RowCodec, ValueCode
 from dprec.crossdomain.replacement import ReplacementDraws
+from dprec.ragged import rows_of
 from dprec.randomness import words
+from dprec.sorted_keys import find
 
 
 def reports(cohort: Cohort, asked: NDArray[np.bool_], request: ConfigRecord) -> list[bytes]:
@@ -59,10 +61,10 @@ def reports(cohort: Cohort, asked: NDArray[np.bool_], request: ConfigRecord) -> 
     )
     values = cohort.values
     if deviations and candidates.items.size:
-        places = np.minimum(np.searchsorted(candidates.items, cohort.items), candidates.items.size - 1)
+        places, _ = find(candidates.items, cohort.items)
         values = values - ValueCode.of(population.scale, deviations=False).decode(means)[places]
     egos = alter_egos(
-        np.repeat(np.arange(cohort.size), cohort.counts),
+        rows_of(cohort.counts),
         cohort.items,
         values,
         cohort.size,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.ragged import places_of
 from dprec.ratings import Ratings
 
 
@@ -71,7 +72,7 @@ def ranking_accuracy(
     relevant = test.values >= threshold
     # Users are contiguous in the ratings, so the ranking keeps each user's stretch in place.
     ranking = np.lexsort((test.items, -predictions, test.users))
-    ranks = np.arange(test.count) - np.repeat(test.indptr[:-1], test.counts)
+    ranks = places_of(test.counts)
     hits = np.bincount(test.users, weights=relevant[ranking] & (ranks < k), minlength=test.n_users)
     recommended = np.minimum(test.counts, k)
     wanted = np.bincount(test.users, weights=relevant, minlength=test.n_users)

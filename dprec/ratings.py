@@ -17,6 +17,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from dprec.errors import InputError
+from dprec.ragged import offsets, rows_of
+from dprec.sorted_keys import find
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -205,7 +207,7 @@ class Ratings:
             order = np.delete(order, repeated)
         counts = np.bincount(user_of[order], minlength=user_ids.size)
         return cls(
-            indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            indptr=offsets(counts),
             items=item_of[order].astype(np.int32),
             levels=scale.level_of(numbers[order]),
             scale=scale,
@@ -314,7 +316,7 @@ class Ratings:
     @cached_property
     def users(self) -> NDArray[np.int32]:
         """The user of each rating, shape (ratings,)."""
-        return np.repeat(np.arange(self.n_users, dtype=np.int32), self.counts)
+        return rows_of(self.counts, np.int32)
 
     @property
     def values(self) -> NDArray[np.float64]:
@@ -341,7 +343,7 @@ class Ratings:
         counts = np.bincount(self.users[keep], minlength=self.n_users)
         return replace(
             self,
-            indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            indptr=offsets(counts),
             items=self.items[keep],
             levels=self.levels[keep],
             exact=None if self.exact is None else self.exact[keep],
@@ -358,10 +360,10 @@ def _index(
         except TypeError as error:
             raise InputError(where, "identifiers of different types", "all numbers or all strings") from error
         return found, positions.astype(np.int64)
-    positions = np.minimum(np.searchsorted(space, identifiers), max(0, space.size - 1))
-    strangers = np.flatnonzero(space[positions] != identifiers) if space.size else np.arange(identifiers.size)
+    positions, known = find(space, identifiers)
+    strangers = np.flatnonzero(~known)
     if strangers.size:
         raise InputError(
             where, f"unknown identifier {identifiers[strangers[0]]}", f"the {space.size} known ones"
         )
-    return space, positions.astype(np.int64)
+    return space, positions

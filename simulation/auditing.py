@@ -26,6 +26,7 @@ from dprec.errors import InputError, within
 from dprec.privacy.audit import loss_at_least
 from dprec.privacy.units import COMPARABLE_UNITS, PrivacyUnit
 from dprec.progress import Progress
+from dprec.ragged import offsets
 from dprec.ratings import Ratings, RatingScale
 from simulation.configuration.models import RunConfig, SimulationOptions
 from simulation.engine.local_grid import LocalGrid
@@ -203,7 +204,7 @@ def _population(scale: RatingScale, items: int, levels: tuple[int, int], trials:
     """Return people who rated the first item with either level, 0 for those who did not."""
     held = np.tile(np.array(levels, dtype=np.uint8), trials)
     return Ratings(
-        indptr=np.concatenate([[0], np.cumsum(held > 0)]).astype(np.int64),
+        indptr=offsets((held > 0).astype(np.int64)),
         items=np.zeros(int((held > 0).sum()), dtype=np.int32),
         levels=held[held > 0],
         scale=replace(scale, continuous=False),

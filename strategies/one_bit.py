@@ -20,8 +20,8 @@ from dprec.completion.one_bit.effects import Effects
 from dprec.completion.one_bit.projections import Domain
 from dprec.mechanisms.channel import Channel
 from dprec.privacy.ledger import PrivacyLedger
+from dprec.ragged import cut, offsets, segments, sizes_of
 from dprec.wire import ReportCodec
-from dprec.wire.bits import segments
 from dprec.wire.symbol_rows import SymbolRows
 from dprec.wire.traffic import TrafficLedger
 from strategies.envelope import message_size, report_sizes, request_message
@@ -137,12 +137,10 @@ class SlopeRounds:
         """Return what each user is sent: the entries at its items, nothing where they are not known."""
         users, items = self.observed
         data = self.matrix.hidden(users, items).astype(_NUMBER).tobytes()
-        ends = np.cumsum(self._counts) * _NUMBER.itemsize
-        starts = ends - self._counts * _NUMBER.itemsize
-        return [data[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+        return cut(data, self._counts * _NUMBER.itemsize)
 
     def _charge_requests(self, round_index: int, rows: list[bytes]) -> None:
-        payloads = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+        payloads = sizes_of(rows)
         lengths, of_user = np.unique(payloads, return_inverse=True)
         sizes = [
             message_size(request_message(MESSAGE_TYPE, _request(round_index, [bytes(length)]), self.group))
@@ -168,8 +166,8 @@ class SlopeRounds:
         told = np.repeat(new, np.diff(first.indptr)) * self.n_items + first.items
         counts = self._counts[old]
         valid, symbols = self._rows.decode([reports[place] for place in np.flatnonzero(known)], counts)
-        ends = np.cumsum(self._counts)[old]
-        held = self._cells[segments((ends - counts)[valid], counts[valid])]
+        starts = offsets(self._counts)[old]
+        held = self._cells[segments(starts[valid], counts[valid])]
         return (
             int(first.valid.sum() + valid.sum()),
             np.concatenate([told, held]),

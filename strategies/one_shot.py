@@ -14,6 +14,7 @@ from dprec.completion import Completed, Completion, Observations
 from dprec.errors import RunError
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.progress import Progress, silent
+from dprec.ragged import rows_of
 from dprec.wire.traffic import TrafficLedger
 from strategies.envelope import message_size, report_sizes, request_message
 from strategies.roster import Roster, arrivals_of
@@ -122,7 +123,7 @@ def collect_reports(
     received = np.concatenate(symbols)
     values = calibrated.read(counts, received)
     observations = Observations(
-        np.repeat(np.arange(n_users, dtype=np.int32), counts),
+        rows_of(counts, np.int32),
         np.concatenate(items),
         values,
         (n_users, calibrated.n_items),

@@ -12,6 +12,7 @@ from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
 from dprec.errors import RunError
+from dprec.ragged import sizes_of
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class Arrivals:
     @property
     def payloads(self) -> NDArray[np.int64]:
         """Bytes of each report, shape (reports,)."""
-        return np.fromiter(map(len, self.reports), dtype=np.int64, count=len(self.reports))
+        return sizes_of(self.reports)
 
     def in_time(self) -> list[bytes]:
         """Return the reports that were there before the round ended."""

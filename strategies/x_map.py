@@ -15,6 +15,8 @@ from dprec.completion import Observations
 from dprec.crossdomain.alter_ego import AlterEgos
 from dprec.crossdomain.alter_ego_codec import AlterEgoCodec, RowCodec, ValueCode
 from dprec.crossdomain.replacement import Candidates
+from dprec.ragged import offsets, sizes_of
+from dprec.sorted_keys import find
 from dprec.wire.traffic import TrafficLedger
 from strategies.envelope import message_size, report_sizes, request_message
 from strategies.roster import Roster, arrivals_of
@@ -95,14 +97,10 @@ class ReplacementRound:
             Charged in place, each user in full although a cohort receives one copy.
         """
         started, before = time.perf_counter(), traffic_totals(traffic)
-        places = np.searchsorted(self.candidates.items, observed.items)
-        places = np.minimum(places, max(self.candidates.items.size - 1, 0))
-        known = np.zeros(places.size, dtype=np.bool_)
-        if self.candidates.items.size:
-            known = self.candidates.items[places] == observed.items
+        places, known = find(self.candidates.items, observed.items)
         users, places = observed.users[known], places[known]
         counts = np.bincount(users, minlength=roster.n_users)
-        indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        indptr = offsets(counts)
         rows = self.rows.rows(self.candidates)
         self._charge_requests(traffic, indptr, places, rows)
 
@@ -132,7 +130,7 @@ class ReplacementRound:
         after = traffic_totals(traffic)
         return Exchanged(
             AlterEgos(
-                np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+                offsets(sizes),
                 np.concatenate([np.zeros(0, dtype=np.int64), *targets]),
                 np.concatenate([np.zeros(0), *values]),
             ),
@@ -156,7 +154,7 @@ class ReplacementRound:
         places: NDArray[np.int64],
         rows: list[bytes],
     ) -> None:
-        row_sizes = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+        row_sizes = sizes_of(rows)
         payloads = self.rows.packed_sizes(indptr, self.candidates.items[places], row_sizes[places])
         asked = np.flatnonzero(np.diff(indptr))
         distinct, of_user = np.unique(payloads[asked], return_inverse=True)

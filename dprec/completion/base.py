@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dprec.options import Options
 from dprec.progress import Progress, silent
+from dprec.ragged import offsets
 from dprec.ratings import RatingScale
 
 
@@ -53,7 +54,7 @@ class Observations:
     @cached_property
     def by_user(self) -> sp.csr_array:
         """Pattern of the observed cells, users x items, with the position of each cell as data."""
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(self.users, minlength=self.shape[0]))])
+        indptr = offsets(np.bincount(self.users, minlength=self.shape[0]))
         return sp.csr_array((np.arange(self.items.size), self.items, indptr), shape=self.shape)
 
     @cached_property

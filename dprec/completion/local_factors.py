@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dprec.completion.factors import BLOCK, inner_products, map_blocks, packed_outer, unpack
+from dprec.ragged import rows_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +42,7 @@ class Profiles:
     @property
     def users(self) -> NDArray[np.int64]:
         """The user of each rating, shape (ratings,)."""
-        return np.repeat(np.arange(self.n_users), np.diff(self.indptr))
+        return rows_of(np.diff(self.indptr))
 
     def residuals(
         self, user_factors: NDArray[np.float64], item_factors: NDArray[np.float64]

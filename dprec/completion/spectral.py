@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackError, LinearOperator, svds
 
 from dprec.completion.factors import inner_products
+from dprec.ragged import rows_of
 from dprec.randomness import generator
 
 DENSE_CELLS = 4_000_000
@@ -138,7 +139,7 @@ class SparsePlusLowRank:
 
     def _exact(self, **subset: list[float]) -> LowRank:
         dense = self.left @ self.right.T
-        rows = np.repeat(np.arange(dense.shape[0]), np.diff(self.sparse.indptr))
+        rows = rows_of(np.diff(self.sparse.indptr))
         dense[rows, self.sparse.indices] += self.sparse.data
         wide = dense.shape[0] <= dense.shape[1]
         shorter = dense if wide else dense.T

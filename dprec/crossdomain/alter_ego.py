@@ -13,6 +13,8 @@ from dprec.crossdomain.similarity import SimilarityKind, global_sensitivity
 from dprec.errors import SettingError
 from dprec.options import Options, option
 from dprec.privacy.calibration import LARGEST_CELL_EPSILON
+from dprec.ragged import offsets
+from dprec.sorted_keys import find
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,9 +114,8 @@ def alter_egos(
     target_start : int
         First item of the target domain.
     """
-    known = draws.candidates.items
-    places = np.minimum(np.searchsorted(known, items), max(known.size - 1, 0))
-    replaced = np.flatnonzero(known[places] == items) if known.size else np.zeros(0, dtype=np.int64)
+    places, listed = find(draws.candidates.items, items)
+    replaced = np.flatnonzero(listed)
     targets = draws.draw(places[replaced], random_words[replaced])
     cells = users[replaced].astype(np.int64) * draws.n_targets + targets
     own = items.astype(np.int64) - target_start
@@ -125,7 +126,7 @@ def alter_egos(
     sums = np.bincount(of_cell, weights=values[replaced[free]], minlength=kept.size)
     counts = np.bincount(kept // draws.n_targets, minlength=n_users)
     return AlterEgos(
-        np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        offsets(counts),
         kept % draws.n_targets,
         sums / np.maximum(np.bincount(of_cell, minlength=kept.size), 1),
     )

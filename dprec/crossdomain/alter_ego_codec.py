@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dprec.crossdomain.alter_ego import AlterEgos
 from dprec.crossdomain.replacement import STEPS, Candidates
 from dprec.mechanisms.channel import DRAW_BITS, Channel
+from dprec.ragged import cut, row_maxima, row_sums, sizes_of
 from dprec.ratings import RatingScale
 from dprec.wire.bits import BitStream
 from dprec.wire.item_sets import ItemSets, read_item_sets
@@ -88,20 +89,15 @@ class RowCodec:
         """
         counts = np.diff(indptr)
         set_bytes = -(-ItemSets.plan(indptr, items, self.n_items).lengths // 8)
-        sums = np.concatenate([[0], np.cumsum(row_sizes)])
-        longest = np.zeros(counts.size, dtype=np.int64)
-        filled = np.flatnonzero(counts)
-        if filled.size:
-            longest[filled] = np.maximum.reduceat(row_sizes, indptr[:-1][filled])
-        per_row = np.array(_WIDTHS)[_width_index(longest)] + int(self.with_means)
-        sizes = 1 + set_bytes + counts * per_row + sums[indptr[1:]] - sums[indptr[:-1]]
+        per_row = np.array(_WIDTHS)[_width_index(row_maxima(row_sizes, indptr))] + int(self.with_means)
+        sizes = 1 + set_bytes + counts * per_row + row_sums(row_sizes, indptr)
         return np.where(counts > 0, sizes, 0)
 
     def pack(self, items: NDArray[np.int64], rows: list[bytes], means: NDArray[np.int64]) -> bytes:
         """Pack rows of source items, ascending, with the codes of the items' means."""
         if not rows:
             return b""
-        sizes = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+        sizes = sizes_of(rows)
         width = _WIDTHS[int(_width_index(sizes.max()))]
         sets = ItemSets.plan(np.array([0, items.size]), items, self.n_items)
         bits = np.zeros(-(-int(sets.lengths[0]) // 8) * 8, dtype=np.uint8)
@@ -133,12 +129,9 @@ class RowCodec:
         if len(body) < start:
             raise ValueError("rows cut short")
         sizes = np.frombuffer(body[after_set:after_lengths], dtype=f"<u{width}").astype(np.int64)
-        stops = start + np.cumsum(sizes)
-        if int(stops[-1]) != len(body):
-            raise ValueError("rows of another length than told")
-        rows = self._rows.decode(
-            [body[stop - size : stop] for stop, size in zip(stops.tolist(), sizes.tolist(), strict=True)]
-        )
+        if start + int(sizes.sum()) != len(body):
+            raise ValueError("rows of another length than announced")
+        rows = self._rows.decode(cut(body[start:], sizes))
         counts = np.diff(rows.indptr)
         means = np.frombuffer(body[after_lengths:start], dtype=np.uint8).astype(np.int64)
         if not rows.valid.all() or not counts.all() or means.max(initial=0) >= CODES:

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dprec.mechanisms.channel import DRAW_BITS, Channel
-from dprec.wire.bits import segments
+from dprec.ragged import offsets, places_of, row_maxima, rows_of, segments
 
 STEPS = 127
 """Steps of X-Sim from 0 to 1."""
@@ -50,7 +50,7 @@ class Candidates:
         items = np.flatnonzero(counts)
         return cls(
             items,
-            np.concatenate([[0], np.cumsum(counts[items])]).astype(np.int64),
+            offsets(counts[items]),
             matrix.indices.astype(np.int64),
             np.rint(matrix.data * STEPS).astype(np.int64),
         )
@@ -62,15 +62,14 @@ class Candidates:
 
     def best(self, x_sim: sp.csr_array, most: int) -> Candidates:
         """Return each row's candidates of the highest X-Sim, at most so many; ties go to lower items."""
-        rows = np.repeat(np.arange(self.items.size), self.counts)
+        rows = rows_of(self.counts)
         matrix = x_sim.tocsr()
         matrix.sort_indices()
         order = np.lexsort((self.targets, -matrix.data, rows))
         kept = np.zeros(order.size, dtype=np.bool_)
-        kept[order[segments(np.zeros_like(self.items), self.counts) < most]] = True
+        kept[order[places_of(self.counts) < most]] = True
         counts = np.bincount(rows[kept], minlength=self.items.size)
-        indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        return Candidates(self.items, indptr, self.targets[kept], self.steps[kept])
+        return Candidates(self.items, offsets(counts), self.targets[kept], self.steps[kept])
 
     def covering(self, items: NDArray[np.int64]) -> Candidates:
         """Return the candidates with a row for each of some items.
@@ -89,7 +88,7 @@ class Candidates:
         known, counts = np.unique(rows, return_counts=True)
         return Candidates(
             known,
-            np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            offsets(counts),
             np.concatenate([self.targets, added])[order],
             np.concatenate([self.steps, added])[order],
         )
@@ -100,7 +99,7 @@ class Candidates:
         cells = segments(self.indptr[which], counts)
         return Candidates(
             self.items[which],
-            np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            offsets(counts),
             self.targets[cells],
             self.steps[cells],
         )
@@ -154,8 +153,8 @@ class ReplacementDraws:
             item (`Candidates.covering`), is the mechanism private whatever they rated.
         """
         per_step = epsilon / (2 * sensitivity) / STEPS
-        rows = np.repeat(np.arange(candidates.items.size), candidates.counts)
-        peak = _row_maxima(candidates)
+        rows = rows_of(candidates.counts)
+        peak = row_maxima(candidates.steps, candidates.indptr)
         if whole_catalogue:
             peak = np.maximum(peak, 0)
         shares = np.exp(per_step * (candidates.steps - peak[rows]))
@@ -197,8 +196,9 @@ class ReplacementDraws:
         """
         table = self.candidates
         draws = random_words >> np.uint64(64 - DRAW_BITS)
-        # Sums run over all rows and may pass 2**64; differences to a row's start are right nonetheless.
-        sums = np.concatenate([[0], np.cumsum(self.weights, dtype=np.uint64)]).astype(np.uint64)
+        # Sums run over all rows and may pass 2**64; differences from a row's start are right even so.
+        sums = np.zeros(self.weights.size + 1, dtype=np.uint64)
+        np.cumsum(self.weights, out=sums[1:])
         base, first, last = sums[table.indptr[:-1][rows]], table.indptr[:-1][rows], table.indptr[1:][rows]
         places = _search(lambda at: sums[at + 1] - base > draws, first, last)
         listed = places < last
@@ -222,12 +222,6 @@ class ReplacementDraws:
         draws = np.full(self.n_targets, self.unlisted_weight[row], dtype=np.uint64)
         draws[self.candidates.targets[cells]] = self.weights[cells]
         return draws
-
-
-def _row_maxima(candidates: Candidates) -> NDArray[np.int64]:
-    if not candidates.items.size:
-        return np.zeros(0, dtype=np.int64)
-    return np.maximum.reduceat(candidates.steps, candidates.indptr[:-1])
 
 
 def _search(

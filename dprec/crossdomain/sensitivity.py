@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.crossdomain.similarity import RatedItems, dense_similarities
-from dprec.wire.bits import segments
+from dprec.ragged import rows_of, segments
+from dprec.sorted_keys import find
 
 _ITEMS_AT_ONCE = 256
 _ROUNDING = 1e-10
@@ -82,7 +83,7 @@ class _Raters:
     def of(cls, items: RatedItems) -> _Raters:
         by_item = items.deviations
         indptr = by_item.indptr.astype(np.int64)
-        columns = np.repeat(np.arange(items.n_items), np.diff(indptr))
+        columns = rows_of(np.diff(indptr))
         order = np.lexsort((-np.abs(by_item.data), columns))
         n_users = int(by_item.shape[0])
         users = by_item.indices.astype(np.int64)
@@ -100,12 +101,12 @@ def _of_rows(
     dots = similarity * items.norms[left][:, None] * items.norms[right]
     by_user = items.deviations[:, first:].tocsr()
     by_user.sort_indices()
-    entries = segments(items.deviations.indptr[left].astype(np.int64), items.raters[left])
+    entries = segments(items.deviations.indptr[left], items.raters[left])
     users, own = items.deviations.indices[entries], items.deviations.data[entries]
-    rows = np.repeat(np.arange(left.size), items.raters[left])
+    rows = rows_of(items.raters[left])
     # Every user who rated an item of the left, with what else of the right that user rated.
     counts = np.diff(by_user.indptr)[users]
-    cells = segments(by_user.indptr[users].astype(np.int64), counts)
+    cells = segments(by_user.indptr[users], counts)
     row, r_i = np.repeat(rows, counts), np.repeat(own, counts)
     column, r_j = by_user.indices[cells], by_user.data[cells]
     dot, norm_i, norm_j = dots[row, column], squares[left][row], squares[right][column]
@@ -164,8 +165,7 @@ def _largest_square_without(
         waiting = waiting[counts[one[waiting]] > rank]
         places = raters.indptr[one[waiting]] + rank
         keys = other[waiting] * raters.n_users + raters.users[places]
-        spots = np.minimum(np.searchsorted(raters.cells, keys), raters.cells.size - 1)
-        free = raters.cells[spots] != keys
+        free = ~find(raters.cells, keys)[1]
         found[waiting[free]] = raters.squares[places[free]]
         waiting = waiting[~free]
         rank += 1

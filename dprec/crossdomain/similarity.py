@@ -14,6 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from dprec.ragged import places_of, rows_of
+from dprec.sorted_keys import find
+
 SimilarityKind = Literal["adjusted-cosine", "cosine"]
 
 LOWEST: dict[SimilarityKind, float] = {"adjusted-cosine": -1.0, "cosine": 0.0}
@@ -70,7 +73,7 @@ class RatedItems:
             So many ratings at the overall mean are added to each item's own before its mean is taken.
         """
         counts = np.diff(ratings.indptr)
-        values, users = ratings.data, np.repeat(np.arange(counts.size), counts)
+        values, users = ratings.data, rows_of(counts)
         raters = np.bincount(ratings.indices, minlength=ratings.shape[1])
         overall = float(values.mean()) if values.size else 0.0
         sums = np.bincount(ratings.indices, weights=values, minlength=raters.size)
@@ -196,7 +199,7 @@ def _edges_of_rows(
 ) -> Edges:
     similar = (items.deviations[:, left].T @ items.deviations[:, right]).tocsr()
     similar.sort_indices()
-    rows = np.repeat(np.arange(left.size), np.diff(similar.indptr))
+    rows = rows_of(np.diff(similar.indptr))
     pairs = rows * right.size + similar.indices
     common = _at(items.rated[:, left].T @ items.rated[:, right], pairs)
     balance = _at(items.opinions[:, left].T @ items.opinions[:, right], pairs)
@@ -220,12 +223,12 @@ def _at(product: sp.sparray, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return entries of a sparse matrix by row-major position; SciPy stores no zeros in a product."""
     matrix = product.tocsr()
     matrix.sort_indices()
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    rows = rows_of(np.diff(matrix.indptr))
     stored = rows * matrix.shape[1] + matrix.indices
-    if not stored.size:
-        return np.zeros(pairs.size)
-    places = np.minimum(np.searchsorted(stored, pairs), stored.size - 1)
-    return np.where(stored[places] == pairs, matrix.data[places], 0.0)
+    places, present = find(stored, pairs)
+    entries = np.zeros(pairs.size)
+    entries[present] = matrix.data[places[present]]
+    return entries
 
 
 def _columns(ratings: sp.csr_array, values: NDArray[np.float64]) -> sp.csc_array:
@@ -247,8 +250,7 @@ def _top(
             within[start:stop] = own >= np.partition(own, stop - start - k)[stop - start - k]
     left = by_end[within]
     order = left[np.lexsort((others[left], -similarity[left], ends[left]))]
-    firsts = np.flatnonzero(np.diff(ends[order], prepend=-1))
-    ranks = np.arange(order.size) - np.repeat(firsts, np.diff(firsts, append=order.size))
+    ranks = places_of(np.unique(ends[order], return_counts=True)[1])
     kept = np.zeros(similarity.size, dtype=np.bool_)
     kept[order[ranks < k]] = True
     return kept

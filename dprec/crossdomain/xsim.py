@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dprec.crossdomain.layers import BRIDGE, LayeredGraph
 from dprec.crossdomain.similarity import Edges
-from dprec.wire.bits import segments
+from dprec.ragged import rows_of, segments
 
 _PATHS_AT_ONCE = 1 << 22
 
@@ -71,7 +71,7 @@ class _Paths:
     def then(self, onward: _Paths) -> _Paths:
         """Return every path of these followed by one of the others."""
         counts = self.continuations(onward)
-        before = np.repeat(np.arange(counts.size), counts)
+        before = rows_of(counts)
         after = segments(np.searchsorted(onward.first, self.last, side="left"), counts)
         return _Paths(
             self.first[before],

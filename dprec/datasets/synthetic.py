@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dprec.datasets.base import Dataset
 from dprec.errors import SettingError
 from dprec.options import option
+from dprec.ragged import offsets, rows_of
 from dprec.randomness import generator
 from dprec.ratings import Ratings, RatingScale
 
@@ -49,9 +50,9 @@ class Synthetic(Dataset):
         cells = self._profiles(counts)
         items = (cells % self.items).astype(np.int32)
         return Ratings(
-            indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            indptr=offsets(counts),
             items=items,
-            levels=self._levels(np.repeat(np.arange(self.users, dtype=np.int32), counts), items),
+            levels=self._levels(rows_of(counts, np.int32), items),
             scale=RatingScale.evenly(1, 5, 1),
             user_ids=np.arange(1, self.users + 1),
             item_ids=np.arange(1, self.items + 1),
@@ -120,10 +121,8 @@ class Synthetic(Dataset):
                 + random.normal(0, self.noise, user.size)
             )
         per_level = _apportioned(users.size, _STARS, users.size)
-        lower = np.concatenate([[0], np.cumsum(per_level)[:-1]])
-        order = np.argsort(opinions)
         levels = np.empty(users.size, dtype=np.uint8)
-        levels[order] = np.searchsorted(lower, np.arange(users.size), side="right")
+        levels[np.argsort(opinions)] = rows_of(per_level, np.uint8) + np.uint8(1)
         return levels
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dprec.completion.local_factors import Profiles
 from dprec.gradients.base import Aggregate, GradientReport, RoundDraws
+from dprec.ragged import cut, offsets, rows_of, sizes_of
 from dprec.wire.bits import BitStream
 from dprec.wire.item_sets import ItemSets, longest_item_set, read_item_sets
 
@@ -44,22 +45,18 @@ class FullGradient(GradientReport):
         rows = (-2.0 * user_factors[profiles.users] * errors[:, None]).astype(_FLOAT)
         sets = ItemSets.plan(profiles.indptr, profiles.items, profiles.n_items)
         sizes = (sets.lengths + 7) // 8
-        ends = np.cumsum(sizes)
         bits = np.zeros(int(sizes.sum()) * 8, dtype=np.uint8)
-        sets.write(bits, (ends - sizes) * 8)
-        packed, numbers = np.packbits(bits).tobytes(), rows.tobytes()
+        sets.write(bits, offsets(sizes)[:-1] * 8)
         row_bytes = item_factors.shape[1] * _FLOAT.itemsize
-        cuts = (profiles.indptr * row_bytes).tolist()
-        return [
-            packed[end - size : end] + numbers[first:last]
-            for end, size, first, last in zip(ends.tolist(), sizes.tolist(), cuts[:-1], cuts[1:], strict=True)
-        ]
+        item_sets = cut(np.packbits(bits).tobytes(), sizes)
+        numbers = cut(rows.tobytes(), np.diff(profiles.indptr) * row_bytes)
+        return [own_set + own_numbers for own_set, own_numbers in zip(item_sets, numbers, strict=True)]
 
     def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[NDArray[np.bool_], Aggregate]:
         """Reject what is cut short, too long, out of range or not a plausible number; add up the rest."""
         n_items, rank = shape
         row_bytes = rank * _FLOAT.itemsize
-        lengths = np.fromiter(map(len, reports), dtype=np.int64, count=len(reports))
+        lengths = sizes_of(reports)
         # Sets are read bit by bit; the numbers behind them would only cost time.
         longest = -(-longest_item_set(n_items) // 8)
         stream = BitStream([report[:longest] for report in reports])
@@ -75,7 +72,7 @@ class FullGradient(GradientReport):
         rows[np.repeat(ok, counts)] = np.frombuffer(numbers, dtype=_FLOAT).reshape(-1, rank)
         with np.errstate(invalid="ignore"):
             plausible = (np.abs(rows) < _LARGEST).all(axis=1)
-        ok &= np.bincount(np.repeat(np.arange(filled.size), counts)[~plausible], minlength=filled.size) == 0
+        ok &= np.bincount(rows_of(counts)[~plausible], minlength=filled.size) == 0
 
         kept = np.repeat(ok, counts)
         total = np.zeros((n_items, rank), dtype=np.int64)

@@ -14,6 +14,7 @@ from dprec.completion.local_factors import Profiles
 from dprec.gradients import randomizer
 from dprec.gradients.base import Aggregate, GradientReport, RoundDraws
 from dprec.randomness import words
+from dprec.sorted_keys import find
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,8 +93,7 @@ def _ratings_of(
     """Return each user's rating of one item, and whether there is one."""
     cells = profiles.users * profiles.n_items + profiles.items
     wanted = np.arange(profiles.n_users) * profiles.n_items + items
-    if not cells.size:
-        return np.zeros(items.size), np.zeros(items.size, dtype=np.bool_)
-    places = np.minimum(np.searchsorted(cells, wanted), cells.size - 1)
-    rated = cells[places] == wanted
-    return np.where(rated, profiles.values[places], 0.0), rated
+    places, rated = find(cells, wanted)
+    ratings = np.zeros(items.size)
+    ratings[rated] = profiles.values[places[rated]]
+    return ratings, rated

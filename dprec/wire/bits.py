@@ -8,14 +8,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.ragged import offsets, sizes_of
+
 MAX_FIELD_BITS = 24
 """The widest field that one look-up can read, wherever in a byte it starts."""
-
-
-def segments(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return starts[0], starts[0] + 1, ... (counts[0] of them), then those of the next segment."""
-    offsets = np.cumsum(counts) - counts
-    return np.repeat(starts - offsets, counts) + np.arange(counts.sum())
 
 
 def put(
@@ -49,10 +45,9 @@ class BitStream:
     """
 
     def __init__(self, reports: Sequence[bytes]) -> None:
-        lengths = np.fromiter(map(len, reports), dtype=np.int64, count=len(reports))
-        self.ends = np.cumsum(lengths) * 8
-        self.starts = self.ends - lengths * 8
-        # Room behind the last byte, so that a look-up of four bytes may start anywhere.
+        bounds = offsets(sizes_of(reports)) * 8
+        self.starts, self.ends = bounds[:-1], bounds[1:]
+        # Room after the last byte, so that a look-up of four bytes may start anywhere.
         self._bytes = np.frombuffer(b"".join(reports) + bytes(8), dtype=np.uint8)
 
     @cached_property

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.wire.bits import MAX_FIELD_BITS, BitStream, put, segments
+from dprec.ragged import offsets, places_of, segments
+from dprec.wire.bits import MAX_FIELD_BITS, BitStream, put
 
 _PARAMETER_BITS = 5
 _BITMAP = 31
@@ -100,14 +101,13 @@ class ItemSets:
         put(bits, positions, counts - 1, np.full(counts.size, width))
         gaps = self.gaps[segments(self.indptr[:-1][which], counts)]
         parameters = np.repeat(self.parameters[which], counts)
-        first_cells = np.cumsum(counts) - counts
-        # The one that ends a quotient stands behind all earlier quotients and their ones.
-        ends = np.cumsum((gaps >> parameters) + 1)
-        before = np.repeat(np.concatenate([[0], ends])[first_cells], counts)
-        ones = np.repeat(positions + width, counts) + ends - before - 1
+        first_cells = offsets(counts)[:-1]
+        # The one that ends a quotient stands after all earlier quotients and their ones.
+        ends = offsets((gaps >> parameters) + 1)
+        ones = np.repeat(positions + width - ends[first_cells], counts) + ends[1:] - 1
         bits[ones] = 1
         remainders = ones[first_cells + counts - 1] + 1
-        places = segments(np.zeros(counts.size, dtype=np.int64), counts) * parameters
+        places = places_of(counts) * parameters
         put(
             bits,
             np.repeat(remainders, counts) + places,
@@ -163,16 +163,16 @@ def read_item_sets(
 
     kept = np.flatnonzero(valid)
     sizes = counts[kept]
-    first_cells = np.cumsum(sizes) - sizes
+    first_cells = offsets(sizes)[:-1]
     cells = ones[segments(first[kept], sizes)]
     parameter_of = np.repeat(np.where(is_bitmap, 0, parameters)[kept], sizes)
     steps = np.diff(cells, prepend=0) - 1
     steps[first_cells] = cells[first_cells] - bodies[kept]
-    remainders = np.repeat(unary_ends[kept] + 1, sizes) + parameter_of * segments(np.zeros_like(sizes), sizes)
+    remainders = np.repeat(unary_ends[kept] + 1, sizes) + parameter_of * places_of(sizes)
     gaps = (steps << parameter_of) | np.where(parameter_of > 0, stream.peek(remainders, parameter_of), 0)
     # A hostile gap may be astronomic; beyond the catalogue all are alike, and the sum stays small.
-    reached = np.cumsum(np.minimum(gaps, n_items) + 1)
-    items = reached - np.repeat(np.concatenate([[0], reached])[first_cells], sizes) - 1
+    reached = offsets(np.minimum(gaps, n_items) + 1)
+    items = reached[1:] - np.repeat(reached[first_cells], sizes) - 1
     within = items[first_cells + sizes - 1] < n_items
     valid[kept[~within]] = False
     return valid, np.where(valid, counts, 0), items[np.repeat(within, sizes)].astype(np.int32), ends

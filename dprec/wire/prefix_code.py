@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.ragged import offsets
 from dprec.wire.bits import BitStream, put
 
 _RAREST = 2.0**-12
@@ -107,7 +108,7 @@ class PrefixCode:
             The bit behind each user's last code word.
         """
         table, lengths = self._table
-        offsets = np.cumsum(counts) - counts
+        first = offsets(counts)[:-1]
         symbols = np.empty(int(counts.sum()), dtype=np.uint16)
         ends = positions.copy()
         # Longest first: the users who still have symbols to read are then a shrinking prefix.
@@ -119,11 +120,11 @@ class PrefixCode:
             # A code of a single symbol has words of no bits, which lead nowhere.
             if self.longest and reading.size < min(_FEW_ROWS, (most - step) // _FEW_ROWS):
                 for row in reading.tolist():
-                    rest = symbols[offsets[row] + step : offsets[row] + counts[row]]
+                    rest = symbols[first[row] + step : first[row] + counts[row]]
                     ends[row] = self._read_row(stream, int(ends[row]), rest)
                 break
             windows = stream.peek(ends[reading], self.longest)
-            symbols[offsets[reading] + step] = table[windows]
+            symbols[first[reading] + step] = table[windows]
             ends[reading] += lengths[windows]
         return symbols, ends
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dprec.errors import InputError
 from dprec.mechanisms.channel import Channel
+from dprec.ragged import cut, offsets, rows_of, sizes_of
 from dprec.wire.bits import MAX_FIELD_BITS, BitStream
 from dprec.wire.item_sets import ItemSets, longest_item_set, read_item_sets
 from dprec.wire.prefix_code import PrefixCode
@@ -122,25 +123,22 @@ class ReportCodec:
         sets = None if self._whole_row else ItemSets.plan(indptr, items, self.n_items)
         if sets is None:
             rows = np.full((counts.size, self.n_items), self._blank, dtype=np.int64)
-            rows[np.repeat(np.arange(counts.size), counts), items] = symbols
+            rows[rows_of(counts), items] = symbols
             coded: NDArray[np.integer] = rows.ravel()
             cell_counts = np.full(counts.size, self.n_items)
         else:
             coded, cell_counts = self._without_blank(symbols), counts
-        code_ends = np.concatenate([[0], np.cumsum(self._code.lengths[coded])])
-        cell_ends = np.cumsum(cell_counts)
-        symbol_bits = code_ends[cell_ends] - code_ends[cell_ends - cell_counts]
+        code_starts, cells = offsets(self._code.lengths[coded]), offsets(cell_counts)
+        symbol_bits = np.diff(code_starts[cells])
         set_bits = np.zeros_like(counts) if sets is None else sets.lengths
         sizes = (set_bits + symbol_bits + 7) // 8
-        ends = np.cumsum(sizes)
-        starts = (ends - sizes) * 8
+        starts = offsets(sizes)[:-1] * 8
         bits = np.zeros(int(sizes.sum()) * 8, dtype=np.uint8)
         if sets is not None:
             sets.write(bits, starts)
-        bases = starts + set_bits - code_ends[cell_ends - cell_counts]
-        self._code.write(bits, code_ends[:-1] + np.repeat(bases, cell_counts), coded)
-        packed = np.packbits(bits).tobytes()
-        return [packed[end - size : end] for end, size in zip(ends.tolist(), sizes.tolist(), strict=True)]
+        bases = starts + set_bits - code_starts[cells[:-1]]
+        self._code.write(bits, code_starts[:-1] + np.repeat(bases, cell_counts), coded)
+        return cut(np.packbits(bits).tobytes(), sizes)
 
     def decode(self, reports: Sequence[bytes]) -> DecodedReports:
         """Decode and validate the reports of a cohort; what is malformed is rejected, never raised.
@@ -148,18 +146,17 @@ class ReportCodec:
         A report is rejected when it is longer than any valid one, is cut short, names an item outside
         the catalogue, or does not end where its last symbol does with only zeros behind it.
         """
-        sizes = np.fromiter(map(len, reports), dtype=np.int64, count=len(reports))
-        blocks = [self._decode_block(reports[users]) for users in _blocks(sizes, _BYTES_AT_ONCE)]
+        blocks = [self._decode_block(reports[users]) for users in _blocks(sizes_of(reports), _BYTES_AT_ONCE)]
         cells = np.concatenate([np.diff(block.indptr) for block in blocks])
         return DecodedReports(
             np.concatenate([block.valid for block in blocks]),
-            np.concatenate([[0], np.cumsum(cells)]),
+            offsets(cells),
             np.concatenate([block.items for block in blocks]),
             np.concatenate([block.symbols for block in blocks]),
         )
 
     def _decode_block(self, reports: Sequence[bytes]) -> DecodedReports:
-        lengths = np.fromiter(map(len, reports), dtype=np.int64, count=len(reports))
+        lengths = sizes_of(reports)
         sane = lengths <= self.longest_report
         stream = BitStream([report if ok else b"" for report, ok in zip(reports, sane.tolist(), strict=True)])
         filled = np.flatnonzero(sane & (lengths > 0))
@@ -179,7 +176,7 @@ class ReportCodec:
         cells[readers[complete]] = counts[ok][complete]
         return DecodedReports(
             valid,
-            np.concatenate([[0], np.cumsum(cells)]),
+            offsets(cells),
             items[kept],
             self._with_blank(symbols[kept]),
         )
@@ -197,7 +194,7 @@ class ReportCodec:
         cells[filled[complete]] = shown.sum(axis=1)
         return DecodedReports(
             valid,
-            np.concatenate([[0], np.cumsum(cells)]),
+            offsets(cells),
             np.nonzero(shown)[1].astype(np.int32),
             rows[shown],
         )

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.mechanisms.channel import Channel
+from dprec.ragged import cut, offsets
 from dprec.wire.bits import BitStream
 from dprec.wire.prefix_code import PrefixCode
 
@@ -36,16 +37,12 @@ class SymbolRows:
         -------
         list of bytes, one per user
         """
-        code_ends = np.concatenate([[0], np.cumsum(self._code.lengths[symbols])])
-        last = np.cumsum(counts)
-        firsts = code_ends[last - counts]
-        sizes = (code_ends[last] - firsts + 7) // 8
-        ends = np.cumsum(sizes)
+        code_starts, cells = offsets(self._code.lengths[symbols]), offsets(counts)
+        sizes = (np.diff(code_starts[cells]) + 7) // 8
         bits = np.zeros(int(sizes.sum()) * 8, dtype=np.uint8)
-        bases = (ends - sizes) * 8 - firsts
-        self._code.write(bits, code_ends[:-1] + np.repeat(bases, counts), symbols)
-        packed = np.packbits(bits).tobytes()
-        return [packed[end - size : end] for end, size in zip(ends.tolist(), sizes.tolist(), strict=True)]
+        bases = offsets(sizes)[:-1] * 8 - code_starts[cells[:-1]]
+        self._code.write(bits, code_starts[:-1] + np.repeat(bases, counts), symbols)
+        return cut(np.packbits(bits).tobytes(), sizes)
 
     def decode(
         self, reports: Sequence[bytes], counts: NDArray[np.int64]

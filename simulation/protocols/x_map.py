@@ -26,6 +26,7 @@ from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.privacy.device_channel import device_channel
 from dprec.privacy.ledger import Guarantee, PrivacyLedger
 from dprec.privacy.units import ComparableUnit
+from dprec.ragged import rows_of
 from dprec.randomness import words
 from dprec.ratings import Ratings
 from simulation.protocols.accounting import mechanism_ledger
@@ -261,7 +262,7 @@ class XMapProtocol(Protocol):
             self.graph.similarity,
             self.recommendation.prior_ratings,
         )
-        made_for = np.repeat(np.arange(train.n_users), np.diff(egos.indptr))
+        made_for = rows_of(np.diff(egos.indptr))
         made = egos.values if self._deviations else egos.values - items.means[egos.targets]
         profiles = sp.coo_array(
             (

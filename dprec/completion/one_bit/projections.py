@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dprec.completion.spectral import DENSE_CELLS, LowRank, SparsePlusLowRank
+from dprec.ragged import offsets
 
 PointT = TypeVar("PointT", LowRank, NDArray[np.float64])
 
@@ -162,7 +163,7 @@ class NuclearBall(Domain[LowRank]):
 
     def step(self, point: LowRank, slopes: NDArray[np.float64], length: float) -> LowRank:
         """Return the projection; see `Domain.step`."""
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(self.rows, minlength=self.shape[0]))])
+        indptr = offsets(np.bincount(self.rows, minlength=self.shape[0]))
         sparse = sp.csr_array((-length * slopes, self.columns, indptr), shape=self.shape)
         moved = SparsePlusLowRank(sparse, point.left * point.values, point.right)
         most = min(self.max_rank, self._full_rank)

@@ -138,3 +138,12 @@ def test_many_rows_do_not_disturb_each_other() -> None:
     half = np.array([2**63 - 1, 2**63], dtype=np.uint64)
     for row in (0, 20, 39):
         assert draws.draw(np.array([row, row]), half).tolist() == [0, 11]
+
+
+def test_a_draw_of_a_single_unit_is_not_lost_to_rounding() -> None:
+    # Weights need all 60 bits: a word just above the first candidate's share must draw the second.
+    candidates = table({0: 0.0, 1: 0.0})
+    weights = np.array([(1 << 59) + 1, (1 << 59) - 1], dtype=np.uint64)
+    draws = ReplacementDraws(candidates, weights, np.zeros(1, dtype=np.uint64), TARGETS)
+    last_of_first = np.array([1 << 59, (1 << 59) + 1], dtype=np.uint64) << np.uint64(4)
+    assert draws.draw(np.zeros(2, dtype=np.int64), last_of_first).tolist() == [0, 1]

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprec.wire.bits import MAX_FIELD_BITS, BitStream, put, segments
+from dprec.wire.bits import MAX_FIELD_BITS, BitStream, put
 
 FIELDS = st.lists(
     st.integers(0, MAX_FIELD_BITS).flatmap(
@@ -50,9 +50,3 @@ def test_a_stream_is_its_reports_end_to_end(reports: list[bytes]) -> None:
 def test_what_lies_behind_the_stream_reads_as_zero(report: bytes, beyond: int, width: int) -> None:
     stream = BitStream([report])
     assert stream.peek(stream.ends + beyond, width).tolist() == [0]
-
-
-def test_segments() -> None:
-    starts, counts = np.array([5, 100, 7]), np.array([3, 0, 2])
-    assert segments(starts, counts).tolist() == [5, 6, 7, 7, 8]
-    assert segments(starts[:0], counts[:0]).size == 0

@@ -1,0 +1,70 @@
+"""Rows of unequal lengths, held end to end in one flat array: where they begin, and how they are cut.
+
+Reports of users, profiles and candidate lists are all ragged. Their cells are kept flat, by row, and
+either ``counts`` (cells of each row) or ``indptr`` (`offsets` of the counts, as in a CSR matrix) tells
+the rows apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TypeVar, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntegerT = TypeVar("IntegerT", bound=np.integer)
+
+
+def offsets(counts: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return the first cell of every row, and the number of cells last, shape (rows + 1,)."""
+    result = np.zeros(counts.size + 1, dtype=np.int64)
+    np.cumsum(counts, out=result[1:])
+    return result
+
+
+@overload
+def rows_of(counts: NDArray[np.integer]) -> NDArray[np.int64]: ...
+@overload
+def rows_of(counts: NDArray[np.integer], dtype: type[IntegerT]) -> NDArray[IntegerT]: ...
+def rows_of(counts: NDArray[np.integer], dtype: type[np.integer] = np.int64) -> NDArray[np.integer]:
+    """Return the row that each cell belongs to, shape (cells,)."""
+    return np.repeat(np.arange(counts.size, dtype=dtype), counts)
+
+
+def places_of(counts: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return the place of each cell in its own row, from 0, shape (cells,)."""
+    return segments(np.zeros(counts.size, dtype=np.int64), counts)
+
+
+def segments(starts: NDArray[np.integer], counts: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return starts[0], starts[0] + 1, ... (counts[0] of them), then those of the next segment."""
+    indptr = offsets(counts)
+    return np.repeat(starts.astype(np.int64, copy=False) - indptr[:-1], counts) + np.arange(indptr[-1])
+
+
+def row_sums(values: NDArray[np.integer], indptr: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return the sum of each row's whole numbers, 0 for an empty row, shape (rows,)."""
+    sums: NDArray[np.int64] = np.diff(offsets(values)[indptr])
+    return sums
+
+
+def row_maxima(values: NDArray[np.int64], indptr: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return the largest of each row's numbers, 0 for an empty row, shape (rows,)."""
+    maxima = np.zeros(indptr.size - 1, dtype=np.int64)
+    filled = np.flatnonzero(np.diff(indptr))
+    if filled.size:
+        maxima[filled] = np.maximum.reduceat(values, indptr[:-1][filled])
+    return maxima
+
+
+def sizes_of(pieces: Sequence[bytes]) -> NDArray[np.int64]:
+    """Return the bytes of each piece, shape (pieces,)."""
+    return np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces))
+
+
+def cut(data: bytes, sizes: NDArray[np.integer]) -> list[bytes]:
+    """Return the pieces of so many bytes each that stand end to end in some data, from its first byte."""
+    bounds = offsets(sizes).tolist()
+    return [data[start:end] for start, end in pairwise(bounds)]

@@ -1,0 +1,67 @@
+"""Every function on ragged rows against the same rows as Python lists."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dprec.ragged import cut, offsets, places_of, row_maxima, row_sums, rows_of, segments, sizes_of
+
+COUNTS = st.lists(st.integers(0, 5), max_size=12)
+ROWS = st.lists(st.lists(st.integers(0, 2**40), max_size=5), max_size=12)
+
+
+def whole(numbers: list[int], dtype: type[np.integer] = np.int64) -> np.ndarray:
+    return np.array(numbers, dtype=dtype)
+
+
+@given(COUNTS, st.sampled_from([np.int64, np.int32, np.uint8]))
+def test_offsets_are_where_rows_begin_and_the_last_one_ends(
+    counts: list[int], dtype: type[np.integer]
+) -> None:
+    found = offsets(whole(counts, dtype))
+    assert found.dtype == np.int64
+    assert found.tolist() == [sum(counts[:row]) for row in range(len(counts) + 1)]
+
+
+def test_offsets_of_small_types_do_not_overflow() -> None:
+    assert offsets(np.full(4, 200, dtype=np.uint8)).tolist() == [0, 200, 400, 600, 800]
+
+
+@given(COUNTS)
+def test_every_cell_has_its_row_and_its_place_in_it(counts: list[int]) -> None:
+    cells = [(row, place) for row, count in enumerate(counts) for place in range(count)]
+    found = zip(rows_of(whole(counts)).tolist(), places_of(whole(counts)).tolist(), strict=True)
+    assert list(found) == cells
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint8])
+def test_rows_may_be_of_a_smaller_type(dtype: type[np.integer]) -> None:
+    rows = rows_of(np.array([2, 0, 1]), dtype)
+    assert (rows.dtype, rows.tolist()) == (dtype, [0, 0, 2])
+
+
+@given(st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 5)), max_size=12))
+def test_segments_count_up_from_their_starts(pairs: list[tuple[int, int]]) -> None:
+    starts, counts = whole([start for start, _ in pairs], np.int32), whole([count for _, count in pairs])
+    found = segments(starts, counts)
+    assert found.dtype == np.int64
+    assert found.tolist() == [start + place for start, count in pairs for place in range(count)]
+
+
+@given(ROWS)
+def test_sums_and_maxima_are_those_of_each_row(rows: list[list[int]]) -> None:
+    values = whole([value for row in rows for value in row])
+    indptr = offsets(whole([len(row) for row in rows]))
+    assert row_sums(values, indptr).tolist() == [sum(row) for row in rows]
+    assert row_maxima(values, indptr).tolist() == [max(row, default=0) for row in rows]
+
+
+def test_a_row_of_negative_numbers_has_a_negative_maximum() -> None:
+    assert row_maxima(np.array([-3, -1, -2]), np.array([0, 2, 2, 3])).tolist() == [-1, 0, -2]
+
+
+@given(st.lists(st.binary(max_size=6), max_size=12), st.binary(max_size=3))
+def test_pieces_are_cut_where_they_were_joined(pieces: list[bytes], rest: bytes) -> None:
+    assert sizes_of(pieces).tolist() == [len(piece) for piece in pieces]
+    assert cut(b"".join(pieces) + rest, sizes_of(pieces)) == pieces
