@@ -149,4 +149,5 @@ def run_in(
         traffic=traffic_columns(train, outcome),
         rounds=round_lines(outcome),
         channel=outcome.channel,
+        privacy=outcome.privacy,
     )

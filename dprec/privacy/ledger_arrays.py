@@ -53,13 +53,13 @@ def ledger_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> PrivacyLedger:
 
     Raises
     ------
-    KeyError, IndexError
-        When an array is missing, or too short.
-    ValueError
-        When the arrays are not about the same users and charges.
+    KeyError, IndexError, TypeError, ValueError
+        When an array is missing, too short or of another type, or not about the same users.
     """
     rated, rounds = arrays["rated"], arrays["rounds"]
     user_sets, losses = list(arrays["user_sets"]), list(arrays["losses"])
+    if rated.dtype != np.bool_ or rated.ndim != 1:
+        raise ValueError(f"rated is {rated.dtype} in {rated.ndim} dimensions")
     if any(row.shape != ((rated.size + 7) // 8,) for row in user_sets):
         raise ValueError("sets of other users than the ledger's")
     if any(row.shape != rated.shape for row in losses):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,7 @@ from numpy.typing import NDArray
 from dprec.errors import InputError
 from dprec.mechanisms.channel import DRAW_BITS, Channel
 from dprec.privacy.device_channel import DeviceChannel
-from simulation.storage.atomic import write_atomically
+from simulation.storage.archives import read_archive, write_archive
 from simulation.storage.names import CHANNEL
 
 _ACCEPTED = "the channel that `dprec run` wrote"
@@ -22,17 +20,14 @@ _ACCEPTED = "the channel that `dprec run` wrote"
 def write_channel(directory: Path, device: DeviceChannel) -> None:
     """Write channel.npz: the arrays of the channel, and what it is calibrated for."""
     channel = device.channel
-    buffer = io.BytesIO()
-    np.savez(
-        buffer,
-        allow_pickle=False,
-        weights=channel.weights,
-        inputs=channel.inputs,
-        values=channel.values,
-        cells=np.int64(device.cells),
-        per_user=np.bool_(device.per_user),
-    )
-    write_atomically(directory / CHANNEL, buffer.getvalue())
+    arrays = {
+        "weights": channel.weights,
+        "inputs": channel.inputs,
+        "values": channel.values,
+        "cells": np.array(device.cells, dtype=np.int64),
+        "per_user": np.array(device.per_user),
+    }
+    write_archive(directory / CHANNEL, arrays)
 
 
 def read_channel(directory: Path) -> DeviceChannel | None:
@@ -78,13 +73,7 @@ _STORED = {
 
 
 def _arrays(path: Path) -> dict[str, NDArray[Any]]:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except OSError as error:
-        raise InputError(str(path), f"cannot be read ({error.strerror or error})", _ACCEPTED) from None
-    except (ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile):
-        raise InputError(str(path), "truncated or damaged", _ACCEPTED) from None
+    arrays = read_archive(path, _ACCEPTED)
     for name, (dtype, dimensions) in _STORED.items():
         array = arrays.get(name)
         if array is None or array.dtype != dtype or array.ndim != dimensions:

@@ -110,7 +110,7 @@ class Checkpoints:
             return ledger_from_arrays(
                 {key.removeprefix(_LEDGER): array for key, array in arrays.items() if key.startswith(_LEDGER)}
             )
-        except (KeyError, IndexError, ValueError) as error:
+        except (KeyError, IndexError, TypeError, ValueError) as error:
             accepted = "a checkpoint of this version; delete it to begin again"
             raise InputError(f"{self.path}: privacy ledger", str(error), accepted) from None
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 # Of a run.
 CONFIG, SUMMARY, ROUNDS = "config.yaml", "summary.json", "rounds.jsonl"
-TRAFFIC, PREDICTIONS, CHANNEL = "traffic.csv", "predictions.csv", "channel.npz"
+TRAFFIC, PREDICTIONS = "traffic.csv", "predictions.csv"
+CHANNEL, LEDGER = "channel.npz", "ledger.npz"
 
 # Of a comparison, which holds one run directory per cell.
 COMPARISON, TABLE, TIMINGS, CELLS = "comparison.yaml", "comparison.csv", "timing.csv", "cells"

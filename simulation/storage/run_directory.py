@@ -26,12 +26,14 @@ from simulation.configuration.strict_yaml import flatten, parse_yaml, read_yaml
 from simulation.storage.atomic import write_atomically
 from simulation.storage.channel_file import read_channel, write_channel
 from simulation.storage.checkpoints import CHECKPOINT, Checkpoints
+from simulation.storage.ledger_file import read_ledger, write_ledger
 from simulation.storage.names import (
     AUDIT,
     CHANNEL,
     COMPARISON,
     CONFIG,
     FIGURES,
+    LEDGER,
     PREDICTIONS,
     REPORT,
     ROUNDS,
@@ -46,7 +48,7 @@ _IDENTIFIERS = ("user", "item")
 _FRACTIONS = ("rating", "prediction", "epsilon_per_rating", "epsilon_per_user")
 
 
-_OTHERS = (TRAFFIC, PREDICTIONS, ROUNDS, CHANNEL, REPORT, FIGURES, COMPARISON, TABLE, AUDIT)
+_OTHERS = (TRAFFIC, PREDICTIONS, ROUNDS, CHANNEL, LEDGER, REPORT, FIGURES, COMPARISON, TABLE, AUDIT)
 """Files that a directory without a configuration cannot owe to an interrupted run."""
 
 
@@ -136,6 +138,7 @@ class RunDirectory:
             traffic={"user": train.user_ids, **traffic},
             rounds=rounds,
             channel=read_channel(self.path),
+            privacy=read_ledger(self.path),
         )
 
     def write(self, result: RunRecord) -> None:
@@ -144,6 +147,7 @@ class RunDirectory:
             write_atomically(self.path / TRAFFIC, _csv(result.traffic))
             write_atomically(self.path / PREDICTIONS, _csv(result.predictions))
             write_atomically(self.path / ROUNDS, (json.dumps(line) + "\n" for line in result.rounds))
+            write_ledger(self.path, result.privacy)
             if result.channel is not None:
                 write_channel(self.path, result.channel)
             summary = json.dumps(result.summary, indent=2, allow_nan=False) + "\n"
@@ -193,7 +197,7 @@ def _remove_leftovers(folder: Path) -> None:
     """Remove what a run left behind that was killed while it wrote a file, or at its very end."""
     if (folder / SUMMARY).exists():
         (folder / CHECKPOINT).unlink(missing_ok=True)
-    for name in (CONFIG, SUMMARY, ROUNDS, TRAFFIC, PREDICTIONS, CHANNEL, CHECKPOINT):
+    for name in (CONFIG, SUMMARY, ROUNDS, TRAFFIC, PREDICTIONS, CHANNEL, LEDGER, CHECKPOINT):
         for temporary in folder.glob(f".{name}-*"):
             temporary.unlink(missing_ok=True)
 

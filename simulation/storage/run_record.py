@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.privacy.device_channel import DeviceChannel
+from dprec.privacy.ledger import PrivacyLedger
 from dprec.ratings import Ratings
 from simulation.configuration.models import RunConfig
 from simulation.protocols import Outcome
@@ -37,6 +38,8 @@ class RunRecord:
         The lines of rounds.jsonl.
     channel : DeviceChannel or None
         What the devices applied to their ratings, where that is a channel that adds noise.
+    privacy : PrivacyLedger
+        Every charge to a user's privacy, round by round.
     """
 
     config: RunConfig
@@ -45,6 +48,7 @@ class RunRecord:
     traffic: Columns
     rounds: list[dict[str, Any]]
     channel: DeviceChannel | None
+    privacy: PrivacyLedger
 
 
 def prediction_columns(test: Ratings, predictions: NDArray[np.float64]) -> Columns:

@@ -1,0 +1,46 @@
+"""Archives of NumPy arrays, written whole and read with an error that names the file."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.errors import InputError
+from simulation.storage.atomic import write_atomically
+
+
+def write_archive(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write named arrays into one compressed file."""
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **arrays)
+    write_atomically(path, buffer.getvalue())
+
+
+def read_archive(path: Path, accepted: str) -> dict[str, NDArray[Any]]:
+    """Read what `write_archive` wrote.
+
+    Parameters
+    ----------
+    path : Path
+    accepted : str
+        What the file should hold, for errors.
+
+    Raises
+    ------
+    InputError
+        When the file is missing, cannot be read or is damaged.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except OSError as error:
+        raise InputError(str(path), f"cannot be read ({error.strerror or error})", accepted) from None
+    except (ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error):
+        raise InputError(str(path), "truncated or damaged", accepted) from None
