@@ -10,13 +10,9 @@ from pathlib import Path
 from dprec.errors import InputError
 from dprec.privacy.units import COMPARABLE_UNITS, ComparableUnit
 from simulation.analysis.averages import Average
-from simulation.analysis.numbers import loss
-from simulation.analysis.settings import (
-    MEASURES,
-    Measure,
-    Setting,
-    read_settings,
-)
+from simulation.analysis.measures import MEASURES, Measure
+from simulation.analysis.numbers import loss, with_spread
+from simulation.analysis.settings import Setting, read_settings
 from simulation.storage.names import TABLE
 
 _SLACK = 1 + 1e-9
@@ -165,7 +161,7 @@ def advice_lines(advice: Advice) -> list[str]:
     lines = [
         f"within ε ≤ {limits.epsilon:g} per {limits.unit} and {limits.max_bytes:,.0f} bytes per user: "
         f"{_named(best, advice)}",
-        f"  the server sees {sees(best.setting)}; rounds: {best.setting.mean('rounds') or 1:g}; "
+        f"  the server sees {best.setting.server_sees}; rounds: {best.setting.mean('rounds') or 1:g}; "
         f"runs: {best.accuracy.count}",
     ]
     if advice.for_epsilon:
@@ -184,23 +180,15 @@ def advice_lines(advice: Advice) -> list[str]:
     return lines
 
 
-def sees(setting: Setting) -> str:
-    """Return what the server learns directly, in words."""
-    if setting.flag("trusts_server"):
-        return "true ratings"
-    return "noise, not even which items" if setting.flag("hides_rated_items") else "which items, noise"
-
-
 def _named(offer: Offer, advice: Advice) -> str:
     setting, measure = offer.setting, advice.measure
-    spread = f" ± {offer.accuracy.deviation:.{measure.digits}f}" if offer.accuracy.count > 1 else ""
     where = (
         "without privacy"
         if math.isinf(offer.epsilon)
         else f"at ε {_loss(setting, 'rating')} per rating, {_loss(setting, 'user')} per user"
     )
     return (
-        f"{setting.name} {where}, {measure.label} {offer.accuracy.mean:.{measure.digits}f}{spread}, "
+        f"{setting.name} {where}, {measure.label} {with_spread(offer.accuracy, measure.digits)}, "
         f"{offer.bytes_per_user:,.0f} bytes per user"
     )
 

@@ -2,19 +2,50 @@
 
 from __future__ import annotations
 
+import math
+
+from simulation.analysis.averages import Average
+
 DASH = "–"
 """What does not apply."""
 
 
 def number(value: float | None, digits: int) -> str:
-    """Format a number; what does not apply is a dash, and what is too small for them has two of its own."""
+    """Write a number with so many decimals, or with two digits if it is too small to show in them."""
     if value is None:
         return DASH
     return f"{value:,.{digits}f}" if value == 0 or abs(value) >= 0.5 * 10**-digits else f"{value:.2g}"
 
 
 def loss(epsilon: float | None) -> str:
-    """Write a privacy loss; in full where it is large."""
+    """Write a privacy loss; in full if it is large."""
     if epsilon is None:
         return DASH
     return f"{epsilon:,.0f}" if epsilon >= 1000 else f"{epsilon:.4g}"
+
+
+def with_spread(average: Average | None, digits: int) -> str:
+    """Write a mean with its standard deviation; a single value has none."""
+    if average is None:
+        return DASH
+    spread = f" ± {average.deviation:.{digits}f}" if average.count > 1 else ""
+    return number(average.mean, digits) + spread
+
+
+def short(value: float) -> str:
+    """Write a number in about five characters: 0.25, 12.5, 340, 12.3k, 3.4M."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    for limit, suffix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if abs(value) >= limit:
+            divisor = 1e3 if suffix == "k" else limit
+            return f"{value / divisor:.3g}{suffix}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def size(count: float) -> str:
+    """Write a number of bytes: 340 B, 1.2 kB, 3.4 MB (decimal prefixes)."""
+    for limit, unit in ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if abs(count) >= limit:
+            return f"{count / limit:.3g} {unit}" if count < 1000 * limit else f"{count / limit:,.0f} {unit}"
+    return f"{count:.3g} B" if count < 100 else f"{count:.0f} B"

@@ -15,6 +15,8 @@ from pathlib import Path
 from dprec.errors import InputError
 from dprec.privacy.units import ComparableUnit
 from simulation.analysis.averages import Average, average, grouped
+from simulation.analysis.measures import MEASURES, Measure
+from simulation.analysis.vocabulary import server_sees
 from simulation.storage.tables import Row
 
 EPSILON_COLUMNS: dict[ComparableUnit, str] = {
@@ -31,51 +33,6 @@ _NEEDED = (
     "uplink_message_mean_per_user",
     "downlink_message_mean_per_user",
 )
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A way in which accuracy is counted.
-
-    Parameters
-    ----------
-    column : str
-        Its column in comparison.csv and its key in summary.json.
-    label : str
-    lower_is_better : bool
-    digits : int
-        Decimals worth showing.
-    """
-
-    column: str
-    label: str
-    lower_is_better: bool
-    digits: int = 4
-
-    @property
-    def direction(self) -> str:
-        """Which way is better, in words."""
-        return "lower is better" if self.lower_is_better else "higher is better"
-
-    def better(self, one: float, other: float) -> bool:
-        """Return whether one value is strictly better than another."""
-        return one < other if self.lower_is_better else one > other
-
-    def best(self, values: Sequence[float]) -> float:
-        """Return the best of some values."""
-        return min(values) if self.lower_is_better else max(values)
-
-
-MEASURES = (
-    Measure("rmse", "RMSE", True),
-    Measure("relative_error", "Relative error", True),
-    Measure("sign_accuracy", "Sign accuracy", False),
-    Measure("mae", "MAE", True),
-    Measure("f_score_at_k", "F-score", False),
-    Measure("precision_at_k", "Precision", False),
-    Measure("recall_at_k", "Recall", False),
-)
-"""In the order in which the first that a protocol has becomes its main one."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +101,13 @@ class Setting:
     def reference(self) -> bool:
         """Whether it neither was given a budget nor bounds a privacy loss."""
         return self.budget is None and not self.private
+
+    @property
+    def server_sees(self) -> str:
+        """What the server learns directly from the devices, in words."""
+        return server_sees(
+            trusts_server=self.flag("trusts_server"), hides_rated_items=self.flag("hides_rated_items")
+        )
 
     @property
     def bytes_per_user(self) -> float | None:
@@ -294,4 +258,6 @@ def _cell(column: str, text: str, where: str) -> str | float | bool | None:
 
 
 def _finite(value: object) -> float | None:
-    return value if isinstance(value, float) and math.isfinite(value) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) else None

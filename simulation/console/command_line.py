@@ -72,7 +72,7 @@ def run(
         result = simulation.run(loaded, folder, resume=resume, population=population, progress=progress)
     if not quiet:
         console = wide_console()
-        console.print(results_table([result.summary]))
+        console.print(results_table(result.summary))
         for note in result.summary["privacy"]["notes"]:
             console.print(f"- {note}", highlight=False)
         _print_projection(folder, population)

@@ -2,82 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from simulation.analysis.averages import average
+from simulation.analysis.columns import (
+    BUDGET,
+    BYTES_DOWN,
+    BYTES_UP,
+    LOSSES,
+    SERVER_SEES,
+    SettingColumn,
+    accuracy_column,
+)
+from simulation.analysis.measures import HEADLINE_MEASURES, Measure
 from simulation.analysis.numbers import DASH, number
 from simulation.analysis.projection import METHOD, Projection
-from simulation.analysis.settings import by_evaluation, settings_of, told_apart
+from simulation.analysis.settings import Setting, by_evaluation, settings_of, told_apart
 from simulation.storage.tables import Row
 
 if TYPE_CHECKING:
     from simulation.auditing import Audit
 
-_ACCURACY = (
-    ("rmse", "RMSE"),
-    ("mae", "MAE"),
-    ("f_score_at_k", "F@k"),
-    ("sign_accuracy", "sign\naccuracy"),
-    ("relative_error", "relative\nerror"),
-)
-"""Every run has some of these; a table shows those that any of its rows has."""
 
-_DIGITS = 4
-
-_COSTS = (
-    ("epsilon_per_rating", "ε per\nrating", 3),
-    ("epsilon_per_user_max", "ε per user\nmax", 3),
-    ("uplink_message_mean_per_user", "bytes up\nper user", 1),
-    ("downlink_message_mean_per_user", "bytes down\nper user", 1),
-)
-
-
-def results_table(summaries: Sequence[dict[str, Any]]) -> Table:
-    """Return one row per run: accuracy, privacy and bytes side by side."""
-    shown = _shown([summary["accuracy"] for summary in summaries])
-    table = _table("run", [name for _, name in shown])
-    for summary in summaries:
-        accuracy, privacy, traffic = summary["accuracy"], summary["privacy"], summary["traffic"]
-        users = traffic["users"]
-        table.add_row(
-            summary["name"],
-            *(number(accuracy.get(column), _DIGITS) for column, _ in shown),
-            number(privacy["epsilon_per_rating"], 3),
-            number(privacy["epsilon_per_user"]["max"], 3),
-            number(traffic["uplink"]["message_bytes"] / users, 1),
-            number(traffic["downlink"]["message_bytes"] / users, 1),
-            _seen(privacy),
-        )
-    return table
+def results_table(summary: Mapping[str, Any]) -> Table:
+    """Return a run as one line: accuracy, privacy and bytes side by side."""
+    setting = _run_as_setting(summary)
+    measures = _measures([setting])
+    return _settings_table("run", [*map(accuracy_column, measures), *_COSTS], [setting])
 
 
 def comparison_tables(rows: Sequence[Row]) -> list[Table]:
     """Return a table for each thing that is predicted, one line per protocol and epsilon.
 
-    Figures are averages over folds and seeds.
+    Figures are averages over folds and seeds; the spread of the main accuracy stands for that of the others.
     """
     groups = by_evaluation(settings_of(rows))
     tables = []
     for evaluation, settings in groups.items():
-        shown = _shown([row for setting in settings for row in setting.rows])
-        table = _table("protocol", ["ε", *(name for _, name in shown)])
+        accuracies = [
+            accuracy_column(measure, spread=measure == evaluation.measure) for measure in _measures(settings)
+        ]
+        table = _settings_table("protocol", [BUDGET, *accuracies, *_COSTS], settings)
         table.title = ", ".join(told_apart(evaluation, list(groups))) or None
-        # The main accuracy stands for the others, with its spread.
-        main = evaluation.measure.column
-        for setting in settings:
-            cells = setting.rows
-            table.add_row(
-                setting.name,
-                DASH if setting.budget is None else f"{setting.budget:g}",
-                *(_mean(cells, column, _DIGITS, spread=column == main) for column, _ in shown),
-                *(_mean(cells, column, digits) for column, _, digits in _COSTS),
-                _seen(cells[0]),
-            )
         tables.append(table)
     return tables
 
@@ -103,31 +74,45 @@ def audit_table(audit: Audit) -> Table:
     return table
 
 
-def _shown(rows: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Return the kinds of accuracy that any of the rows has."""
+_HEADING = 12
+"""Letters in a line of a heading, so that the numbers below decide how wide a column is."""
+
+_COSTS = (*LOSSES, BYTES_UP[0], BYTES_DOWN[0], SERVER_SEES)
+
+
+def _measures(settings: Sequence[Setting]) -> list[Measure]:
+    """Return the headline measures that any of the settings has."""
     return [
-        (column, name) for column, name in _ACCURACY if any(row.get(column) not in (None, "") for row in rows)
+        measure
+        for measure in HEADLINE_MEASURES
+        if any(setting.mean(measure.column) is not None for setting in settings)
     ]
 
 
-def _table(first: str, figures: Sequence[str]) -> Table:
+def _settings_table(first: str, columns: Sequence[SettingColumn], settings: Sequence[Setting]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), title_justify="left")
     table.add_column(first, no_wrap=True)
-    for column in (*figures, *(name for _, name, _ in _COSTS)):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("server sees", no_wrap=True)
+    for column in columns:
+        heading = "\n".join([*wrap(column.title, _HEADING), *wrap(column.hint, _HEADING)])
+        table.add_column(heading, justify="right" if column.numeric else "left", no_wrap=True)
+    for setting in settings:
+        table.add_row(setting.name, *(column.text(setting) for column in columns))
     return table
 
 
-def _mean(cells: Sequence[Row], column: str, digits: int, *, spread: bool = False) -> str:
-    found = average(cell.get(column) for cell in cells)
-    if found is None:
-        return DASH
-    if column.startswith("epsilon"):
-        # A guarantee holds for everybody, so the worst of the cells is what may be said of them all.
-        return number(max(float(cell[column]) for cell in cells), digits)
-    deviation = f" ±{found.deviation:.{digits}f}" if spread and found.count > 1 else ""
-    return number(found.mean, digits) + deviation
+def _run_as_setting(summary: Mapping[str, Any]) -> Setting:
+    """Return a run as the only one of its protocol."""
+    privacy, traffic = summary["privacy"], summary["traffic"]
+    row = {
+        **summary["accuracy"],
+        "epsilon_per_rating": privacy["epsilon_per_rating"],
+        "epsilon_per_user_max": privacy["epsilon_per_user"]["max"],
+        "uplink_message_mean_per_user": traffic["uplink"]["message_mean_per_user"],
+        "downlink_message_mean_per_user": traffic["downlink"]["message_mean_per_user"],
+        "trusts_server": privacy["trusts_server"],
+        "hides_rated_items": privacy["hides_rated_items"],
+    }
+    return Setting(summary["name"], None, (row,))
 
 
 def projection_table(rows: Sequence[tuple[str, Projection]], population: float) -> Table:
@@ -148,12 +133,6 @@ def projection_table(rows: Sequence[tuple[str, Projection]], population: float) 
         ends = (DASH if end is None else f"{end:,.0f}" for end in (projection.low, projection.high))
         table.add_row(label, f"{projection.total:,.0f}", *ends, number(projection.bits_per_second / 1e6, 2))
     return table
-
-
-def _seen(privacy: dict[str, Any]) -> str:
-    if privacy["trusts_server"]:
-        return "true ratings"
-    return "noise" if privacy["hides_rated_items"] else "items, noise"
 
 
 def wide_console() -> Console:

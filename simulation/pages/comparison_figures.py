@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from dprec.privacy.device_channel import DeviceChannel
 from dprec.privacy.units import ComparableUnit
-from simulation.analysis.settings import Measure, Setting, frontier
+from simulation.analysis.measures import Measure
+from simulation.analysis.numbers import short, size
+from simulation.analysis.settings import Setting, frontier
 from simulation.pages.channel_figures import draw_expected
 from simulation.pages.style import (
     INK,
@@ -31,9 +33,7 @@ from simulation.pages.style import (
     panels,
     plain_axis,
     ramp,
-    short,
     shortened,
-    size,
     title,
 )
 

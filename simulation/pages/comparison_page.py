@@ -9,14 +9,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.privacy.device_channel import DeviceChannel
-from dprec.privacy.units import COMPARABLE_UNITS, ComparableUnit
-from simulation.analysis.advice import sees
-from simulation.analysis.numbers import DASH, loss
+from dprec.privacy.units import COMPARABLE_UNITS
+from simulation.analysis.columns import (
+    BUDGET,
+    BYTES,
+    BYTES_DOWN,
+    BYTES_UP,
+    LOSSES,
+    MEDIAN_LOSS,
+    ROUNDS,
+    RUNS,
+    SERVER_SEES,
+    TOTAL_BYTES,
+    SettingColumn,
+    accuracy_column,
+    figure_column,
+)
+from simulation.analysis.measures import MEASURES, Measure
+from simulation.analysis.numbers import DASH, loss, size
 from simulation.analysis.projection import Projection, project
 from simulation.analysis.settings import (
-    MEASURES,
     Evaluation,
-    Measure,
     Setting,
     at_reference,
     by_evaluation,
@@ -24,6 +37,7 @@ from simulation.analysis.settings import (
     reference_budget,
     told_apart,
 )
+from simulation.analysis.vocabulary import listed, plural
 from simulation.pages.comparison_figures import (
     QUANTILES,
     EpsilonAxis,
@@ -39,7 +53,7 @@ from simulation.pages.comparison_figures import (
     looks_of,
 )
 from simulation.pages.distance_figure import distance_plot
-from simulation.pages.markup import Cell, Column, Html, element, joined, number, table, text
+from simulation.pages.markup import Cell, Column, Html, element, joined, number_cell, table, text_cell
 from simulation.pages.noise_samples import read_noise, sampled_noise_section
 from simulation.pages.page import Section, figures, page, paragraph, projection_section
 from simulation.pages.plots import Plot, Rendered
@@ -51,8 +65,8 @@ from simulation.pages.run_files import (
     read_rounds,
     read_traffic,
 )
-from simulation.pages.style import SERIES, size
-from simulation.pages.words import comparison_in_words, label_of, listed, merged_notes, plural
+from simulation.pages.style import SERIES
+from simulation.pages.words import comparison_in_words, label_of, merged_notes
 from simulation.storage.channel_file import read_channel
 
 Draw = Callable[[Plot], Rendered]
@@ -185,17 +199,8 @@ def _accuracy_sections(
 
 def _best_table(settings: Sequence[Setting], measure: Measure, looks: Looks) -> Html:
     """Return the best of every budget, and the cheapest beside it."""
-    columns = [
-        Column("budget", numeric=False),
-        Column("most accurate", numeric=False),
-        Column(measure.label),
-        Column("bytes", "per user"),
-        Column("ε per rating"),
-        Column("ε per user", "largest"),
-        Column("fewest bytes", numeric=False),
-        Column(measure.label),
-        Column("bytes", "per user"),
-    ]
+    accuracy = accuracy_column(measure, spread=False)
+    of_accurate, of_cheap = (accuracy, BYTES, *LOSSES), (accuracy, BYTES)
     given = sorted({setting.budget for setting in settings if setting.budget is not None})
     without = [None] if any(setting.budget is None for setting in settings) else []
     rows = []
@@ -204,20 +209,22 @@ def _best_table(settings: Sequence[Setting], measure: Measure, looks: Looks) -> 
         if not best:
             continue
         accurate, cheap = best[-1], best[0]
-        label = "none" if budget is None else f"ε {budget:g}"
         rows.append(
             [
-                Cell(label, budget),
+                Cell("none" if budget is None else f"ε {budget:g}", budget),
                 _named(accurate, looks),
-                number(accurate.mean(measure.column), measure.digits),
-                number(accurate.bytes_per_user, 0),
-                _loss(accurate, "rating"),
-                _loss(accurate, "user"),
+                *(_cell(column, accurate) for column in of_accurate),
                 _named(cheap, looks),
-                number(cheap.mean(measure.column), measure.digits),
-                number(cheap.bytes_per_user, 0),
+                *(_cell(column, cheap) for column in of_cheap),
             ]
         )
+    columns = [
+        Column("budget", numeric=False),
+        Column("most accurate", numeric=False),
+        *(Column(column.title, column.hint) for column in of_accurate),
+        Column("fewest bytes", numeric=False),
+        *(Column(column.title, column.hint) for column in of_cheap),
+    ]
     return table("The two ends of each budget's frontier", columns, rows)
 
 
@@ -231,69 +238,45 @@ def _chip(name: str, looks: Looks) -> Html:
     return element("span", class_=f"chip look-{look}", aria_hidden="true")
 
 
-def _loss(setting: Setting, unit: ComparableUnit) -> Cell:
-    value = setting.epsilon(unit)
-    return Cell(loss(value), value)
-
-
 def _table(files: ComparisonFiles, settings: Sequence[Setting], measure: Measure, looks: Looks) -> Html:
     measures = [
         measure,
         *(other for other in MEASURES if other != measure and any(s.average(other.column) for s in settings)),
     ]
+    accuracies = [accuracy_column(each, direction=True) for each in measures]
+    columns = [BUDGET, *accuracies, *LOSSES, MEDIAN_LOSS, SERVER_SEES, ROUNDS]
+    columns += [*BYTES_UP, *BYTES_DOWN, TOTAL_BYTES, *_timing_columns(files), RUNS]
+    return table(
+        "Means over seeds and folds, ± one standard deviation; ε is the largest",
+        [_PROTOCOL, *(Column(column.title, column.hint, column.numeric) for column in columns)],
+        [[_named(setting, looks), *(_cell(column, setting) for column in columns)] for setting in settings],
+    )
+
+
+_PROTOCOL = Column("protocol", numeric=False)
+
+
+def _timing_columns(files: ComparisonFiles) -> list[SettingColumn]:
+    """Return the seconds on devices and server, which are in a table of their own."""
     timings = {(timing.name, timing.budget): timing for timing in files.timings}
-    columns = [Column("protocol", numeric=False), Column("budget", "ε")]
-    columns += [Column(each.label, each.direction) for each in measures]
-    columns += [
-        Column("ε per rating"),
-        Column("ε per user", "largest"),
-        Column("ε per user", "median"),
-        Column("server sees", numeric=False),
-        Column("rounds"),
-        *(
-            Column(f"bytes {words}", f"per user, {which}")
-            for words in ("up", "down")
-            for which in ("mean", "95 %", "largest")
-        ),
-        Column("bytes in all", "messages, all users"),
-        Column("device", "ms per user"),
-        Column("server", "s"),
-        Column("runs"),
+
+    def seconds(column: str, factor: float) -> Callable[[Setting], float | None]:
+        def value(setting: Setting) -> float | None:
+            timing = timings.get((setting.name, setting.budget))
+            mean = None if timing is None else timing.mean(column)
+            return None if mean is None else factor * mean
+
+        return value
+
+    device, server = seconds("device_s_per_user", 1000), seconds("server_s", 1)
+    return [
+        figure_column("device", "ms per user", device, 3),
+        figure_column("server", "s", server, 2),
     ]
-    rows = []
-    for setting in settings:
-        timing = timings.get((setting.name, setting.budget))
-        device = timing.mean("device_s_per_user") if timing else None
-        rows.append(
-            [
-                _named(setting, looks),
-                Cell(DASH if setting.budget is None else f"{setting.budget:g}", setting.budget),
-                *(_accuracy(setting, each) for each in measures),
-                _loss(setting, "rating"),
-                _loss(setting, "user"),
-                number(setting.mean("epsilon_per_user_median"), 1),
-                text(sees(setting)),
-                number(setting.mean("rounds"), 0),
-                *(
-                    number(setting.mean(f"{direction}_message_{which}_per_user"), 0)
-                    for direction in ("uplink", "downlink")
-                    for which in ("mean", "p95", "max")
-                ),
-                number(setting.mean("total_message_bytes"), 0),
-                number(None if device is None else 1000 * device, 3),
-                number(timing.mean("server_s") if timing else None, 2),
-                number(len(setting.rows), 0),
-            ]
-        )
-    return table("Means over seeds and folds, ± one standard deviation; ε is the largest", columns, rows)
 
 
-def _accuracy(setting: Setting, measure: Measure) -> Cell:
-    found = setting.average(measure.column)
-    if found is None:
-        return Cell(DASH)
-    spread = f" ± {found.deviation:.{measure.digits}f}" if found.count > 1 else ""
-    return Cell(f"{found.mean:.{measure.digits}f}{spread}", found.mean)
+def _cell(column: SettingColumn, setting: Setting) -> Cell:
+    return Cell(column.text(setting), column.value(setting))
 
 
 def _epsilon_plot(
@@ -522,14 +505,14 @@ def _published_section(files: ComparisonFiles) -> list[Section]:
         rounds = setting.mean("rounds") if setting else None
         rows.append(
             [
-                text(label),
-                text(up),
-                number(_bits_per_rating(setting), 2),
-                *(number(_a_round(setting, f"uplink_{what}"), 0) for what in ("payload", "message")),
-                text(down),
-                *(number(_a_round(setting, f"downlink_{what}"), 0) for what in ("payload", "message")),
-                number(rounds, 0),
-                text(source),
+                text_cell(label),
+                text_cell(up),
+                number_cell(_bits_per_rating(setting), 2),
+                *(number_cell(_a_round(setting, f"uplink_{what}"), 0) for what in ("payload", "message")),
+                text_cell(down),
+                *(number_cell(_a_round(setting, f"downlink_{what}"), 0) for what in ("payload", "message")),
+                number_cell(rounds, 0),
+                text_cell(source),
             ]
         )
     words = (

@@ -88,12 +88,12 @@ class Column:
     numeric: bool = True
 
 
-def number(value: float | None, digits: int) -> Cell:
+def number_cell(value: float | None, digits: int) -> Cell:
     """Return a number as a cell; a dash for one that does not apply."""
     return Cell(numbers.number(value, digits), value)
 
 
-def text(value: object) -> Cell:
+def text_cell(value: object) -> Cell:
     """Return text as a cell."""
     return Cell(DASH, None) if value is None else Cell(value, str(value))
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from simulation.analysis.numbers import size
 from simulation.analysis.projection import METHOD, Projection
 from simulation.pages.assets import content_security_policy, script, style_sheet
-from simulation.pages.markup import Cell, Column, Html, element, joined, number, table
+from simulation.pages.markup import Cell, Column, Html, element, joined, number_cell, table
 from simulation.pages.plots import Rendered, picture
-from simulation.pages.style import size
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def projection_table(rows: Sequence[tuple[str, Projection]], population: float) 
             Cell(label, label),
             Cell(size(projection.total), projection.total),
             *(Cell("–" if end is None else size(end), end) for end in (projection.low, projection.high)),
-            number(projection.bits_per_second / 1e6, 2),
+            number_cell(projection.bits_per_second / 1e6, 2),
         ]
         for label, projection in rows
     ]

@@ -11,7 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from simulation.analysis.settings import MEASURES, Measure
+from simulation.analysis.measures import Measure, main_measure
+from simulation.analysis.numbers import short, size
 from simulation.pages.run_files import RunFiles, at
 from simulation.pages.style import (
     INK,
@@ -26,8 +27,6 @@ from simulation.pages.style import (
     note,
     panels,
     plain_axis,
-    short,
-    size,
     title,
 )
 
@@ -35,15 +34,10 @@ _MOST_GROUPS = 12
 QUANTILES = (5, 25, 50, 75, 95)
 
 
-def measure_of(accuracy: Mapping[str, Any]) -> Measure | None:
-    """Return the main measure of accuracy of a run."""
-    return next((measure for measure in MEASURES if accuracy.get(measure.column) is not None), None)
-
-
 def draw_summary(style: Style, run: RunFiles) -> Figure:
     """Draw the three answers of a run: how accurate, how private, how many bytes per person."""
     figure, (accurate, private, traffic) = panels(style, 3, aspect=0.95 if style.narrow else 0.9)
-    measure = measure_of(run.summary["accuracy"])
+    measure = main_measure(run.summary["accuracy"])
     if measure is None:
         empty(accurate, DASHES["accuracy"], style)
     elif len(evaluated_rounds(run.rounds, measure)) > 1:

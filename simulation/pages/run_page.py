@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from simulation.analysis.numbers import DASH
+from simulation.analysis.columns import SERVER_SEES
+from simulation.analysis.measures import HEADLINE_MEASURES, MEASURES, Measure, main_measure
+from simulation.analysis.numbers import DASH, loss, size
 from simulation.analysis.projection import Projection, project
-from simulation.analysis.settings import MEASURES, Measure
+from simulation.analysis.vocabulary import plural, server_sees
 from simulation.pages.channel_figures import draw_noise
 from simulation.pages.cross_domain_figures import cross_domain_plots
-from simulation.pages.markup import Cell, Column, Html, element, joined, number, table, text
+from simulation.pages.markup import Cell, Column, Html, element, joined, number_cell, table, text_cell
 from simulation.pages.page import Section, figures, page, paragraph, projection_section
 from simulation.pages.plots import Plot, Rendered
 from simulation.pages.run_figures import (
@@ -22,11 +24,9 @@ from simulation.pages.run_figures import (
     draw_summary,
     evaluated_rounds,
     group_by_rating,
-    measure_of,
     numbers,
 )
 from simulation.pages.run_files import RunFiles, at
-from simulation.pages.style import size
 from simulation.pages.words import run_in_words
 
 Draw = Callable[[Plot], Rendered]
@@ -86,7 +86,7 @@ _PREDICTIONS = (
 def summary_plot(run: RunFiles) -> Plot:
     """Return the figure of a run's three answers."""
     summary = run.summary
-    measure = measure_of(summary["accuracy"])
+    measure = main_measure(summary["accuracy"])
     spent, losses = run.bytes_per_user, run.traffic["epsilon_per_user"]
     how = ""
     if measure is None:
@@ -136,14 +136,15 @@ def _tiles(run: RunFiles) -> Html:
     accuracy, privacy, traffic = summary["accuracy"], summary["privacy"], summary["traffic"]
     tiles = [
         (_headed(measure, accuracy), f"{accuracy[measure.column]:.{measure.digits}f}", measure.direction)
-        for measure in MEASURES
-        if accuracy.get(measure.column) is not None and measure.column not in _LEFT_TO_THE_TABLE
+        for measure in HEADLINE_MEASURES
+        if accuracy.get(measure.column) is not None
     ]
     per_user = privacy["epsilon_per_user"]
+    seen = server_sees(trusts_server=privacy["trusts_server"], hides_rated_items=privacy["hides_rated_items"])
     tiles += [
-        ("ε per rating", _loss(privacy["epsilon_per_rating"]), "largest of any user"),
-        ("ε per user", _loss(per_user["max"]), f"largest; median {_loss(per_user['median'])}"),
-        ("server sees", _seen(privacy), f"{traffic['rounds']:,} round" + "s" * (traffic["rounds"] != 1)),
+        ("ε per rating", loss(privacy["epsilon_per_rating"]), "largest of any user"),
+        ("ε per user", loss(per_user["max"]), f"largest; median {loss(per_user['median'])}"),
+        (SERVER_SEES.title, seen, plural(traffic["rounds"], "round")),
     ]
     for direction, words in (("uplink", "from the device"), ("downlink", "to the device")):
         spent = traffic[direction]
@@ -159,21 +160,8 @@ def _tiles(run: RunFiles) -> Html:
     )
 
 
-_LEFT_TO_THE_TABLE = ("precision_at_k", "recall_at_k")
-
-
 def _headed(measure: Measure, accuracy: dict[str, Any]) -> str:
     return f"F-score at {accuracy.get('k')}" if measure.column == "f_score_at_k" else measure.label
-
-
-def _seen(privacy: dict[str, Any]) -> str:
-    if privacy["trusts_server"]:
-        return "true ratings"
-    return "noise only" if privacy["hides_rated_items"] else "rated items"
-
-
-def _loss(value: float | None) -> str:
-    return DASH if value is None else f"{value:,.4g}"
 
 
 _USER_FIGURES = (
@@ -197,7 +185,7 @@ def _user_table(run: RunFiles) -> Html:
         found: list[float | None] = [None] * 6
         if values.size:
             found = [float(values.mean()), *np.percentile(values, (0, 5, 50, 95, 100)).tolist()]
-        rows.append([Cell(label, label), *(number(value, digits) for value in found)])
+        rows.append([Cell(label, label), *(number_cell(value, digits) for value in found)])
     return table(f"How {run.summary['traffic']['users']:,} users differ", columns, rows)
 
 
@@ -238,7 +226,7 @@ def _noise_section(run: RunFiles, draw: Draw) -> Section:
 
 def _rounds_section(run: RunFiles, draw: Draw) -> Section:
     heading = "Round by round"
-    measure = measure_of(run.summary["accuracy"])
+    measure = main_measure(run.summary["accuracy"])
     evaluated = evaluated_rounds(run.rounds, measure) if measure else []
     content: list[object] = []
     if measure and len(evaluated) > 1:
@@ -270,13 +258,13 @@ def _rounds_table(run: RunFiles) -> Html:
     columns += [Column("up", "message bytes"), Column("down", "message bytes"), Column("seconds")]
     rows = [
         [
-            number(at(line, "round"), 0),
-            number(at(line, "replies"), 0),
-            number(at(line, "failures"), 0),
-            *(number(at(line, "accuracy", measure.column), measure.digits) for measure in measures),
-            number(at(line, "uplink", "message_bytes"), 0),
-            number(at(line, "downlink", "message_bytes"), 0),
-            number(at(line, "seconds"), 2),
+            number_cell(at(line, "round"), 0),
+            number_cell(at(line, "replies"), 0),
+            number_cell(at(line, "failures"), 0),
+            *(number_cell(at(line, "accuracy", measure.column), measure.digits) for measure in measures),
+            number_cell(at(line, "uplink", "message_bytes"), 0),
+            number_cell(at(line, "downlink", "message_bytes"), 0),
+            number_cell(at(line, "seconds"), 2),
         ]
         for line in run.rounds
     ]
@@ -309,7 +297,7 @@ def _completion_section(run: RunFiles, draw: Draw) -> Section:
     if plots:
         content.append(figures([draw(plot) for plot in plots]))
     rows = [
-        [text(key), text(_shown(value))]
+        [text_cell(key), text_cell(_shown(value))]
         for key, value in diagnostics.items()
         if not (drawn and key == "log_likelihood") and not (plots and isinstance(value, dict))
     ]

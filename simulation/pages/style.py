@@ -20,6 +20,8 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 from numpy.typing import NDArray
 
+from simulation.analysis.numbers import short, size
+
 INK, MUTED, RULE, SURFACE = "#1b2530", "#5a6672", "#dde2e7", "#ffffff"
 REFERENCE = "#56616d"
 
@@ -377,27 +379,6 @@ def _percent(share: float) -> str:
 
 def _measured(value: float, unit: str) -> str:
     return size(value) if unit == "B" else f"{unit}{short(value)}"
-
-
-def short(value: float) -> str:
-    """Write a number in at most five characters or so: 0.25, 12.5, 340, 1.2k, 3.4M."""
-    if value == 0 or not math.isfinite(value):
-        return f"{value:g}"
-    for limit, suffix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k")):
-        if abs(value) >= limit:
-            divisor = 1e3 if suffix == "k" else limit
-            return f"{value / divisor:.3g}{suffix}"
-    if abs(value) >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.3g}"
-
-
-def size(count: float) -> str:
-    """Write a number of bytes: 340 B, 1.2 kB, 3.4 MB (decimal prefixes)."""
-    for limit, unit in ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if abs(count) >= limit:
-            return f"{count / limit:.3g} {unit}" if count < 1000 * limit else f"{count / limit:,.0f} {unit}"
-    return f"{count:.3g} B" if count < 100 else f"{count:.0f} B"
 
 
 def shortened(label: str) -> str:

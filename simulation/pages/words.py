@@ -11,6 +11,7 @@ from dprec.mechanisms import MECHANISMS
 from dprec.privacy.units import UNITS_IN_WORDS
 from dprec.registry import Registry, summary_of
 from simulation.analysis.settings import Setting, by_evaluation
+from simulation.analysis.vocabulary import listed, plural
 from simulation.pages.run_files import ComparisonFiles, RunFiles, at
 from simulation.protocols import PROTOCOLS
 from simulation.storage.tables import Row
@@ -100,17 +101,6 @@ def label_of(setting: Setting, reference: float | None) -> str:
     if setting.budget is None or setting.budget == reference:
         return setting.name
     return f"{setting.name} (ε {setting.budget:g})"
-
-
-def plural(count: int, word: str) -> str:
-    """Write a count with its noun."""
-    return f"{count:,} {word}" + ("" if count == 1 else "s")
-
-
-def listed(words: Iterable[str]) -> str:
-    """Join words with commas and a last "and"."""
-    all_words = list(words)
-    return " and ".join([", ".join(all_words[:-1]), all_words[-1]] if len(all_words) > 1 else all_words)
 
 
 def _about(registry: Registry[Any], kind: str) -> str:

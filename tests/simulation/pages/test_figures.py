@@ -16,14 +16,8 @@ from hypothesis import strategies as st
 from matplotlib.axes import Axes
 from matplotlib.container import ErrorbarContainer
 
-from simulation.analysis.settings import (
-    MEASURES,
-    Setting,
-    at_reference,
-    frontier,
-    read_settings,
-    reference_budget,
-)
+from simulation.analysis.measures import MEASURES
+from simulation.analysis.settings import Setting, at_reference, frontier, read_settings, reference_budget
 from simulation.pages.comparison_figures import (
     EpsilonAxis,
     draw_accuracy_against_bytes,
@@ -33,7 +27,7 @@ from simulation.pages.comparison_figures import (
 from simulation.pages.plots import to_svg
 from simulation.pages.run_figures import QUANTILES, draw_summary, evaluated_rounds, group_by_rating
 from simulation.pages.run_files import read_run
-from simulation.pages.style import NARROW, WIDE, dark, short, shortened, size, spread_out
+from simulation.pages.style import NARROW, WIDE, dark, shortened, spread_out
 
 RMSE = MEASURES[0]
 Directories = Callable[..., Path]
@@ -77,29 +71,6 @@ def test_the_reference_budget_is_the_most_common_and_then_the_nearest_to_one() -
     assert reference_budget([setting("c", 1, 1, None)]) is None
     chosen = at_reference([*settings[:2], setting("b", 1, 1, 3.0), setting("b", 1, 1, 8.0)])
     assert [(one.name, one.budget) for one in chosen] == [("a", 0.5), ("b", 3.0)]
-
-
-@pytest.mark.parametrize(
-    ("value", "written"),
-    [
-        (0, "0"),
-        (0.25, "0.25"),
-        (340, "340"),
-        (1234, "1,234"),
-        (12_345, "12.3k"),
-        (3.4e6, "3.4M"),
-        (2e9, "2G"),
-    ],
-)
-def test_short_numbers(value: float, written: str) -> None:
-    assert short(value) == written
-
-
-@pytest.mark.parametrize(
-    ("count", "written"), [(0, "0 B"), (340, "340 B"), (1234, "1.23 kB"), (6.8e7, "68 MB"), (4e12, "4 TB")]
-)
-def test_sizes(count: float, written: str) -> None:
-    assert size(count) == written
 
 
 def test_names_are_made_drawable() -> None:

@@ -23,7 +23,7 @@ from simulation.pages.markup import Cell, Column, Html, element, joined, table
 from simulation.pages.plots import Plot, Rendered
 from simulation.pages.run_files import holds_comparison, read_comparison, read_run
 from simulation.pages.run_page import run_page
-from simulation.pages.words import listed, merged_notes
+from simulation.pages.words import merged_notes
 
 Directories = Callable[..., Path]
 
@@ -359,12 +359,3 @@ def test_notes_that_differ_in_numbers_are_merged() -> None:
         ("b", "Other."),
     ]
     assert merged_notes(notes) == [(["a", "b"], "94 of 1,200 are fake.", 1), (["b"], "Other.", 0)]
-
-
-def test_lists_in_words() -> None:
-    assert [listed(words) for words in ([], ["a"], ["a", "b"], ["a", "b", "c"])] == [
-        "",
-        "a",
-        "a and b",
-        "a, b and c",
-    ]

@@ -1,0 +1,99 @@
+"""What a table of settings shows: every column is defined once, for the pages and for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from dprec.privacy.units import ComparableUnit
+from simulation.analysis.measures import Measure
+from simulation.analysis.numbers import DASH, loss, number, with_spread
+from simulation.analysis.settings import Setting
+from simulation.analysis.vocabulary import loss_per
+
+
+@dataclass(frozen=True)
+class SettingColumn:
+    """A column of a table with one line per setting.
+
+    Parameters
+    ----------
+    title : str
+    hint : str
+        Its unit, or how it is counted.
+    value : callable
+        What a setting is sorted by; None if the column does not apply to it.
+    text : callable
+        The same as a person reads it.
+    numeric : bool
+    """
+
+    title: str
+    hint: str
+    value: Callable[[Setting], float | str | None]
+    text: Callable[[Setting], str]
+    numeric: bool = True
+
+
+def accuracy_column(measure: Measure, *, spread: bool = True, direction: bool = False) -> SettingColumn:
+    """Return the column of a measure.
+
+    Parameters
+    ----------
+    measure : Measure
+    spread : bool
+        Whether it shows the standard deviation over folds and seeds.
+    direction : bool
+        Whether it says which way is better.
+    """
+    hint = measure.direction if direction else ""
+    plain = mean_column(measure.label, hint, measure.column, measure.digits)
+    if not spread:
+        return plain
+    return replace(plain, text=lambda setting: with_spread(setting.average(measure.column), measure.digits))
+
+
+def figure_column(
+    title: str, hint: str, value: Callable[[Setting], float | None], digits: int
+) -> SettingColumn:
+    """Return a column of numbers with so many decimals."""
+    return SettingColumn(title, hint, value, lambda setting: number(value(setting), digits))
+
+
+def mean_column(title: str, hint: str, column: str, digits: int) -> SettingColumn:
+    """Return a column of comparison.csv, averaged over folds and seeds."""
+    return figure_column(title, hint, lambda setting: setting.mean(column), digits)
+
+
+def _loss_column(unit: ComparableUnit, hint: str) -> SettingColumn:
+    def largest(setting: Setting) -> float | None:
+        # A guarantee holds for everybody, so the worst of the runs is what may be said of them all.
+        return setting.epsilon(unit)
+
+    return SettingColumn(loss_per(unit), hint, largest, lambda setting: loss(largest(setting)))
+
+
+def _bytes_columns(title: str, direction: str) -> tuple[SettingColumn, ...]:
+    return tuple(
+        mean_column(title, f"per user, {which}", f"{direction}_message_{statistic}_per_user", 0)
+        for which, statistic in (("mean", "mean"), ("95 %", "p95"), ("largest", "max"))
+    )
+
+
+BUDGET = SettingColumn(
+    "budget",
+    "ε",
+    lambda setting: setting.budget,
+    lambda setting: DASH if setting.budget is None else f"{setting.budget:g}",
+)
+LOSSES = (_loss_column("rating", ""), _loss_column("user", "largest"))
+MEDIAN_LOSS = mean_column(loss_per("user"), "median", "epsilon_per_user_median", 1)
+BYTES = figure_column("bytes", "per user", lambda setting: setting.bytes_per_user, 0)
+BYTES_UP = _bytes_columns("bytes up", "uplink")
+BYTES_DOWN = _bytes_columns("bytes down", "downlink")
+TOTAL_BYTES = mean_column("bytes in all", "messages, all users", "total_message_bytes", 0)
+ROUNDS = mean_column("rounds", "", "rounds", 0)
+RUNS = figure_column("runs", "", lambda setting: len(setting.rows), 0)
+SERVER_SEES = SettingColumn(
+    "server sees", "", lambda setting: setting.server_sees, lambda setting: setting.server_sees, numeric=False
+)

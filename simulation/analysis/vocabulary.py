@@ -1,0 +1,30 @@
+"""The words for what every table, page and advice names: used wherever a person reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dprec.privacy.units import PrivacyUnit
+
+
+def server_sees(*, trusts_server: bool, hides_rated_items: bool) -> str:
+    """Return what the server learns directly from the devices."""
+    if trusts_server:
+        return "true ratings"
+    return "noise only" if hides_rated_items else "rated items, noise"
+
+
+def loss_per(unit: PrivacyUnit) -> str:
+    """Name the privacy loss in a unit."""
+    return f"ε per {unit}"
+
+
+def plural(count: int, noun: str) -> str:
+    """Write a count with its noun."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def listed(words: Iterable[str]) -> str:
+    """Join words with commas and a final "and"."""
+    *others, last = [*words] or [""]
+    return f"{', '.join(others)} and {last}" if others else last

@@ -1,0 +1,136 @@
+"""The words and numbers that every table, page and advice share."""
+
+from __future__ import annotations
+
+import pytest
+
+from simulation.analysis.averages import Average
+from simulation.analysis.columns import BUDGET, LOSSES, RUNS, SERVER_SEES, accuracy_column
+from simulation.analysis.measures import MEASURES, main_measure
+from simulation.analysis.numbers import loss, number, short, size, with_spread
+from simulation.analysis.settings import Setting
+from simulation.analysis.vocabulary import listed, plural, server_sees
+
+
+@pytest.mark.parametrize(
+    ("trusts", "hides", "words"),
+    [
+        (True, False, "true ratings"),
+        (True, True, "true ratings"),
+        (False, False, "rated items, noise"),
+        (False, True, "noise only"),
+    ],
+)
+def test_what_the_server_sees(trusts: bool, hides: bool, words: str) -> None:
+    assert server_sees(trusts_server=trusts, hides_rated_items=hides) == words
+
+
+def test_columns_read_a_setting() -> None:
+    rows = tuple(
+        {
+            "rmse": rmse,
+            "epsilon_per_rating": 1.0,
+            "epsilon_per_user_max": worst,
+            "trusts_server": False,
+            "hides_rated_items": True,
+        }
+        for rmse, worst in ((1.0, 20), (2.0, 1500.0))
+    )
+    setting = Setting("blp", 1.0, rows)
+    columns = [
+        BUDGET,
+        accuracy_column(MEASURES[0]),
+        accuracy_column(MEASURES[0], spread=False),
+        *LOSSES,
+        SERVER_SEES,
+        RUNS,
+    ]
+    assert [column.text(setting) for column in columns] == [
+        "1",
+        "1.5000 ± 0.7071",
+        "1.5000",
+        "1",
+        "1,500",
+        "noise only",
+        "2",
+    ]
+    assert [column.value(setting) for column in columns] == [1.0, 1.5, 1.5, 1.0, 1500.0, "noise only", 2]
+    assert accuracy_column(MEASURES[1]).text(setting) == "–"
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "label"),
+    [({"mae": 0.8, "rmse": 1.0}, "RMSE"), ({"rmse": None, "sign_accuracy": 0.7}, "Sign accuracy")],
+)
+def test_the_main_measure_is_the_first_that_was_measured(
+    accuracy: dict[str, float | None], label: str
+) -> None:
+    measure = main_measure(accuracy)
+    assert measure is not None
+    assert measure.label == label
+    assert main_measure({}) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "–"),
+        (0.0, "0.000"),
+        (0.0005, "0.001"),
+        (0.00049, "0.00049"),
+        (1.25e-7, "1.2e-07"),
+        (-1e-5, "-1e-05"),
+        (1234.5, "1,234.500"),
+    ],
+)
+def test_small_numbers_keep_their_digits(value: float | None, text: str) -> None:
+    assert number(value, 3) == text
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "text"), [(None, "–"), (0.5, "0.5"), (999.96, "1000"), (12_345.6, "12,346")]
+)
+def test_large_losses_are_written_in_full(epsilon: float | None, text: str) -> None:
+    assert loss(epsilon) == text
+
+
+def test_a_single_value_has_no_spread() -> None:
+    assert with_spread(Average(1.0, 0.0, 1), 2) == "1.00"
+    assert with_spread(Average(1.0, 0.25, 3), 2) == "1.00 ± 0.25"
+    assert with_spread(None, 2) == "–"
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (0, "0"),
+        (0.25, "0.25"),
+        (340, "340"),
+        (1234, "1,234"),
+        (12_345, "12.3k"),
+        (3.4e6, "3.4M"),
+        (2e9, "2G"),
+    ],
+)
+def test_short_numbers(value: float, written: str) -> None:
+    assert short(value) == written
+
+
+@pytest.mark.parametrize(
+    ("count", "written"), [(0, "0 B"), (340, "340 B"), (1234, "1.23 kB"), (6.8e7, "68 MB"), (4e12, "4 TB")]
+)
+def test_sizes(count: float, written: str) -> None:
+    assert size(count) == written
+
+
+def test_counts_with_their_nouns() -> None:
+    assert [plural(count, "run") for count in (0, 1, 1200)] == ["0 runs", "1 run", "1,200 runs"]
+
+
+def test_lists_in_words() -> None:
+    assert [listed(words) for words in ([], ["a"], ["a", "b"], ["a", "b", "c"])] == [
+        "",
+        "a",
+        "a and b",
+        "a, b and c",
+    ]
