@@ -18,46 +18,20 @@ of a simulation, it answers for all of its users as each of them would.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+import math
 
 import numpy as np
 from flwr.app import ConfigRecord, Context
 from numpy.typing import NDArray
 
-from clients.population import Cohort, Population
+from clients.population import Cohort
 from dprec.completion.local_factors import Profiles, solve_user_factors
-from dprec.gradients import GRADIENTS, GradientReport, RoundDraws
+from dprec.gradients import RoundDraws
 from dprec.ragged import offsets
-from dprec.wire.broadcast import BroadcastOptions, Factors, decode_broadcast, encode_broadcast
+from dprec.setups import IterativeSetup
+from dprec.wire.broadcast import Factors, decode_broadcast, encode_broadcast
 
 _HELD, _ANSWERED = "held-factors", "answered"
-
-
-@dataclass(frozen=True)
-class Installed:
-    """What is installed on the devices of an iterative protocol.
-
-    Parameters
-    ----------
-    gradient : GradientReport
-    broadcast : BroadcastOptions
-    rank : int
-    ridge : float
-        Of the user's own factors.
-    epsilon : float
-        Budget of one round; infinite where nothing is protected.
-    rounds : int
-        A device refuses to answer more rounds than its budget was divided by.
-    """
-
-    gradient: GradientReport
-    broadcast: BroadcastOptions
-    rank: int
-    ridge: float
-    epsilon: float
-    rounds: int
 
 
 def round_reports(
@@ -85,7 +59,7 @@ def round_reports(
         When the broadcast is malformed, the budget was not divided by so many rounds, or the round
         was answered with other factors, or is earlier than one that was answered.
     """
-    installed = installed_on(cohort.population)
+    installed = cohort.population.installed(IterativeSetup)
     if not 1 <= round_index <= installed.rounds:
         raise ValueError(f"asked for round {round_index} of {installed.rounds}")
     broadcast = _decoded(cohort, request, context)
@@ -94,8 +68,9 @@ def round_reports(
     factors = broadcast.astype(np.float64)
     profiles = profiles_of(cohort)
     user_factors = solve_user_factors(profiles, factors, installed.ridge)
+    epsilon = math.inf if installed.epsilon_per_round is None else installed.epsilon_per_round
     draws = RoundDraws(cohort.population.seed, round_index, cohort.start)
-    reports = installed.gradient.encode(profiles, user_factors, factors, installed.epsilon, draws)
+    reports = installed.gradient.encode(profiles, user_factors, factors, epsilon, draws)
     return [report for report, wanted in zip(reports, asked.tolist(), strict=True) if wanted]
 
 
@@ -114,7 +89,7 @@ def receive_factors(cohort: Cohort, request: ConfigRecord, context: Context) -> 
 
 def _decoded(cohort: Cohort, request: ConfigRecord, context: Context) -> Factors:
     """Decode the broadcast of a request, which may only tell what changed since the last one."""
-    installed, population = installed_on(cohort.population), cohort.population
+    installed, population = cohort.population.installed(IterativeSetup), cohort.population
     shape = (population.n_items, installed.rank)
     kept, before = context.state.get(_HELD), population.held.factors if population.held else None
     if isinstance(kept, ConfigRecord) and kept.get("run") == population.key:
@@ -124,7 +99,7 @@ def _decoded(cohort: Cohort, request: ConfigRecord, context: Context) -> Factors
 
 def _keep(cohort: Cohort, factors: Factors, context: Context) -> None:
     """Keep a broadcast where later ones may only tell what changed."""
-    if installed_on(cohort.population).broadcast.delta:
+    if cohort.population.installed(IterativeSetup).broadcast.delta:
         run, whole = cohort.population.key, encode_broadcast(factors)
         context.state[_HELD] = ConfigRecord({"run": run, "factors": whole})
 
@@ -156,22 +131,6 @@ def profiles_of(cohort: Cohort) -> Profiles:
     """Return the true ratings of a cohort."""
     counts = cohort.counts
     return Profiles(offsets(counts), cohort.items, cohort.values, cohort.population.n_items)
-
-
-@lru_cache(maxsize=4)
-def installed_on(population: Population) -> Installed:
-    """Return what is installed on the devices of a population."""
-    setup: dict[str, Any] = population.setup
-    gradient = dict(setup["gradient"])
-    epsilon = setup["epsilon_per_round"]
-    return Installed(
-        GRADIENTS[gradient["kind"]](**gradient),
-        BroadcastOptions(**setup["broadcast"]),
-        setup["rank"],
-        setup["ridge"],
-        float("inf") if epsilon is None else epsilon,
-        setup["rounds"],
-    )
 
 
 def _bytes(record: ConfigRecord, name: str) -> bytes:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from flwr.app import ConfigRecord, Context
@@ -24,6 +23,7 @@ from dprec.completion.one_bit.solver import SignLikelihood
 from dprec.mechanisms.channel import Channel
 from dprec.ragged import offsets, sizes_of
 from dprec.randomness import words
+from dprec.setups import GradientPerturbationSetup
 from dprec.wire import ReportCodec
 from dprec.wire.symbol_rows import SymbolRows
 
@@ -131,13 +131,13 @@ def _answer_once(cohort: Cohort, round_index: int, rows: list[bytes], context: C
 @lru_cache(maxsize=4)
 def installed_on(population: Population) -> Installed:
     """Return what is installed on the devices of a population."""
-    setup: dict[str, Any] = population.setup["one_bit"]
-    channel = slope_channel(setup["clamp"], setup["symbols"], setup["epsilon_per_round"])
+    setup = population.installed(GradientPerturbationSetup)
+    channel = slope_channel(setup.clamp, setup.symbols, setup.epsilon_per_round)
     return Installed(
-        link_of(setup["link"], setup["sigma"]),
-        setup["clamp"],
+        link_of(setup.link, setup.sigma),
+        setup.clamp,
         channel,
         ReportCodec(channel, population.n_items),
         SymbolRows(channel),
-        setup["rounds"],
+        setup.rounds,
     )

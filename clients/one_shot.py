@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clients.population import Cohort, Population
-from dprec.mechanisms import MECHANISMS
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.calibration import CalibratedMechanism
 from dprec.ragged import offsets, rows_of
 from dprec.randomness import words
+from dprec.setups import ReportSetup
 from dprec.wire import ReportCodec
 
 _CELLS_AT_ONCE = 1 << 22
@@ -55,11 +55,6 @@ def _rows(cohort: Cohort) -> Iterator[Cohort]:
 @lru_cache(maxsize=4)
 def _installed(population: Population) -> tuple[CalibratedMechanism, ReportCodec]:
     """Return the mechanism installed on the devices of a population, and the code of its reports."""
-    mechanism, budget = dict(population.setup["mechanism"]), population.setup["privacy"]
-    calibrated = CalibratedMechanism(
-        MECHANISMS[mechanism["kind"]](**mechanism),
-        PrivacyBudget(**budget) if budget else None,
-        population.scale,
-        population.n_items,
-    )
+    setup = population.installed(ReportSetup)
+    calibrated = CalibratedMechanism(setup.mechanism, setup.privacy, population.scale, population.n_items)
     return calibrated, calibrated.codec()

@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from flwr.app import Context, Message
 from numpy.typing import NDArray
 
 from clients.faults import FaultOptions
+from dprec.options import Options, option
 from dprec.ratings import Ratings, RatingScale
+from dprec.setups import AnySetup, Setup, from_json, to_json
 from dprec.wire.broadcast import Factors
 
 POPULATION_KEY = "population"
 """Key of the run configuration under which a deployed app finds the folder of the runs."""
+
+SetupT = TypeVar("SetupT", bound=Setup)
 
 _RUN_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -57,7 +61,7 @@ class Population:
         Stands for the entropy that real devices draw their own noise from.
     faults : FaultOptions
         What goes wrong between the devices and the server.
-    setup : dict
+    setup : Setup
         The protocol's settings as installed on the devices. Privacy budgets are among them: a
         device takes none from the server.
     exact : ndarray or None
@@ -76,7 +80,7 @@ class Population:
     users_per_node: int
     seed: int
     faults: FaultOptions
-    setup: dict[str, Any]
+    setup: Setup
     exact: NDArray[np.float64] | None = None
     held: HeldFactors | None = None
     key: str = ""
@@ -85,6 +89,18 @@ class Population:
     def n_users(self) -> int:
         """Number of users."""
         return self.indptr.size - 1
+
+    def installed(self, kind: type[SetupT]) -> SetupT:
+        """Return the setup, for a request that only devices with a setup of this kind answer.
+
+        Raises
+        ------
+        ValueError
+            When the devices are set up for another protocol.
+        """
+        if not isinstance(self.setup, kind):
+            raise ValueError(f"a request to devices that are set up for {self.setup.kind}")
+        return self.setup
 
     def cohort(self, partition: int) -> Cohort:
         """Return the users that the node of a partition hosts."""
@@ -146,6 +162,19 @@ class Cohort:
         return slice(self.first_rating, int(self.population.indptr[self.stop]))
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Description(Options):
+    """What population.json holds: everything about a population but its arrays."""
+
+    scale: tuple[float, ...] = option("Levels of the rating scale, ascending.")
+    continuous: bool = option("Whether true ratings lie between the levels.")
+    n_items: int = option("Items of the catalogue.", ge=1)
+    users_per_node: int = option("Users of a cohort.", ge=1)
+    seed: int = option("Seed of the devices' noise.")
+    faults: FaultOptions = option("What goes wrong on the way.")
+    setup: AnySetup = option("What is installed on the devices.")
+
+
 def write_population(
     directory: Path,
     ratings: Ratings,
@@ -153,7 +182,7 @@ def write_population(
     users_per_node: int,
     seed: int,
     faults: FaultOptions,
-    setup: dict[str, Any],
+    setup: Setup,
 ) -> None:
     """Write what the devices hold to a new directory."""
     directory.mkdir(parents=True)
@@ -162,16 +191,16 @@ def write_population(
     np.save(directory / "levels.npy", ratings.levels)
     if ratings.exact is not None:
         np.save(directory / "exact.npy", ratings.exact)
-    description = {
-        "scale": ratings.scale.values.tolist(),
-        "continuous": ratings.scale.continuous,
-        "n_items": ratings.n_items,
-        "users_per_node": users_per_node,
-        "seed": seed,
-        "faults": asdict(faults),
-        "setup": setup,
-    }
-    (directory / "population.json").write_text(json.dumps(description), encoding="utf-8")
+    description = _Description(
+        scale=tuple(ratings.scale.values.tolist()),
+        continuous=ratings.scale.continuous,
+        n_items=ratings.n_items,
+        users_per_node=users_per_node,
+        seed=seed,
+        faults=faults,
+        setup=setup,
+    )
+    (directory / "population.json").write_text(to_json(description), encoding="utf-8")
 
 
 def write_held_factors(directory: Path, held: HeldFactors) -> None:
@@ -182,19 +211,26 @@ def write_held_factors(directory: Path, held: HeldFactors) -> None:
 
 @lru_cache(maxsize=4)
 def open_population(directory: str) -> Population:
-    """Open a population; kept open, so that a worker reads its description once."""
+    """Open a population; kept open, so that a worker reads its description once.
+
+    Raises
+    ------
+    InputError
+        When population.json is damaged.
+    """
     folder = Path(directory)
-    description = json.loads((folder / "population.json").read_text(encoding="utf-8"))
+    path = folder / "population.json"
+    description = from_json(_Description, path.read_text(encoding="utf-8"), str(path))
     return Population(
         indptr=np.load(folder / "indptr.npy", mmap_mode="r"),
         items=np.load(folder / "items.npy", mmap_mode="r"),
         levels=np.load(folder / "levels.npy", mmap_mode="r"),
-        scale=RatingScale(np.array(description["scale"]), description["continuous"]),
-        n_items=description["n_items"],
-        users_per_node=description["users_per_node"],
-        seed=description["seed"],
-        faults=FaultOptions(**description["faults"]),
-        setup=description["setup"],
+        scale=RatingScale(np.array(description.scale), description.continuous),
+        n_items=description.n_items,
+        users_per_node=description.users_per_node,
+        seed=description.seed,
+        faults=description.faults,
+        setup=description.setup,
         exact=_stored(folder / "exact.npy"),
         held=_held(folder),
         key=folder.name,

@@ -7,8 +7,6 @@ whenever it is asked, so that asking again reveals nothing more of the same tabl
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from flwr.app import ConfigRecord
 from numpy.typing import NDArray
@@ -19,6 +17,7 @@ from dprec.crossdomain.alter_ego_codec import AlterEgoCodec, RowCodec, ValueCode
 from dprec.crossdomain.replacement import ReplacementDraws
 from dprec.ragged import rows_of
 from dprec.randomness import words
+from dprec.setups import XMapSetup
 from dprec.sorted_keys import find
 
 
@@ -38,26 +37,25 @@ def reports(cohort: Cohort, asked: NDArray[np.bool_], request: ConfigRecord) -> 
         When the request is malformed, or its X-Sim values are wider than the installed sensitivity.
     """
     population = cohort.population
-    installed: dict[str, Any] = population.setup["replacement"]
+    installed = population.installed(XMapSetup).replacement
     start, stop, rows = request.get("start"), request.get("stop"), request.get("rows")
     if not (isinstance(start, int) and isinstance(stop, int) and 0 <= start < stop <= population.n_items):
         raise ValueError("a request without a target domain")
     if not isinstance(rows, bytes):
         raise ValueError("a request without rows")
-    deviations = installed["transfer"] == "deviation"
-    private = installed["epsilon"] is not None
+    deviations, private = installed.transfer == "deviation", installed.epsilon is not None
     codec = RowCodec(population.n_items, stop - start, with_steps=private, with_means=deviations)
     candidates, means = codec.unpack(rows)
     if np.any((candidates.items >= start) & (candidates.items < stop)):
         raise ValueError("candidates for items of the target domain itself")
-    if installed["sensitivity"] < 2 and np.any(candidates.steps < 0):
+    if installed.sensitivity < 2 and np.any(candidates.steps < 0):
         raise ValueError("X-Sim values below 0, for a sensitivity of 1")
     draws = ReplacementDraws.prepare(
         candidates,
-        installed["epsilon"] if private else 0.0,
-        installed["sensitivity"],
+        installed.epsilon or 0.0,
+        installed.sensitivity,
         stop - start,
-        whole_catalogue=installed["whole_catalogue"],
+        whole_catalogue=installed.whole_catalogue,
     )
     values = cohort.values
     if deviations and candidates.items.size:

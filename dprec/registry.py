@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Generic, TypeVar
+import functools
+import operator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated, Any, Generic, TypeVar
 
 from dprec.errors import InputError
 from dprec.options import Options
@@ -40,6 +42,16 @@ class Registry(Generic[OptionsT]):
         if kind not in self._components:
             raise InputError(self.name, repr(kind), ", ".join(self.kinds))
         return self._components[kind]
+
+
+def one_of(components: Iterable[type[Options]]) -> Any:
+    """Return the type "one of these components, told apart by kind", for pydantic to validate."""
+    from pydantic import Discriminator
+
+    types = tuple(components)
+    if len(types) == 1:
+        return types[0]
+    return Annotated[functools.reduce(operator.or_, types), Discriminator("kind")]
 
 
 def kind_of(component: type[Options]) -> str:

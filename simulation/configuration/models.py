@@ -17,16 +17,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from clients.faults import FaultOptions
 from dprec.errors import InputError
 from dprec.options import Options, option
+from dprec.registry import one_of
 from simulation.configuration.strict_yaml import apply_override, dump_yaml, read_yaml
 from simulation.configuration.validation import validated
 from simulation.protocols import PROTOCOLS
 from simulation.protocols.base import Protocol
-from simulation.protocols.components import (
-    AnyBinarization,
-    AnyDataset,
-    AnySplit,
-    one_of,
-)
+from simulation.protocols.components import AnyBinarization, AnyDataset, AnySplit
 
 if TYPE_CHECKING:
     AnyProtocol = Protocol

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from flwr.serverapp import Grid
 
 from clients.faults import FaultOptions
 from clients.population import HeldFactors, write_held_factors, write_population
 from dprec.ratings import Ratings
+from dprec.setups import Setup
 from simulation.configuration.models import SimulationOptions
 from simulation.engine.runtime import open_grid
 from strategies.roster import Roster, identify
@@ -42,7 +42,7 @@ class Session:
     _runs: int = 0
 
     def install(
-        self, train: Ratings, *, users_per_node: int, seed: int, faults: FaultOptions, setup: dict[str, Any]
+        self, train: Ratings, *, users_per_node: int, seed: int, faults: FaultOptions, setup: Setup
     ) -> str:
         """Give the devices their ratings and settings; return the run key they know them by."""
         self._runs += 1

@@ -20,6 +20,7 @@ from dprec.privacy.ledger import Guarantee, PrivacyLedger
 from dprec.privacy.units import ComparableUnit
 from dprec.progress import Progress
 from dprec.ratings import Ratings
+from dprec.setups import Setup
 from dprec.wire.traffic import TrafficLedger
 from strategies.iterative import State
 from strategies.roster import Roster
@@ -186,8 +187,8 @@ class Protocol(Options):
         raise SettingError("kind", repr(self.kind), accepted)
 
     @abstractmethod
-    def setup(self) -> dict[str, Any]:
-        """Return what is installed on the devices; JSON values only."""
+    def setup(self) -> Setup:
+        """Return what is installed on the devices."""
 
     @abstractmethod
     def run(self, grid: Grid, task: Task) -> Outcome:

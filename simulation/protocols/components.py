@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-import operator
-from typing import TYPE_CHECKING, Annotated, Any
-
-from pydantic import Discriminator
+from typing import TYPE_CHECKING, Any
 
 from dprec.binarization import BINARIZATIONS, Binarization
 from dprec.completion import COMPLETIONS, Completion
@@ -15,7 +11,7 @@ from dprec.datasets import DATASETS
 from dprec.datasets.base import Dataset
 from dprec.gradients import GRADIENTS, GradientReport
 from dprec.mechanisms import MECHANISMS, Mechanism
-from dprec.registry import Registry
+from dprec.registry import Registry, one_of
 from dprec.splits import SPLITS, Split
 
 COMPONENT_REGISTRIES: list[Registry[Any]] = [
@@ -27,14 +23,6 @@ COMPONENT_REGISTRIES: list[Registry[Any]] = [
     GRADIENTS,
     PERTURBATIONS,
 ]
-
-
-def one_of(registry: Registry[Any]) -> Any:
-    """Return the type "one of the registered components, told apart by kind"."""
-    components = tuple(registry)
-    if len(components) == 1:
-        return components[0]
-    return Annotated[functools.reduce(operator.or_, components), Discriminator("kind")]
 
 
 if TYPE_CHECKING:

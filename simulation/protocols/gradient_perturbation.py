@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from flwr.serverapp import Grid
 
@@ -17,6 +17,7 @@ from dprec.privacy.calibration import LARGEST_CELL_EPSILON, PrivacyBudget
 from dprec.privacy.ledger import Guarantee
 from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
+from dprec.setups import GradientPerturbationSetup
 from dprec.wire import ReportCodec
 from simulation.protocols.base import Outcome, Protocol, Task
 from strategies.envelope import deployed_factor, reply_content, reply_message
@@ -86,18 +87,16 @@ class GradientPerturbationProtocol(Protocol):
         """Return the protocol as it is; see `Protocol.audited`."""
         return self, 1
 
-    def setup(self) -> dict[str, Any]:
+    def setup(self) -> GradientPerturbationSetup:
         """Return what a device needs to know of the rounds."""
-        return {
-            "one_bit": {
-                "link": self.completion.link,
-                "sigma": self.completion.sigma,
-                "clamp": self.clamp,
-                "symbols": self.symbols,
-                "epsilon_per_round": self.epsilon_per_round,
-                "rounds": self.rounds,
-            }
-        }
+        return GradientPerturbationSetup(
+            link=self.completion.link,
+            sigma=self.completion.sigma,
+            clamp=self.clamp,
+            symbols=self.symbols,
+            epsilon_per_round=self.epsilon_per_round,
+            rounds=self.rounds,
+        )
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Run the rounds."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from flwr.serverapp import Grid
@@ -24,6 +24,7 @@ from dprec.privacy.ledger import Guarantee
 from dprec.privacy.units import ComparableUnit
 from dprec.randomness import uniforms, words
 from dprec.ratings import Ratings
+from dprec.setups import IterativeSetup
 from dprec.wire.broadcast import BroadcastOptions
 from simulation.protocols.base import Outcome, Predict, Protocol, Task
 from simulation.protocols.components import AnyGradient
@@ -104,16 +105,16 @@ class IterativeProtocol(Protocol):
             raise SettingError("gradient.kind", found, "a private gradient")
         return replace(self, rank=1, sampling=SamplingOptions(), early_stopping=None), 2
 
-    def setup(self) -> dict[str, Any]:
+    def setup(self) -> IterativeSetup:
         """Return what a device needs to know of the rounds."""
-        return {
-            "gradient": asdict(self.gradient),
-            "broadcast": asdict(self.downlink),
-            "rank": self.rank,
-            "ridge": self.ridge,
-            "epsilon_per_round": self.epsilon_per_round if self.private else None,
-            "rounds": self.rounds,
-        }
+        return IterativeSetup(
+            gradient=self.gradient,
+            broadcast=self.downlink,
+            rank=self.rank,
+            ridge=self.ridge,
+            epsilon_per_round=self.epsilon_per_round if self.private else None,
+            rounds=self.rounds,
+        )
 
     def held_ratings(self, train: Ratings, seed: int) -> Ratings:
         """Return what the devices learn from: without what they hold back for early stopping."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, Self
+from dataclasses import dataclass, replace
+from typing import Literal, Self
 
 import numpy as np
 from flwr.serverapp import Grid
@@ -20,6 +20,7 @@ from dprec.privacy.device_channel import device_channel
 from dprec.privacy.ledger import Guarantee
 from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
+from dprec.setups import OneShotSetup
 from simulation.protocols.accounting import mechanism_ledger
 from simulation.protocols.base import Outcome, Protocol, Task
 from simulation.protocols.components import AnyCompletion, AnyMechanism
@@ -87,12 +88,9 @@ class OneShotProtocol(Protocol):
             raise SettingError("mechanism.kind", found, "a private mechanism")
         return replace(self, completion=ItemAverage()), 1
 
-    def setup(self) -> dict[str, Any]:
+    def setup(self) -> OneShotSetup:
         """Return the mechanism and the budget."""
-        return {
-            "mechanism": asdict(self.mechanism),
-            "privacy": asdict(self.privacy) if self.privacy else None,
-        }
+        return OneShotSetup(mechanism=self.mechanism, privacy=self.privacy)
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Collect the reports and complete the matrix."""

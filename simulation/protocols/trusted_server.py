@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, Self
+from dataclasses import dataclass, replace
+from typing import Literal, Self
 
 import numpy as np
 from flwr.serverapp import Grid
@@ -19,6 +19,7 @@ from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.privacy.ledger import Guarantee, PrivacyLedger
 from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
+from dprec.setups import OneShotSetup
 from simulation.protocols.base import Outcome, Protocol, Task
 from simulation.protocols.components import AnyPerturbation
 from simulation.protocols.one_shot import measured_deployment, notes_on_reports
@@ -74,9 +75,9 @@ class TrustedServerProtocol(Protocol):
             raise SettingError("privacy.epsilon", found, accepted)
         self._calibrated(train).codec()
 
-    def setup(self) -> dict[str, Any]:
+    def setup(self) -> OneShotSetup:
         """Return what devices apply: nothing."""
-        return {"mechanism": asdict(_MECHANISM), "privacy": None}
+        return OneShotSetup(mechanism=_MECHANISM, privacy=None)
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Collect the signs and complete the matrix with noise."""

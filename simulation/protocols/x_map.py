@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -29,6 +29,7 @@ from dprec.privacy.units import ComparableUnit
 from dprec.ragged import rows_of
 from dprec.randomness import words
 from dprec.ratings import Ratings
+from dprec.setups import ReplacementSetup, XMapSetup
 from simulation.protocols.accounting import mechanism_ledger
 from simulation.protocols.base import Outcome, Predict, Protocol, Task
 from simulation.protocols.components import AnyMechanism
@@ -127,18 +128,18 @@ class XMapProtocol(Protocol):
                 "no budget: what follows a private upload costs no more privacy",
             )
 
-    def setup(self) -> dict[str, Any]:
+    def setup(self) -> XMapSetup:
         """Return the mechanism, its budget, and how the device draws replacements."""
-        return {
-            "mechanism": asdict(self.mechanism),
-            "privacy": asdict(self.privacy) if self.privacy else None,
-            "replacement": {
-                "epsilon": self.replacement.epsilon,
-                "sensitivity": self.replacement.sensitivity(self.graph.similarity),
-                "whole_catalogue": self._whole_catalogue,
-                "transfer": self.replacement.transfer,
-            },
-        }
+        return XMapSetup(
+            mechanism=self.mechanism,
+            privacy=self.privacy,
+            replacement=ReplacementSetup(
+                epsilon=self.replacement.epsilon,
+                sensitivity=self.replacement.sensitivity(self.graph.similarity),
+                whole_catalogue=self._whole_catalogue,
+                transfer=self.replacement.transfer,
+            ),
+        )
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Collect the ratings, exchange candidates for AlterEgos, and predict from these."""

@@ -1,6 +1,5 @@
 """What a device gives away, whatever a server asks of it."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from clients.population import HeldFactors, write_held_factors, write_population
 from dprec.datasets.synthetic import Synthetic
 from dprec.gradients.one_bit import OneBitGradient
 from dprec.ratings import Ratings
+from dprec.setups import IterativeSetup
 from dprec.wire.broadcast import BroadcastOptions, encode_broadcast
 from simulation.engine.local_grid import LocalGrid
 
@@ -24,14 +24,14 @@ DOWNLINK = BroadcastOptions(delta=True)
 
 
 def install(folder: Path, ratings: Ratings) -> None:
-    setup = {
-        "gradient": asdict(OneBitGradient()),
-        "broadcast": asdict(DOWNLINK),
-        "rank": RANK,
-        "ridge": 1.0,
-        "epsilon_per_round": 0.4,
-        "rounds": ROUNDS,
-    }
+    setup = IterativeSetup(
+        gradient=OneBitGradient(),
+        broadcast=DOWNLINK,
+        rank=RANK,
+        ridge=1.0,
+        epsilon_per_round=0.4,
+        rounds=ROUNDS,
+    )
     for key in RUNS:
         write_population(
             folder / key, ratings, users_per_node=USERS, seed=1, faults=FaultOptions(), setup=setup

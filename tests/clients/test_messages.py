@@ -11,16 +11,19 @@ from clients.faults import ABSENT, DAMAGED, LATE, FaultOptions, fates
 from clients.messages import asked_round, asked_users, reply_with_reports, request_of
 from clients.population import Cohort, open_population, write_population
 from dprec.datasets.synthetic import Synthetic
+from dprec.mechanisms.raw import Raw
+from dprec.setups import OneShotSetup
 from strategies.roster import arrivals_of
 
 USERS = 40
+SETUP = OneShotSetup(mechanism=Raw(), privacy=None)
 FAULTS = FaultOptions(dropout=0.25, straggle=0.2, corrupt=0.15)
 
 
 @pytest.fixture
 def cohort(tmp_path: Path) -> Cohort:
     ratings = Synthetic(users=2 * USERS, items=10, ratings=200).load()
-    write_population(tmp_path / "run", ratings, users_per_node=USERS, seed=6, faults=FAULTS, setup={})
+    write_population(tmp_path / "run", ratings, users_per_node=USERS, seed=6, faults=FAULTS, setup=SETUP)
     return open_population(str(tmp_path / "run")).cohort(1)
 
 

@@ -14,15 +14,11 @@ from clients.population import Cohort, open_population, write_population
 from dprec.binarization import binary_scale
 from dprec.completion.one_bit.links import Logistic
 from dprec.ratings import Ratings
+from dprec.setups import GradientPerturbationSetup
 
-SETUP = {
-    "link": "logistic",
-    "sigma": 1.0,
-    "clamp": 0.5,
-    "symbols": 256,
-    "epsilon_per_round": 2.0,
-    "rounds": 3,
-}
+SETUP = GradientPerturbationSetup(
+    link="logistic", sigma=1.0, clamp=0.5, symbols=256, epsilon_per_round=2.0, rounds=3
+)
 USERS = [1, 1, 1, 2, 4, 4]
 ITEMS = [1, 3, 5, 2, 1, 4]
 SIGNS = [1, -1, 1, -1, 1, 1]
@@ -34,7 +30,7 @@ def cohort_at(folder: Path, start: int = 0, stop: int = 4) -> Cohort:
     )
     if not (folder / "run").exists():
         write_population(
-            folder / "run", ratings, users_per_node=4, seed=5, faults=FaultOptions(), setup={"one_bit": SETUP}
+            folder / "run", ratings, users_per_node=4, seed=5, faults=FaultOptions(), setup=SETUP
         )
     return Cohort(open_population(str(folder / "run")), start, stop)
 

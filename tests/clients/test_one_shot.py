@@ -1,6 +1,4 @@
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,16 +14,17 @@ from dprec.mechanisms.zheng_laplace import ZhengLaplace
 from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.ratings import Ratings
+from dprec.setups import OneShotSetup
 
 USERS, ITEMS = 25, 30
 
-MECHANISMS: list[tuple[Mechanism, dict[str, Any] | None]] = [
+MECHANISMS: list[tuple[Mechanism, PrivacyBudget | None]] = [
     (Raw(), None),
-    (BoundedLaplace(), {"epsilon": 1.0, "per": "rating"}),
-    (BoundedLaplace(), {"epsilon": 5.0, "per": "user"}),
-    (ZhengRandomizedResponse(), {"epsilon": 1.0, "per": "cell"}),
-    (ZhengRandomizedResponse(), {"epsilon": 7.0, "per": "cell"}),
-    (ZhengLaplace(), {"epsilon": 30.0, "per": "user"}),
+    (BoundedLaplace(), PrivacyBudget(epsilon=1.0, per="rating")),
+    (BoundedLaplace(), PrivacyBudget(epsilon=5.0, per="user")),
+    (ZhengRandomizedResponse(), PrivacyBudget(epsilon=1.0, per="cell")),
+    (ZhengRandomizedResponse(), PrivacyBudget(epsilon=7.0, per="cell")),
+    (ZhengLaplace(), PrivacyBudget(epsilon=30.0, per="user")),
 ]
 
 
@@ -40,11 +39,11 @@ def populate(
     folder: Path,
     ratings: Ratings,
     mechanism: Mechanism,
-    budget: dict[str, Any] | None,
+    budget: PrivacyBudget | None,
     size: int,
     seed: int = 3,
 ) -> Population:
-    setup = {"mechanism": asdict(mechanism), "privacy": budget}
+    setup = OneShotSetup(mechanism=mechanism, privacy=budget)
     write_population(folder, ratings, users_per_node=size, seed=seed, faults=FaultOptions(), setup=setup)
     return open_population(str(folder))
 
@@ -60,7 +59,7 @@ def test_a_report_depends_on_its_user_alone(
     monkeypatch: pytest.MonkeyPatch,
     ratings: Ratings,
     mechanism: Mechanism,
-    budget: dict[str, Any] | None,
+    budget: PrivacyBudget | None,
 ) -> None:
     expected = all_reports(populate(tmp_path / "all", ratings, mechanism, budget, USERS))
     assert len(expected) == USERS
@@ -75,12 +74,10 @@ def test_a_report_depends_on_its_user_alone(
 
 @pytest.mark.parametrize(("mechanism", "budget"), MECHANISMS)
 def test_a_report_holds_what_the_mechanism_sends(
-    tmp_path: Path, ratings: Ratings, mechanism: Mechanism, budget: dict[str, Any] | None
+    tmp_path: Path, ratings: Ratings, mechanism: Mechanism, budget: PrivacyBudget | None
 ) -> None:
     reports = all_reports(populate(tmp_path / "run", ratings, mechanism, budget, 7))
-    calibrated = CalibratedMechanism(
-        mechanism, PrivacyBudget(**budget) if budget else None, ratings.scale, ITEMS
-    )
+    calibrated = CalibratedMechanism(mechanism, budget, ratings.scale, ITEMS)
     decoded = calibrated.codec().decode(reports)
     assert decoded.valid.all()
     if not mechanism.hides_rated_items:
@@ -92,7 +89,7 @@ def test_a_report_holds_what_the_mechanism_sends(
 
 
 def test_another_seed_gives_other_noise(tmp_path: Path, ratings: Ratings) -> None:
-    budget = {"epsilon": 1.0, "per": "rating"}
+    budget = PrivacyBudget(epsilon=1.0, per="rating")
     one = populate(tmp_path / "3", ratings, BoundedLaplace(), budget, 7)
     other = populate(tmp_path / "4", ratings, BoundedLaplace(), budget, 7, seed=4)
     assert all_reports(one) != all_reports(other)

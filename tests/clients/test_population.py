@@ -1,4 +1,6 @@
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -6,7 +8,13 @@ import pytest
 from clients.faults import FaultOptions
 from clients.population import open_population, write_population
 from dprec.datasets.synthetic import Synthetic
+from dprec.errors import InputError
+from dprec.mechanisms.bounded_laplace import BoundedLaplace
+from dprec.privacy.calibration import PrivacyBudget
 from dprec.ratings import Ratings
+from dprec.setups import IterativeSetup, OneShotSetup
+
+SETUP = OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
 
 
 @pytest.fixture
@@ -17,15 +25,14 @@ def ratings() -> Ratings:
 @pytest.mark.parametrize("users_per_node", [1, 4, 23, 100])
 def test_cohorts_divide_the_population(tmp_path: Path, ratings: Ratings, users_per_node: int) -> None:
     folder = tmp_path / "run"
-    setup = {"mechanism": {"kind": "none"}, "privacy": None}
     write_population(
-        folder, ratings, users_per_node=users_per_node, seed=10**30, faults=FaultOptions(), setup=setup
+        folder, ratings, users_per_node=users_per_node, seed=10**30, faults=FaultOptions(), setup=SETUP
     )
     population = open_population(str(folder))
     assert population.n_users == 23
     assert population.n_items == 30
     assert population.seed == 10**30
-    assert population.setup == setup
+    assert population.setup == SETUP
     assert population.scale.values.tolist() == ratings.scale.values.tolist()
     nodes = -(-23 // users_per_node)
     cohorts = [population.cohort(partition) for partition in range(nodes)]
@@ -37,15 +44,45 @@ def test_cohorts_divide_the_population(tmp_path: Path, ratings: Ratings, users_p
 
 
 def test_a_node_beyond_the_population_hosts_nobody(tmp_path: Path, ratings: Ratings) -> None:
-    write_population(tmp_path / "run", ratings, users_per_node=10, seed=0, faults=FaultOptions(), setup={})
+    write_population(tmp_path / "run", ratings, users_per_node=10, seed=0, faults=FaultOptions(), setup=SETUP)
     cohort = open_population(str(tmp_path / "run")).cohort(3)
     assert cohort.size == 0
     assert cohort.items.size == 0
 
 
 def test_a_population_is_never_written_over(tmp_path: Path, ratings: Ratings) -> None:
-    write_population(tmp_path / "run", ratings, users_per_node=10, seed=0, faults=FaultOptions(), setup={})
+    write_population(tmp_path / "run", ratings, users_per_node=10, seed=0, faults=FaultOptions(), setup=SETUP)
     with pytest.raises(FileExistsError):
         write_population(
-            tmp_path / "run", ratings, users_per_node=10, seed=0, faults=FaultOptions(), setup={}
+            tmp_path / "run", ratings, users_per_node=10, seed=0, faults=FaultOptions(), setup=SETUP
         )
+
+
+@pytest.mark.parametrize(
+    ("entry", "key"),
+    [
+        ({"n_items": "30"}, "n_items"),
+        ({"users_per_node": 0}, "users_per_node"),
+        ({"seed": None}, "seed"),
+        ({"scale": [1, "2"]}, "scale.1"),
+        ({"faults": {"dropout": 2.0}}, "faults"),
+        ({"setup": {"kind": "one-shot", "mechanism": {"kind": "lies"}}}, "setup.mechanism"),
+    ],
+)
+def test_a_damaged_description_is_told_by_file_and_key(
+    tmp_path: Path, ratings: Ratings, entry: dict[str, Any], key: str
+) -> None:
+    write_population(tmp_path / "run", ratings, users_per_node=10, seed=0, faults=FaultOptions(), setup=SETUP)
+    path = tmp_path / "run" / "population.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | entry))
+    with pytest.raises(InputError) as caught:
+        open_population(str(tmp_path / "run"))
+    assert caught.value.where.startswith(f"{path}, {key}")
+
+
+def test_devices_answer_the_requests_of_their_own_protocol_alone(tmp_path: Path, ratings: Ratings) -> None:
+    write_population(tmp_path / "run", ratings, users_per_node=10, seed=0, faults=FaultOptions(), setup=SETUP)
+    population = open_population(str(tmp_path / "run"))
+    assert population.installed(OneShotSetup) == SETUP
+    with pytest.raises(ValueError, match="set up for one-shot"):
+        population.installed(IterativeSetup)

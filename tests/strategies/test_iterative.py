@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from dprec.gradients.one_bit import OneBitGradient
 from dprec.gradients.one_bit_reduced import ReducedOneBitGradient
 from dprec.privacy.ledger_arrays import ledger_arrays
 from dprec.ratings import Ratings
+from dprec.setups import IterativeSetup
 from dprec.wire.broadcast import BroadcastOptions
 from simulation.engine.local_grid import LocalGrid
 from strategies.envelope import message_size
@@ -93,14 +93,14 @@ def begin(
 ) -> tuple[Recording, Watched]:
     epsilon = EPSILON if gradient.private else math.inf
     broadcast = broadcast or BroadcastOptions()
-    setup = {
-        "gradient": asdict(gradient),
-        "broadcast": asdict(broadcast),
-        "rank": RANK,
-        "ridge": 1.0,
-        "epsilon_per_round": EPSILON if gradient.private else None,
-        "rounds": ROUNDS,
-    }
+    setup = IterativeSetup(
+        gradient=gradient,
+        broadcast=broadcast,
+        rank=RANK,
+        ridge=1.0,
+        epsilon_per_round=EPSILON if gradient.private else None,
+        rounds=ROUNDS,
+    )
     write_population(
         folder / GROUP, ratings, users_per_node=size, seed=SEED, faults=faults or FaultOptions(), setup=setup
     )
@@ -381,4 +381,4 @@ def test_devices_answer_no_round_beyond_their_budget(tmp_path: Path, ratings: Ra
     record = strategy.run_round(grid)
     assert record.replies == 0
     assert strategy.state.privacy.per_user.tolist() == spent.tolist()
-    assert open_population(str(tmp_path / GROUP)).setup["rounds"] == ROUNDS
+    assert open_population(str(tmp_path / GROUP)).installed(IterativeSetup).rounds == ROUNDS

@@ -1,5 +1,4 @@
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +18,7 @@ from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.ratings import Ratings
+from dprec.setups import OneShotSetup
 from dprec.wire import ReportCodec
 from simulation.engine.local_grid import LocalGrid
 from strategies.envelope import message_size
@@ -70,7 +70,7 @@ def start(
 ) -> tuple[Recording, Roster, OneShot]:
     mechanism = mechanism or RandomizedResponse()
     budget = PrivacyBudget(epsilon=1.0, per="cell" if mechanism.hides_rated_items else "rating")
-    setup = {"mechanism": asdict(mechanism), "privacy": asdict(budget)}
+    setup = OneShotSetup(mechanism=mechanism, privacy=budget)
     write_population(folder / GROUP, ratings, users_per_node=size, seed=1, faults=FaultOptions(), setup=setup)
     grid = Recording(folder, -(-USERS // size))
     calibrated = CalibratedMechanism(mechanism, budget, ratings.scale, ITEMS)

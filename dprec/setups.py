@@ -1,0 +1,145 @@
+"""What is installed on devices before a run starts: one frozen class per protocol.
+
+A device takes its budget, its mechanism and the number of rounds from here and never from a request,
+so that its promise holds against any server. A setup travels as JSON and is checked when it is read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from dprec.completion.one_bit.links import LinkKind
+from dprec.errors import InputError
+from dprec.gradients import GRADIENTS, GradientReport
+from dprec.mechanisms import MECHANISMS, Mechanism
+from dprec.options import Options, option
+from dprec.privacy.calibration import PrivacyBudget
+from dprec.registry import one_of
+from dprec.wire.broadcast import BroadcastOptions
+
+if TYPE_CHECKING:
+    _AnyMechanism = Mechanism
+    _AnyGradient = GradientReport
+else:
+    _AnyMechanism = one_of(MECHANISMS)
+    _AnyGradient = one_of(GRADIENTS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup(Options):
+    """Base of the setups, told apart by kind."""
+
+    kind: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportSetup(Setup):
+    """Base of the setups of devices that send their perturbed profile once."""
+
+    mechanism: _AnyMechanism = option("What the device applies to each rating.")
+    privacy: PrivacyBudget | None = option("What is promised; none where nothing is.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneShotSetup(ReportSetup):
+    """Devices send their profile and nothing else; to a trusted server, without a mechanism."""
+
+    kind: Literal["one-shot"] = "one-shot"
+
+
+@dataclass(frozen=True, kw_only=True)
+class IterativeSetup(Setup):
+    """Devices solve the factors of their users and report something about the gradient, in rounds."""
+
+    kind: Literal["iterative"] = "iterative"
+    gradient: _AnyGradient = option("What a device reports about its gradient.")
+    broadcast: BroadcastOptions = option("How item factors travel to the device.")
+    rank: int = option("Number of factors.", ge=1)
+    ridge: float = option("Ridge of the factors that the device solves for its user.", gt=0)
+    epsilon_per_round: float | None = option("Budget of one report; none where nothing is protected.", gt=0)
+    rounds: int = option("Rounds that the budget was divided by: the device answers no other.", ge=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradientPerturbationSetup(Setup):
+    """Devices report noisy slopes of their rows, in rounds (Li et al., Algorithm 3)."""
+
+    kind: Literal["gradient-perturbation"] = "gradient-perturbation"
+    link: LinkKind = option("From an entry of the hidden matrix to the probability of a +1.")
+    sigma: float = option("Standard deviation of the Gaussian link's noise.", gt=0)
+    clamp: float = option("Largest entry C of a gradient that is sent.", gt=0)
+    symbols: int = option("Cells of the grid on which a noisy entry is sent.", ge=3)
+    epsilon_per_round: float = option("Budget of one report.", gt=0)
+    rounds: int = option("Rounds that the budget was divided by: the device answers no other.", ge=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplacementSetup(Options):
+    """How a device draws the items that replace those it rated (Guerraoui et al., Algorithm 2)."""
+
+    epsilon: float | None = option("Budget of one replacement; none where the draw is not private.", gt=0)
+    sensitivity: float = option("Largest change of an X-Sim value that one user can cause.", gt=0)
+    whole_catalogue: bool = option("Whether items without an X-Sim value can be drawn as well.")
+    transfer: Literal["rating", "deviation"] = option("What a replacement takes over of the rating.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class XMapSetup(ReportSetup):
+    """Devices send their profile once, and its AlterEgo when they are sent candidates."""
+
+    kind: Literal["x-map"] = "x-map"
+    replacement: ReplacementSetup = option("How replacements are drawn.")
+
+
+if TYPE_CHECKING:
+    AnySetup = Setup
+else:
+    AnySetup = one_of((OneShotSetup, IterativeSetup, GradientPerturbationSetup, XMapSetup))
+
+InstalledT = TypeVar("InstalledT", bound=Options)
+
+
+def to_json(installed: Options) -> str:
+    """Return what is installed as JSON."""
+    return json.dumps(asdict(installed))
+
+
+def from_json(kind: type[InstalledT], text: str, where: str) -> InstalledT:
+    """Read what `to_json` returned, and check every value of it.
+
+    Parameters
+    ----------
+    kind : type
+        What was installed: a setup, or something that holds one as `AnySetup`.
+    text : str
+        Possibly damaged.
+    where : str
+        The file, for errors.
+
+    Raises
+    ------
+    InputError
+        Naming the file and the first key whose value cannot have been installed.
+    """
+    try:
+        return TypeAdapter(kind).validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(_keys(first["loc"], text)) or "JSON"
+        found = f"{first['input']!r:.80} ({first['msg']})"
+        raise InputError(f"{where}, {key}", found, "what dprec wrote to it") from error
+
+
+def _keys(location: tuple[int | str, ...], text: str) -> Iterator[str]:
+    """Yield the keys that lead to an error, without the kinds that pydantic names on the way."""
+    here = json.loads(text) if location else None
+    for step in location:
+        if isinstance(here, dict) and step == here.get("kind"):
+            continue
+        yield str(step)
+        here = here.get(step) if isinstance(here, dict) else None
