@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dprec.errors import SettingError
 from dprec.options import Options, option
-from dprec.randomness import uniforms, words
+from dprec.randomness import categories, uniforms, words
 
 ABSENT, LATE, DAMAGED, PUNCTUAL = 0, 1, 2, 3
 """The fates of a reply."""
@@ -49,7 +49,7 @@ def fates(
     """
     draws = uniforms(words(seed, "faults", first_user, users, round_index=round_index))
     shares = np.cumsum([options.dropout, options.straggle, options.corrupt])
-    return np.searchsorted(shares, draws, side="right").astype(np.int8)
+    return categories(shares, draws).astype(np.int8)
 
 
 def damaged(report: bytes) -> bytes:

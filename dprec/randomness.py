@@ -3,6 +3,9 @@
 Philox is keyed by the seed, the purpose of the draws and the round; the counter is the global index
 of the cell or user that the draw belongs to. A cohort reads just the stretch that its users own, so
 any division of the users over nodes, workers or machines gives the same bits.
+
+What a word becomes (a number below another, a coin, noise) is decided here too. Where privacy hangs on
+a probability, it is a whole number of `DRAWS`, and the word is compared with that number itself.
 """
 
 from __future__ import annotations
@@ -12,7 +15,14 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
+DRAW_BITS = 60
+"""Bits of a word that decide between whole numbers of draws."""
+
+DRAWS = 1 << DRAW_BITS
+"""Draws that are equally likely; a probability is a whole number of them."""
+
 _WORDS_PER_BLOCK = 4
+_LEAST_TAIL = 1e-300
 
 
 def words(seed: int, purpose: str, start: int, count: int, *, round_index: int = 0) -> NDArray[np.uint64]:
@@ -37,8 +47,39 @@ def words(seed: int, purpose: str, start: int, count: int, *, round_index: int =
     """
     digest = hashlib.blake2b(f"{seed}/{purpose}/{round_index}".encode(), digest_size=16).digest()
     block, skipped = divmod(start, _WORDS_PER_BLOCK)
-    generator = np.random.Philox(key=np.frombuffer(digest, dtype="<u8"), counter=block)
-    return generator.random_raw(skipped + count)[skipped:]
+    philox = np.random.Philox(key=np.frombuffer(digest, dtype="<u8"), counter=block)
+    return philox.random_raw(skipped + count)[skipped:]
+
+
+def generator(seed: int, purpose: str) -> np.random.Generator:
+    """Return a sequential generator for draws that belong to nobody (splits, initial factors)."""
+    digest = hashlib.blake2b(f"{seed}/{purpose}".encode(), digest_size=16).digest()
+    return np.random.Generator(np.random.Philox(key=np.frombuffer(digest, dtype="<u8")))
+
+
+def whole_draws(random_words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Map words to whole numbers uniform on 0 to `DRAWS` - 1."""
+    return random_words >> np.uint64(64 - DRAW_BITS)
+
+
+def coins(heads: NDArray[np.uint64], random_words: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Return True with probability ``heads / DRAWS``, one coin per word.
+
+    Parameters
+    ----------
+    heads : ndarray of uint64, shape (words,)
+        From 0 (never) to `DRAWS` (always).
+    random_words : ndarray of uint64, shape (words,)
+    """
+    return whole_draws(random_words) < heads
+
+
+def uniform_below(limit: int, random_words: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return whole numbers uniform on 0 to ``limit`` - 1, up to 2**31, one per word.
+
+    No number is more likely than another by more than 2**-32.
+    """
+    return ((random_words >> np.uint64(32)) * np.uint64(limit) >> np.uint64(32)).astype(np.int64)
 
 
 def uniforms(random_words: NDArray[np.uint64]) -> NDArray[np.float64]:
@@ -46,7 +87,46 @@ def uniforms(random_words: NDArray[np.uint64]) -> NDArray[np.float64]:
     return (random_words >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def generator(seed: int, purpose: str) -> np.random.Generator:
-    """Return a sequential generator for draws that belong to nobody (splits, initial factors)."""
-    digest = hashlib.blake2b(f"{seed}/{purpose}".encode(), digest_size=16).digest()
-    return np.random.Generator(np.random.Philox(key=np.frombuffer(digest, dtype="<u8")))
+def categories(cumulative: NDArray[np.float64], draws: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return which category each draw falls into; their number where it is past the last sum.
+
+    Parameters
+    ----------
+    cumulative : ndarray of float64, shape (categories,)
+        Sums of the probabilities, in the units of the draws.
+    draws : ndarray of float64
+        Uniform on [0, 1), or on any range from 0.
+    """
+    return np.searchsorted(cumulative, draws, side="right")
+
+
+def laplace(random_words: NDArray[np.uint64], scale: float) -> NDArray[np.float64]:
+    """Return Laplace noise of a scale, one number per word; symmetric, and never infinite."""
+    centred = uniforms(random_words) - 0.5 + 2.0**-54  # Never an end of the interval.
+    noise: NDArray[np.float64] = -scale * np.sign(centred) * np.log1p(-2 * np.abs(centred))
+    return noise
+
+
+def laplace_of_uniforms(
+    draws: NDArray[np.float64], scale: NDArray[np.float64] | float
+) -> NDArray[np.float64]:
+    """Return Laplace noise from numbers uniform on [0, 1), by the inverse of its distribution.
+
+    For draws that come as numbers already, shared with other uses; a draw of 0 counts as 1e-300.
+    """
+    centred = draws - 0.5
+    magnitude = -np.log(np.maximum(1 - 2 * np.abs(centred), _LEAST_TAIL))
+    noise: NDArray[np.float64] = scale * np.sign(centred) * magnitude
+    return noise
+
+
+def subset(size: int, random_words: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Choose so many of all indices, every subset alike; return a mask, shape (words,)."""
+    chosen = np.ones(random_words.size, dtype=np.bool_)
+    chosen[np.argsort(random_words, kind="stable")[size:]] = False
+    return chosen
+
+
+def shuffled_within(groups: NDArray[np.integer], random_words: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return the order of all indices by group, those of a group in random order."""
+    return np.lexsort((random_words, groups))

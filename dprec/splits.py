@@ -13,7 +13,7 @@ from dprec.crossdomain.domains import CrossDomainRatings
 from dprec.datasets.base import Dataset
 from dprec.errors import InputError, SettingError, within
 from dprec.options import Options, option
-from dprec.randomness import generator, words
+from dprec.randomness import generator, shuffled_within, words
 from dprec.ratings import Ratings
 from dprec.registry import Registry
 
@@ -131,7 +131,7 @@ class LeaveNPerUser(RandomSplit):
     def test_rows(self, ratings: Ratings, seed: int) -> NDArray[np.int64]:
         """Return `count` ratings of each user who has more."""
         # Ratings are stored by user, so sorting by user and then at random shuffles each profile.
-        order = np.lexsort((words(seed, "split", 0, ratings.count), ratings.users))
+        order = shuffled_within(ratings.users, words(seed, "split", 0, ratings.count))
         place = np.arange(ratings.count) - ratings.indptr[ratings.users]
         chosen = (place < self.count) & (ratings.counts > self.count)[ratings.users]
         return order[chosen]

@@ -24,7 +24,7 @@ from dprec.errors import RunError, SettingError
 from dprec.gradients import Aggregate, GradientReport
 from dprec.options import Options, option
 from dprec.privacy.ledger import PrivacyLedger
-from dprec.randomness import words
+from dprec.randomness import subset, words
 from dprec.wire.broadcast import BroadcastOptions, Factors, encode_broadcast
 from dprec.wire.traffic import TrafficLedger
 from strategies.envelope import message_size, reply_message, report_sizes, request_message
@@ -276,12 +276,8 @@ class IterativeFactorization(Strategy):
 
     def _draw_users(self, round_index: int) -> NDArray[np.bool_]:
         n_users = self.roster.n_users
-        asked = np.ones(n_users, dtype=np.bool_)
         size = self.sampling.size(n_users)
-        if size < n_users:
-            draws = words(self.seed, "sampling", 0, n_users, round_index=round_index)
-            asked[np.argsort(draws, kind="stable")[size:]] = False
-        return asked
+        return subset(size, words(self.seed, "sampling", 0, n_users, round_index=round_index))
 
     def _request(self, round_index: int, factors: bytes) -> ConfigRecord:
         return ConfigRecord({"round": round_index, "factors": factors})

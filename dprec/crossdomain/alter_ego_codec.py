@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from dprec.crossdomain.alter_ego import AlterEgos
 from dprec.crossdomain.replacement import STEPS, Candidates
-from dprec.mechanisms.channel import DRAW_BITS, Channel
+from dprec.mechanisms.channel import Channel
 from dprec.ragged import cut, row_maxima, row_sums, sizes_of
+from dprec.randomness import DRAW_BITS
 from dprec.ratings import RatingScale
 from dprec.wire.bits import BitStream
 from dprec.wire.item_sets import ItemSets, read_item_sets

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.crossdomain.bounds import limited_width, selection_width
+from dprec.randomness import laplace_of_uniforms
 
 _TINY = 1e-300
 
@@ -113,8 +114,4 @@ def noisy_similarities(
     Guerraoui et al., section 4.4. The scale is that of one similarity: a user who moves all k of a
     prediction can cost k times as much.
     """
-    centred = draws - 0.5
-    scale = (sensitivity / (epsilon / 2))[:, None]
-    magnitude = -np.log(np.maximum(1 - 2 * np.abs(centred), _TINY))
-    noisy: NDArray[np.float64] = similarities + scale * np.sign(centred) * magnitude
-    return noisy
+    return similarities + laplace_of_uniforms(draws, (sensitivity / (epsilon / 2))[:, None])

@@ -14,8 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dprec.mechanisms.channel import DRAW_BITS, Channel
+from dprec.mechanisms.channel import Channel
 from dprec.ragged import offsets, places_of, row_maxima, rows_of, segments
+from dprec.randomness import DRAWS, whole_draws
 
 STEPS = 127
 """Steps of X-Sim from 0 to 1."""
@@ -161,19 +162,18 @@ class ReplacementDraws:
         unlisted = np.exp(-per_step * peak) if whole_catalogue else np.zeros(peak.size)
         left_out = n_targets - candidates.counts
         totals = np.bincount(rows, weights=shares, minlength=peak.size) + left_out * unlisted
-        whole = 1 << DRAW_BITS
-        weights = np.floor(shares / totals[rows] * whole).astype(np.int64)
-        unlisted_weight = np.floor(unlisted / totals * whole).astype(np.int64)
+        weights = np.floor(shares / totals[rows] * DRAWS).astype(np.int64)
+        unlisted_weight = np.floor(unlisted / totals * DRAWS).astype(np.int64)
         spent = np.zeros(peak.size, dtype=np.int64)
         np.add.at(spent, rows, weights)
         # Rounding leaves a few draws over; the likeliest candidate takes them, where they matter least.
         likeliest = np.lexsort((candidates.targets, -candidates.steps, rows))[candidates.indptr[:-1]]
-        weights[likeliest] += whole - spent - left_out * unlisted_weight
+        weights[likeliest] += DRAWS - spent - left_out * unlisted_weight
         return cls(candidates, weights.astype(np.uint64), unlisted_weight.astype(np.uint64), n_targets)
 
     def probabilities(self, row: int) -> NDArray[np.float64]:
         """Return the probability of every target item for a row, shape (n_targets,)."""
-        return self._draws(row).astype(np.float64) / (1 << DRAW_BITS)
+        return self._draws(row).astype(np.float64) / DRAWS
 
     def channel_beside(self, other: ReplacementDraws, row: int) -> Channel:
         """Return a row of these draws and of another table's as a channel; its epsilon is exact."""
@@ -195,7 +195,7 @@ class ReplacementDraws:
             Positions in the target domain.
         """
         table = self.candidates
-        draws = random_words >> np.uint64(64 - DRAW_BITS)
+        draws = whole_draws(random_words)
         # Sums run over all rows and may pass 2**64; differences from a row's start are right even so.
         sums = np.zeros(self.weights.size + 1, dtype=np.uint64)
         np.cumsum(self.weights, out=sums[1:])

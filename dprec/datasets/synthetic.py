@@ -17,7 +17,7 @@ from dprec.datasets.base import Dataset
 from dprec.errors import SettingError
 from dprec.options import option
 from dprec.ragged import offsets, rows_of
-from dprec.randomness import generator
+from dprec.randomness import categories, generator
 from dprec.ratings import Ratings, RatingScale
 
 _STARS = np.array([6110, 11370, 27145, 34174, 21201])  # Ratings of 1 to 5 stars in MovieLens 100K.
@@ -88,7 +88,7 @@ class Synthetic(Dataset):
                 break
             wanted = np.where(open_users, wanted, 0)
             drawers = np.repeat(np.flatnonzero(open_users), missing[open_users])
-            drawn = np.searchsorted(thresholds, random.random(drawers.size), side="right")
+            drawn = categories(thresholds, random.random(drawers.size))
             # Rounding may leave the last threshold just below 1.
             drawn = np.minimum(drawn, self.items - 1)
             held = np.sort(np.concatenate([held[~finished], drawers * self.items + drawn]))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dprec.completion.local_factors import Profiles
 from dprec.gradients import randomizer
 from dprec.gradients.base import Aggregate, GradientReport, RoundDraws
-from dprec.randomness import words
+from dprec.randomness import uniform_below, words
 from dprec.sorted_keys import find
 
 
@@ -66,7 +66,7 @@ class OneBitGradient(GradientReport):
 def draw_coordinates(n_coordinates: int, users: int, draws: RoundDraws) -> NDArray[np.int64]:
     """Return the coordinate that each user of a cohort draws, uniform on all of them."""
     random_words = words(draws.seed, "coordinate", draws.first_user, users, round_index=draws.round_index)
-    return randomizer.uniform_below(n_coordinates, random_words)
+    return uniform_below(n_coordinates, random_words)
 
 
 def answer_words(users: int, draws: RoundDraws) -> NDArray[np.uint64]:

@@ -14,8 +14,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-_DRAW_BITS = 60
-_HALF = 1 << (_DRAW_BITS - 1)
+from dprec.randomness import DRAWS, coins
+
+_HALF = DRAWS // 2
 _MARGIN = 1.0 - 2.0**-50
 
 
@@ -32,10 +33,8 @@ def randomize(
     epsilon : float
     random_words : ndarray of uint64, shape (users,)
     """
-    draws = random_words >> np.uint64(64 - _DRAW_BITS)
     inside = np.clip(np.where(np.isnan(coordinates), 0.0, coordinates), -1.0, 1.0)
-    answers: NDArray[np.bool_] = draws < _thresholds(inside, epsilon)
-    return answers
+    return coins(_thresholds(inside, epsilon), random_words)
 
 
 def unbiased_scale(epsilon: float) -> float:
@@ -60,11 +59,6 @@ def _thresholds(coordinates: NDArray[np.float64], epsilon: float) -> NDArray[np.
     largest = math.tanh(epsilon / 2) * _MARGIN * _HALF
     distances = np.floor(np.abs(coordinates) * largest).astype(np.int64)
     return (_HALF + np.where(coordinates < 0, -distances, distances)).astype(np.uint64)
-
-
-def uniform_below(limit: int, random_words: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return whole numbers uniform on 0 to ``limit`` - 1, up to 2**31, one per word."""
-    return ((random_words >> np.uint64(32)) * np.uint64(limit) >> np.uint64(32)).astype(np.int64)
 
 
 def pack_answers(

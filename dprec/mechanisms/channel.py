@@ -15,8 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-DRAW_BITS = 60
-_TOTAL = 1 << DRAW_BITS
+from dprec.randomness import DRAWS, whole_draws
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,9 +58,9 @@ class Channel:
         if not (np.all(np.isfinite(rows)) and np.all(rows >= 0) and np.all(rows.sum(axis=1) > 0)):
             raise ValueError("every row must hold non-negative numbers with a positive sum")
         rows = rows / rows.sum(axis=1, keepdims=True)
-        draws = np.floor(rows * _TOTAL).astype(np.int64)
+        draws = np.floor(rows * DRAWS).astype(np.int64)
         # Rounding leaves a few draws over; the likeliest symbol takes them, where they matter least.
-        draws[np.arange(len(draws)), rows.argmax(axis=1)] += _TOTAL - draws.sum(axis=1)
+        draws[np.arange(len(draws)), rows.argmax(axis=1)] += DRAWS - draws.sum(axis=1)
         return cls(
             draws.astype(np.uint64),
             np.array(inputs, dtype=np.float64),
@@ -86,7 +85,7 @@ class Channel:
     @cached_property
     def probabilities(self) -> NDArray[np.float64]:
         """Q, shape (inputs, symbols)."""
-        return self.weights.astype(np.float64) / _TOTAL
+        return self.weights.astype(np.float64) / DRAWS
 
     @cached_property
     def epsilon(self) -> float:
@@ -116,7 +115,7 @@ class Channel:
         ndarray of uint16, shape (cells,)
             Symbols, from 0.
         """
-        draws = random_words >> np.uint64(64 - DRAW_BITS)
+        draws = whole_draws(random_words)
         symbols = np.empty(levels.size, dtype=np.uint16)
         for row, thresholds in enumerate(self._thresholds):
             cells = np.flatnonzero(levels == row + self.first_level)

@@ -13,7 +13,7 @@ from dprec.mechanisms.bounded_laplace import BoundedLaplace
 from dprec.mechanisms.channel import Channel
 from dprec.privacy.bounded_laplace_noise import interval_probabilities, least_scale
 from dprec.privacy.calibration import CalibratedMechanism
-from dprec.randomness import uniforms, words
+from dprec.randomness import categories, uniforms, words
 from dprec.ratings import Ratings, RatingScale
 from simulation.comparison.configuration import Cell, Comparison
 from simulation.execution import load_ratings
@@ -120,7 +120,7 @@ def draw_noise(channel: Channel, train: Ratings, count: int, seed: int, name: st
     """
     cumulative = np.cumsum(train.histogram())
     places = uniforms(words(seed, f"noise levels/{name}", 0, count)) * cumulative[-1]
-    levels = (np.searchsorted(cumulative, places, side="right") + 1).astype(np.uint8)
+    levels = (categories(cumulative, places) + 1).astype(np.uint8)
     symbols = channel.sample(levels, words(seed, f"noise/{name}", 0, count))
     noise: NDArray[np.float64] = channel.values[symbols] - train.scale.values[levels - 1]
     return noise

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.errors import InputError
-from dprec.mechanisms.channel import DRAW_BITS, Channel
+from dprec.mechanisms.channel import Channel
 from dprec.privacy.device_channel import DeviceChannel
+from dprec.randomness import DRAW_BITS, DRAWS
 from simulation.storage.archives import read_archive, write_archive
 from simulation.storage.names import CHANNEL
 
@@ -54,7 +55,7 @@ def read_channel(directory: Path) -> DeviceChannel | None:
     if np.isinf(values).any():
         raise InputError(f"{path}: values", "an infinite value", "numbers, or NaN for not rated")
     # Each weight is checked by itself first, so that the sum of a row cannot overflow unnoticed.
-    total = np.uint64(1 << DRAW_BITS)
+    total = np.uint64(DRAWS)
     if (weights > total).any() or (weights.astype(object).sum(axis=1) != int(total)).any():
         raise InputError(f"{path}: weights", "a row with another sum", f"rows that sum to 2**{DRAW_BITS}")
     if cells < 1:

@@ -1,10 +1,28 @@
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dprec.randomness import generator, uniforms, words
+from dprec.randomness import (
+    DRAWS,
+    categories,
+    coins,
+    generator,
+    laplace,
+    laplace_of_uniforms,
+    shuffled_within,
+    subset,
+    uniform_below,
+    uniforms,
+    whole_draws,
+    words,
+)
+
+MILLION = 1_000_000
+EXTREMES = np.array([0, 2**64 - 1], dtype=np.uint64)
 
 
 @given(st.integers(0, 300), st.integers(0, 300))
@@ -47,8 +65,7 @@ def test_every_bit_is_fair() -> None:
 
 
 def test_uniforms() -> None:
-    extremes = np.array([0, 2**64 - 1], dtype=np.uint64)
-    low, high = uniforms(extremes)
+    low, high = uniforms(EXTREMES)
     assert low == 0.0
     assert high == 1 - 2.0**-53
     # Kolmogorov and Smirnov's test; rejects a true uniform with probability 1e-7.
@@ -65,3 +82,66 @@ def test_generators_repeat_themselves() -> None:
     assert generator(5, "a").random(4).tolist() == generator(5, "a").random(4).tolist()
     assert generator(5, "a").random() != generator(5, "b").random()
     assert generator(5, "a").random() != generator(6, "a").random()
+
+
+def test_whole_draws_reach_both_ends() -> None:
+    assert whole_draws(EXTREMES).tolist() == [0, DRAWS - 1]
+
+
+def test_a_coin_compares_the_draw_with_its_heads() -> None:
+    last = np.uint64((DRAWS // 2 - 1) << 4 | 15)
+    random_words = np.array([0, 2**64 - 1, last, last + 1], dtype=np.uint64)
+    heads = np.array([0, DRAWS, DRAWS // 2, DRAWS // 2], dtype=np.uint64)
+    assert coins(heads, random_words).tolist() == [False, True, True, False]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 1000, 2**31])
+def test_numbers_below_a_limit_are_uniform_and_in_range(limit: int) -> None:
+    # The mean lies within 5 standard errors; a uniform one fails with probability 6e-7.
+    drawn = uniform_below(limit, words(2, "coordinate", 0, MILLION))
+    assert drawn.min() >= 0
+    assert drawn.max() < limit
+    assert abs(drawn.mean() - (limit - 1) / 2) <= 5 * limit / math.sqrt(12 * MILLION)
+    if limit <= 3:
+        assert set(drawn.tolist()) == set(range(limit))
+
+
+def test_a_draw_falls_into_the_category_whose_sum_passes_it() -> None:
+    draws = np.array([0.0, 0.24, 0.25, 0.99, 1.0])
+    assert categories(np.array([0.25, 0.25, 1.0]), draws).tolist() == [0, 0, 2, 2, 3]
+
+
+@pytest.mark.parametrize("source", ["words", "uniforms"])
+def test_laplace_noise_has_its_distribution(source: str) -> None:
+    # Kolmogorov and Smirnov's test; rejects true Laplace noise with probability 1e-7.
+    random_words = words(2, "laplace", 0, 200_000)
+    noise = (
+        laplace(random_words, 2.0) if source == "words" else laplace_of_uniforms(uniforms(random_words), 2.0)
+    )
+    assert stats.kstest(noise, stats.laplace(scale=2.0).cdf).pvalue > 1e-7
+
+
+def test_laplace_noise_is_finite_and_symmetric() -> None:
+    low, high = laplace(EXTREMES, 1.0)
+    assert np.isfinite(high)
+    assert low == -high
+    assert np.all(np.isfinite(laplace_of_uniforms(uniforms(EXTREMES), 1.0)))
+
+
+@pytest.mark.parametrize("size", [0, 3, 10])
+def test_a_subset_has_the_size_that_was_asked_for(size: int) -> None:
+    assert subset(size, words(1, "subset", 0, 10)).sum() == size
+
+
+def test_every_index_is_as_likely_in_a_subset() -> None:
+    chosen = np.sum([subset(2, words(1, "subset", 5 * trial, 5)) for trial in range(10_000)], axis=0)
+    # 5 indices, each off by more than 6 standard deviations with probability 2e-9: 1e-8 in all.
+    assert np.all(np.abs(chosen - 4_000) <= 6 * math.sqrt(10_000 * 0.4 * 0.6))
+
+
+def test_groups_stay_together_and_are_shuffled_inside() -> None:
+    groups = np.array([1, 0, 1, 0, 1])
+    orders = {tuple(shuffled_within(groups, words(1, "shuffle", 5 * trial, 5))) for trial in range(1_000)}
+    # Each of the 2 x 6 orders is missed with probability (11/12)^1000 = 2e-38.
+    assert len(orders) == 12
+    assert all(groups[list(order)].tolist() == [0, 0, 1, 1, 1] for order in orders)

@@ -19,15 +19,8 @@ from dprec.completion.one_bit.calibration import (
 from dprec.completion.one_bit.completion import HiddenMatrix, OneBit
 from dprec.options import Options, option
 from dprec.progress import Progress, silent
-from dprec.randomness import uniforms, words
+from dprec.randomness import laplace, words
 from dprec.registry import Registry
-
-
-def laplace_of(random_words: NDArray[np.uint64], scale: float) -> NDArray[np.float64]:
-    """Return Laplace noise of a scale, one number per uniform word."""
-    centred = uniforms(random_words) - 0.5 + 2.0**-54  # Never an end of the interval.
-    noise: NDArray[np.float64] = -scale * np.sign(centred) * np.log1p(-2 * np.abs(centred))
-    return noise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +81,7 @@ class ObjectivePerturbation(Perturbation):
         """Minimise the perturbed objective."""
         scale = self.noise(completion, observations.shape, epsilon).scale
         drawn = words(seed, "objective noise", 0, observations.values.size)
-        return completion.fit_perturbed(observations, laplace_of(drawn, scale), seed, progress)
+        return completion.fit_perturbed(observations, laplace(drawn, scale), seed, progress)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +149,7 @@ class NoisyMatrix(HiddenMatrix):
         for row, start, end in zip(rows.tolist(), starts.tolist(), ends, strict=False):
             cells = order[start:end]
             drawn = words(self.seed, "output noise", row * n_items, n_items)
-            entries[cells] += laplace_of(drawn[items[cells]], self.scale)
+            entries[cells] += laplace(drawn[items[cells]], self.scale)
         return entries
 
 

@@ -20,10 +20,10 @@ from dprec.completion.one_bit.calibration import (
 )
 from dprec.completion.one_bit.completion import OneBit
 from dprec.completion.one_bit.links import Gaussian, Link, Logistic, steepness
-from dprec.completion.one_bit.perturbation import ObjectivePerturbation, OutputPerturbation, laplace_of
+from dprec.completion.one_bit.perturbation import ObjectivePerturbation, OutputPerturbation
 from dprec.completion.one_bit.solver import SignLikelihood
 from dprec.errors import InputError
-from dprec.randomness import generator, words
+from dprec.randomness import generator, laplace, words
 
 EPSILON = 1.0
 SIDE = 6
@@ -76,7 +76,7 @@ def test_output_perturbation_as_published_is_caught_by_sampling() -> None:
         away = completion.fit(signs_of(True), 0).hidden(*CELLS)[-SIDE:]
         side = np.sign(towards - away)
         for name, row in (("towards", towards), ("away", away)):
-            noise = laplace_of(words(5, f"audit {calibration} {name}", 0, draws * SIDE), scale)
+            noise = laplace(words(5, f"audit {calibration} {name}", 0, draws * SIDE), scale)
             agree = (np.clip(row, -1, 1) + noise.reshape(draws, SIDE)) * side > 0
             shares[calibration, name] = float(agree.all(axis=1).mean())
     assert shares["published", "towards"] - miss > math.e * (shares["published", "away"] + miss)
@@ -102,7 +102,7 @@ def test_objective_perturbation_with_the_logistic_link_is_the_laplace_mechanism_
 ) -> None:
     # Changing a bit and its noise alike changes nothing: the solution is a function of Y - H.
     before, after = signs_of(False), signs_of(True)
-    noise = laplace_of(words(1, "objective", 0, before.values.size), 1.0)
+    noise = laplace(words(1, "objective", 0, before.values.size), 1.0)
     bits = [(observations.values > 0).astype(float) for observations in (before, after)]
     completion = OneBit(bounded=bounded)
     one = completion.fit_perturbed(before, noise, 0)
@@ -195,14 +195,3 @@ def test_noise_on_an_entry_does_not_depend_on_the_others_that_are_asked_for() ->
         ObjectivePerturbation().complete(OneBit(), seen, EPSILON, seed=3).hidden(*CELLS),
         ObjectivePerturbation().complete(OneBit(), seen, EPSILON, seed=4).hidden(*CELLS),
     )
-
-
-def test_laplace_noise_has_its_distribution() -> None:
-    # By Dvoretzky, Kiefer and Wolfowitz, the empirical distribution of n draws is off by more than t
-    # with probability at most 2 e^(-2 n t^2), which t makes 1e-6.
-    draws = 200_000
-    noise = np.sort(laplace_of(words(2, "laplace", 0, draws), 2.0))
-    exact = np.where(noise < 0, np.exp(noise / 2) / 2, 1 - np.exp(-noise / 2) / 2)
-    assert np.abs(exact - np.arange(draws) / draws).max() < math.sqrt(math.log(2e6) / (2 * draws))
-    ends = laplace_of(np.array([0, 2**64 - 1, 2**63], dtype=np.uint64), 1.0)
-    assert np.all(np.isfinite(ends))
