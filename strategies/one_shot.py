@@ -43,6 +43,11 @@ class Collected:
     traffic: TrafficLedger
     record: RoundRecord
 
+    @property
+    def mean_payload(self) -> int:
+        """Whole bytes of the average report that arrived."""
+        return int(self.traffic.uplink_payload[self.sent].mean())
+
 
 @dataclass(frozen=True, eq=False)
 class OneShot:

@@ -1,12 +1,37 @@
-"""What every protocol accounts for in the same way: the losses that a mechanism costs."""
+"""What every protocol accounts for in the same way: budgets, losses, failures and deployed bytes."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.privacy.calibration import CalibratedMechanism
+from dprec.errors import SettingError
+from dprec.mechanisms import Mechanism
+from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.privacy.ledger import PrivacyLedger
+from dprec.privacy.units import ComparableUnit, PrivacyUnit
+from dprec.wire.traffic import TrafficLedger
+from strategies.envelope import deployed_factor, reply_content, reply_message
+from strategies.rounds import RoundRecord
+
+
+def mechanism_budget(mechanism: Mechanism, epsilon: float, unit: ComparableUnit) -> PrivacyBudget:
+    """Return the budget of a mechanism; a rating is a cell where it is hidden which items are rated."""
+    hidden = mechanism.hides_rated_items and unit == "rating"
+    return PrivacyBudget(epsilon=epsilon, per="cell" if hidden else unit)
+
+
+def check_unit(privacy: PrivacyBudget, accepted: PrivacyUnit, reason: str) -> None:
+    """Refuse a budget in another unit than the one that a protocol can promise.
+
+    Raises
+    ------
+    SettingError
+    """
+    if privacy.per != accepted:
+        raise SettingError("privacy.per", repr(privacy.per), f"{accepted!r}: {reason}")
 
 
 def mechanism_ledger(
@@ -26,3 +51,39 @@ def mechanism_ledger(
     ledger = PrivacyLedger(rated=calibrated.cells(counts) > 0)
     ledger.charge(1, sent, *calibrated.losses(counts))
     return ledger
+
+
+def notes_on_failures(records: Sequence[RoundRecord], reports: str = "reports") -> tuple[str, ...]:
+    """Count the reports that were asked for and could not be used; nothing where all could.
+
+    Parameters
+    ----------
+    records : sequence of RoundRecord
+    reports : str
+        What was asked for, in the plural.
+    """
+    failures = sum(record.failures for record in records)
+    asked = failures + sum(record.replies for record in records)
+    if not failures:
+        return ()
+    return (f"{failures} of {asked} {reports} were missing, late or malformed and were not used.",)
+
+
+def mean_payload(traffic: TrafficLedger, reports: int) -> int:
+    """Return the bytes of the average report, where everything that was sent up is reports."""
+    return round(int(traffic.uplink_payload.sum()) / reports)
+
+
+def measured_deployment(message_type: str, payload: int, group: str) -> float:
+    """Return the bytes that the deployment engine moves per byte of a report's message, as measured.
+
+    Parameters
+    ----------
+    message_type : str
+        Of the request that is replied to.
+    payload : int
+        Bytes of the average report.
+    group : str
+        Group of the message.
+    """
+    return deployed_factor(reply_message(message_type, reply_content(0, [bytes(payload)]), group))

@@ -19,8 +19,13 @@ from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
 from dprec.setups import GradientPerturbationSetup
 from dprec.wire import ReportCodec
+from simulation.protocols.accounting import (
+    check_unit,
+    mean_payload,
+    measured_deployment,
+    notes_on_failures,
+)
 from simulation.protocols.base import Outcome, Protocol, Task
-from strategies.envelope import deployed_factor, reply_content, reply_message
 from strategies.one_bit import MESSAGE_TYPE, SlopeRounds
 
 _ROUNDING = 1e-3
@@ -72,9 +77,7 @@ class GradientPerturbationProtocol(Protocol):
         with within("completion"):
             self.completion.check_scale(train.scale)
             self.completion.check((train.n_users, train.n_items))
-        if self.privacy.per != "rating":
-            accepted = "'rating': the noise is that of one sign"
-            raise SettingError("privacy.per", repr(self.privacy.per), accepted)
+        check_unit(self.privacy, "rating", "the noise is that of one sign")
         found = f"{self.privacy.epsilon:g} in {self.rounds} rounds"
         if self.epsilon_per_round > LARGEST_CELL_EPSILON:
             raise SettingError("privacy.epsilon", found, f"at most {LARGEST_CELL_EPSILON:g} a round")
@@ -121,6 +124,7 @@ class GradientPerturbationProtocol(Protocol):
         if not any(record.replies for record in strategy.records):
             raise RunError(f"none of the {self.rounds} rounds brought a report that could be used")
         clients = sum(record.seconds for record in strategy.records)
+        payload = mean_payload(strategy.traffic, sum(record.replies for record in strategy.records))
         return Outcome(
             predict=strategy.matrix.predict,
             traffic=strategy.traffic,
@@ -129,10 +133,10 @@ class GradientPerturbationProtocol(Protocol):
             rounds=strategy.records,
             clients_seconds=clients,
             server_seconds=time.perf_counter() - started - clients,
-            notes=cold_notes(*strategy.observed, strategy.shape) + _notes_on_failures(strategy),
+            notes=cold_notes(*strategy.observed, strategy.shape) + notes_on_failures(strategy.records),
             diagnostics={"tau": self.completion.radius(strategy.shape), "rounds": self.rounds},
             hidden=strategy.matrix.hidden,
-            deployed_factor=_deployed_factor(strategy, task.group),
+            deployed_factor=measured_deployment(MESSAGE_TYPE, payload, task.group),
         )
 
     def _channel(self) -> Channel:
@@ -149,20 +153,3 @@ class GradientPerturbationProtocol(Protocol):
                 f"is at most {self.clamp:g}.",
             ),
         )
-
-
-def _notes_on_failures(strategy: SlopeRounds) -> tuple[str, ...]:
-    missing = sum(record.failures for record in strategy.records)
-    asked = missing + sum(record.replies for record in strategy.records)
-    if not missing:
-        return ()
-    return (f"{missing} of {asked} reports were missing, late or malformed and were not used.",)
-
-
-def _deployed_factor(strategy: SlopeRounds, group: str) -> float | None:
-    """Measure what the deployment engine moves for the average report."""
-    reports = sum(record.replies for record in strategy.records)
-    if not reports:
-        return None
-    payload = round(int(strategy.traffic.uplink_payload.sum()) / reports)
-    return deployed_factor(reply_message(MESSAGE_TYPE, reply_content(0, [bytes(payload)]), group))

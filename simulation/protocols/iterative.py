@@ -26,9 +26,14 @@ from dprec.randomness import uniforms, words
 from dprec.ratings import Ratings
 from dprec.setups import IterativeSetup
 from dprec.wire.broadcast import BroadcastOptions
+from simulation.protocols.accounting import (
+    check_unit,
+    mean_payload,
+    measured_deployment,
+    notes_on_failures,
+)
 from simulation.protocols.base import Outcome, Predict, Protocol, Task
 from simulation.protocols.components import AnyGradient
-from strategies.envelope import deployed_factor, reply_content, reply_message
 from strategies.iterative import MESSAGE_TYPE, IterativeFactorization, SamplingOptions, State
 
 
@@ -88,8 +93,8 @@ class IterativeProtocol(Protocol):
             raise SettingError("privacy", f"none, with {name} gradients", "an epsilon")
         if not self.private and self.privacy is not None:
             raise SettingError("privacy", f"an epsilon, with {name} gradients", "no privacy key")
-        if self.privacy and self.privacy.per != "user":
-            raise SettingError("privacy.per", repr(self.privacy.per), "'user': rounds protect profiles")
+        if self.privacy is not None:
+            check_unit(self.privacy, "user", "rounds protect profiles")
         if self.rank >= min(train.n_users, train.n_items):
             most = min(train.n_users, train.n_items)
             raise SettingError("rank", str(self.rank), f"less than {most}, users and items")
@@ -148,6 +153,7 @@ class IterativeProtocol(Protocol):
             state.factors = state.best_factors
         strategy.deliver(grid)
         clients = sum(record.seconds for record in state.records)
+        payload = mean_payload(state.traffic, sum(record.replies for record in state.records))
         return Outcome(
             predict=self._predictor(strategy, fit),
             traffic=state.traffic,
@@ -157,7 +163,7 @@ class IterativeProtocol(Protocol):
             clients_seconds=clients,
             server_seconds=time.perf_counter() - started - clients,
             notes=self._notes(state, fit.n_users),
-            deployed_factor=_deployed_factor(state, task.group),
+            deployed_factor=measured_deployment(MESSAGE_TYPE, payload, task.group),
         )
 
     def _round(self, strategy: IterativeFactorization, grid: Grid, task: Task, fit: Ratings) -> None:
@@ -218,11 +224,7 @@ class IterativeProtocol(Protocol):
         )
 
     def _notes(self, state: State, n_users: int) -> tuple[str, ...]:
-        notes = []
-        missing = sum(record.failures for record in state.records)
-        asked = missing + sum(record.replies for record in state.records)
-        if missing:
-            notes.append(f"{missing} of {asked} reports were missing, late or malformed and were not used.")
+        notes = [*notes_on_failures(state.records)]
         if self.early_stopping is not None:
             notes.append(
                 f"Stopped after round {state.rounds_done} with the factors of round {state.best_round}, "
@@ -236,13 +238,3 @@ class IterativeProtocol(Protocol):
                 f"{noise / math.sqrt(n_users):.3g} with {n_users} users reporting."
             )
         return tuple(notes)
-
-
-def _deployed_factor(state: State, group: str) -> float | None:
-    """Measure what the deployment engine moves for the average report."""
-    senders = state.traffic.uplink_payload > 0
-    reports = sum(record.replies for record in state.records)
-    if not senders.any() or not reports:
-        return None
-    payload = round(int(state.traffic.uplink_payload.sum()) / reports)
-    return deployed_factor(reply_message(MESSAGE_TYPE, reply_content(0, [bytes(payload)]), group))

@@ -21,12 +21,16 @@ from dprec.privacy.ledger import Guarantee
 from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
 from dprec.setups import OneShotSetup
-from simulation.protocols.accounting import mechanism_ledger
+from simulation.protocols.accounting import (
+    measured_deployment,
+    mechanism_budget,
+    mechanism_ledger,
+    notes_on_failures,
+)
 from simulation.protocols.base import Outcome, Protocol, Task
 from simulation.protocols.components import AnyCompletion, AnyMechanism
 from simulation.protocols.zheng_distance import distance_per_cell
-from strategies.envelope import deployed_factor, reply_content, reply_message
-from strategies.one_shot import MESSAGE_TYPE, Collected, OneShot
+from strategies.one_shot import MESSAGE_TYPE, OneShot
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,9 +55,7 @@ class OneShotProtocol(Protocol):
 
     def at_budget(self, epsilon: float, unit: ComparableUnit) -> Self:
         """Return the protocol at a budget; per rating is per cell where the item set is hidden."""
-        per_rating: Literal["cell", "rating"] = "cell" if self.mechanism.hides_rated_items else "rating"
-        per = per_rating if unit == "rating" else "user"
-        return replace(self, privacy=PrivacyBudget(epsilon=epsilon, per=per))
+        return replace(self, privacy=mechanism_budget(self.mechanism, epsilon, unit))
 
     @property
     def mechanism_name(self) -> str:
@@ -102,7 +104,7 @@ class OneShotProtocol(Protocol):
         with within("completion"):
             completed = strategy.complete(collected.observations, task.progress)
         finished = time.perf_counter()
-        notes = completed.notes + notes_on_reports(task.train, collected)
+        notes = completed.notes + notes_on_failures([collected.record])
         distance: dict[str, float | None] = {}
         if self.mechanism.hides_rated_items:
             common = _shown_and_rated(task.train, collected.observations)
@@ -123,7 +125,7 @@ class OneShotProtocol(Protocol):
             diagnostics=completed.diagnostics,
             distance=distance,
             hidden=completed.hidden if isinstance(completed, HiddenMatrix) else None,
-            deployed_factor=measured_deployment(collected, task.group),
+            deployed_factor=measured_deployment(MESSAGE_TYPE, collected.mean_payload, task.group),
         )
 
     def _calibrated(self, train: Ratings) -> CalibratedMechanism:
@@ -139,18 +141,6 @@ class OneShotProtocol(Protocol):
             else "Which items a user rated is not hidden; epsilon protects the values of the ratings."
         )
         return Guarantee(False, hides, (which,))
-
-
-def notes_on_reports(train: Ratings, collected: Collected) -> tuple[str, ...]:
-    """Count the reports that did not come, and those that could not be used."""
-    notes = []
-    missing = int((~collected.sent).sum())
-    unused = int((collected.sent & ~collected.accepted).sum())
-    if missing:
-        notes.append(f"{missing} of {train.n_users} users sent nothing that could be attributed to them.")
-    if unused:
-        notes.append(f"{unused} of {train.n_users} reports came too late or malformed and were not used.")
-    return tuple(notes)
 
 
 def _note_on_made_up_cells(train: Ratings, observed: Observations, true_cells: int) -> str:
@@ -169,9 +159,3 @@ def _shown_and_rated(train: Ratings, observed: Observations) -> tuple[NDArray[np
     rated = train.users.astype(np.int64) * train.n_items + train.items
     _, at_shown, at_rated = np.intersect1d(shown, rated, assume_unique=True, return_indices=True)
     return at_shown, at_rated
-
-
-def measured_deployment(collected: Collected, group: str) -> float:
-    """Measure what the deployment engine moves for the average report."""
-    payload = int(collected.traffic.uplink_payload[collected.sent].mean())
-    return deployed_factor(reply_message(MESSAGE_TYPE, reply_content(0, [bytes(payload)]), group))

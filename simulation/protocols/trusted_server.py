@@ -20,10 +20,10 @@ from dprec.privacy.ledger import Guarantee, PrivacyLedger
 from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
 from dprec.setups import OneShotSetup
+from simulation.protocols.accounting import check_unit, measured_deployment, notes_on_failures
 from simulation.protocols.base import Outcome, Protocol, Task
 from simulation.protocols.components import AnyPerturbation
-from simulation.protocols.one_shot import measured_deployment, notes_on_reports
-from strategies.one_shot import Collected, collect_reports
+from strategies.one_shot import MESSAGE_TYPE, Collected, collect_reports
 
 _MECHANISM = Raw()
 
@@ -65,9 +65,7 @@ class TrustedServerProtocol(Protocol):
         with within("completion"):
             self.completion.check_scale(train.scale)
             self.completion.check(shape)
-        if self.privacy.per != "rating":
-            accepted = "'rating': the noise is that of one sign"
-            raise SettingError("privacy.per", repr(self.privacy.per), accepted)
+        check_unit(self.privacy, "rating", "the noise is that of one sign")
         scale = self._noise(shape).scale
         if not scale <= _LARGEST_NOISE:
             found = f"{self.privacy.epsilon:g}, hence noise of scale {scale:.3g}"
@@ -100,10 +98,10 @@ class TrustedServerProtocol(Protocol):
             rounds=[collected.record],
             clients_seconds=received - started,
             server_seconds=time.perf_counter() - received,
-            notes=completed.notes + notes_on_reports(task.train, collected),
+            notes=completed.notes + notes_on_failures([collected.record]),
             diagnostics={**completed.diagnostics, "noise_scale": noise.scale},
             hidden=completed.hidden,
-            deployed_factor=measured_deployment(collected, task.group),
+            deployed_factor=measured_deployment(MESSAGE_TYPE, collected.mean_payload, task.group),
         )
 
     def _calibrated(self, train: Ratings) -> CalibratedMechanism:

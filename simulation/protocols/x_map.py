@@ -30,10 +30,15 @@ from dprec.ragged import rows_of
 from dprec.randomness import words
 from dprec.ratings import Ratings
 from dprec.setups import ReplacementSetup, XMapSetup
-from simulation.protocols.accounting import mechanism_ledger
+from simulation.protocols.accounting import (
+    mean_payload,
+    measured_deployment,
+    mechanism_budget,
+    mechanism_ledger,
+    notes_on_failures,
+)
 from simulation.protocols.base import Outcome, Predict, Protocol, Task
 from simulation.protocols.components import AnyMechanism
-from strategies.envelope import deployed_factor, reply_content, reply_message
 from strategies.one_shot import Collected, collect_reports
 from strategies.x_map import MESSAGE_TYPE, Exchanged, ReplacementRound
 
@@ -72,9 +77,7 @@ class XMapProtocol(Protocol):
     def at_budget(self, epsilon: float, unit: ComparableUnit) -> Self:
         """Return the protocol at a budget: of the mechanism, or of a replacement and of a prediction."""
         if self.mechanism.private:
-            per_rating: Literal["cell", "rating"] = "cell" if self.mechanism.hides_rated_items else "rating"
-            per = per_rating if unit == "rating" else "user"
-            return replace(self, privacy=PrivacyBudget(epsilon=epsilon, per=per))
+            return replace(self, privacy=mechanism_budget(self.mechanism, epsilon, unit))
         made, given = self.replacement, self.recommendation
         if self._private_output:
             with within("replacement"):
@@ -161,6 +164,8 @@ class XMapProtocol(Protocol):
         if self.recommendation.epsilon is not None:
             task.progress("measuring sensitivities", 0, 1)
             _ = recommender.sensitivities
+        replies = int(collected.sent.sum()) + (int(exchanged.sent.sum()) if exchanged else 0)
+        payload = mean_payload(collected.traffic, replies)
         clients = collected.record.seconds + (exchanged.record.seconds if exchanged else 0.0)
         return Outcome(
             predict=_predictor(recommender, learned.items.means, train),
@@ -173,7 +178,7 @@ class XMapProtocol(Protocol):
             channel=device_channel(calibrated, train.counts),
             notes=self._notes(train, learned, collected, exchanged, recommender),
             diagnostics=self._diagnostics(train, learned, egos, recommender),
-            deployed_factor=_deployed_factor(collected, exchanged, task.group),
+            deployed_factor=measured_deployment(MESSAGE_TYPE, payload, task.group),
         )
 
     @property
@@ -325,15 +330,9 @@ class XMapProtocol(Protocol):
         exchanged: Exchanged | None,
         recommender: ItemBasedRecommender,
     ) -> tuple[str, ...]:
-        notes = []
-        missing = int((~collected.accepted).sum())
-        if missing:
-            notes.append(f"{missing} of {train.n_users} reports were missing, late or malformed.")
-        if exchanged is not None and exchanged.record.failures:
-            notes.append(
-                f"{exchanged.record.failures} of {int((exchanged.replaced > 0).sum())} AlterEgos were "
-                "missing, late or malformed."
-            )
+        notes = [*notes_on_failures([collected.record])]
+        if exchanged is not None:
+            notes += notes_on_failures([exchanged.record], "AlterEgos")
         rated = np.unique(collected.observations.items)
         sources = rated[(rated < train.target_start) | (rated >= train.target_stop)]
         if learned.graph is not None:
@@ -502,10 +501,3 @@ def _example(
         "before": told(train.item_ids[train.items[rated]], train.values[rated]),
         "after": told(identifiers, values),
     }
-
-
-def _deployed_factor(collected: Collected, exchanged: Exchanged | None, group: str) -> float:
-    """Measure what the deployment engine moves for the average reply."""
-    replies = int(collected.sent.sum()) + (int(exchanged.sent.sum()) if exchanged else 0)
-    payload = round(int(collected.traffic.uplink_payload.sum()) / max(1, replies))
-    return deployed_factor(reply_message(MESSAGE_TYPE, reply_content(0, [bytes(payload)]), group))
