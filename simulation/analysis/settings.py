@@ -261,3 +261,11 @@ def _finite(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if math.isfinite(value) else None
+
+
+def by_protocol(settings: Sequence[Setting]) -> dict[str, list[Setting]]:
+    """Group settings by protocol, in the order in which they come."""
+    groups: dict[str, list[Setting]] = {}
+    for setting in settings:
+        groups.setdefault(setting.name, []).append(setting)
+    return groups

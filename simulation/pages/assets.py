@@ -7,7 +7,7 @@ import hashlib
 from functools import cache
 from importlib.resources import files
 
-from simulation.pages.style import REFERENCE, SERIES, exchanged, page_colours
+from simulation.pages.figures.colours import REFERENCE, SERIES, exchanged, page_colours
 
 
 @cache

@@ -9,14 +9,13 @@ from matplotlib.figure import Figure
 
 from dprec.errors import InputError
 from simulation.analysis.projection import Projection, check_population
-from simulation.pages.comparison_page import comparison_page, reference_traffic
-from simulation.pages.comparison_page import projections as comparison_projections
-from simulation.pages.plots import Plot, Rendered, render
-from simulation.pages.run_figures import draw_summary
+from simulation.pages.comparison_page import comparison_page
+from simulation.pages.deployment import comparison_projections, reference_traffic, run_projections
+from simulation.pages.figures.panels import WIDE
+from simulation.pages.figures.rendering import Plot, Rendered, render
+from simulation.pages.figures.run_overview import draw_summary
 from simulation.pages.run_files import ComparisonFiles, RunFiles, holds_comparison, read_comparison, read_run
-from simulation.pages.run_page import projections as run_projections
 from simulation.pages.run_page import run_page
-from simulation.pages.style import WIDE
 from simulation.storage.atomic import write_atomically
 from simulation.storage.names import CONFIG, FIGURES, REPORT
 from simulation.storage.run_record import RunRecord

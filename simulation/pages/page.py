@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from simulation.analysis.numbers import size
-from simulation.analysis.projection import METHOD, Projection
+from simulation.analysis.numbers import DASH
 from simulation.pages.assets import content_security_policy, script, style_sheet
-from simulation.pages.markup import Cell, Column, Html, element, joined, number_cell, table
-from simulation.pages.plots import Rendered, picture
+from simulation.pages.figures.colours import dark
+from simulation.pages.figures.rendering import Rendered
+from simulation.pages.markup import Html, element, joined
 
 
 @dataclass(frozen=True)
@@ -91,42 +92,9 @@ def paragraph(words: object, class_: str | None = None) -> Html:
     return element("p", words, class_=class_)
 
 
-def projection_section(rows: Sequence[tuple[str, Projection]], population: float | None) -> Section:
-    """Return the projected traffic of a deployment, or how to ask for it."""
-    if population is None:
-        asked = joined(
-            "– Not asked for: ", element("code", "dprec report DIR --population 10e6"), " adds it."
-        )
-        return Section("projection", "Traffic of a deployment", (paragraph(asked, "dash"),))
-    words = (
-        f"{population:,.0f} users a day, each taking part once, with the bytes per user of the simulated "
-        f"ones. {METHOD}. Deployed is what Flower's deployment engine moves for the same messages, where it "
-        "was measured."
-    )
-    return Section(
-        "projection", "Traffic of a deployment", (paragraph(words), projection_table(rows, population))
-    )
-
-
-def projection_table(rows: Sequence[tuple[str, Projection]], population: float) -> Html:
-    """Return projections as a table."""
-    columns = [
-        Column("what", numeric=False),
-        Column("a day"),
-        Column("from", "95 % interval"),
-        Column("to", "95 % interval"),
-        Column("mean rate", "Mbit/s"),
-    ]
-    lines = [
-        [
-            Cell(label, label),
-            Cell(size(projection.total), projection.total),
-            *(Cell("–" if end is None else size(end), end) for end in (projection.low, projection.high)),
-            number_cell(projection.bits_per_second / 1e6, 2),
-        ]
-        for label, projection in rows
-    ]
-    return table(f"Projected traffic of {population:,.0f} users a day", columns, lines)
+def does_not_apply(name: str, heading: str, why: str) -> Section:
+    """Return a section that says why it is empty."""
+    return Section(f"{name}-section", heading, (paragraph(f"{DASH} Does not apply: {why}", "dash"),))
 
 
 def _notes(notes: Sequence[object]) -> Html | None:
@@ -139,3 +107,32 @@ def _notes(notes: Sequence[object]) -> Html | None:
         class_="notes",
         aria_labelledby="notes",
     )
+
+
+_NARROW_MEDIA, _DARK_MEDIA = "(max-width: 640px)", "(prefers-color-scheme: dark)"
+
+
+def picture(rendered: Rendered) -> Html:
+    """Return the HTML of a figure: wide or narrow, light or dark, as the reader's device asks for."""
+    plot = rendered.plot
+    sources = [
+        (f"{_NARROW_MEDIA} and {_DARK_MEDIA}", dark(rendered.narrow_svg)),
+        (_NARROW_MEDIA, rendered.narrow_svg),
+        (_DARK_MEDIA, dark(rendered.svg)),
+    ]
+    return element(
+        "figure",
+        element("h3", plot.title),
+        element(
+            "picture",
+            *(element("source", media=media, srcset=_data_uri(svg)) for media, svg in sources),
+            element("img", src=_data_uri(rendered.svg), alt=plot.alt),
+        ),
+        element("figcaption", plot.caption),
+        class_="wide" if plot.full_width else None,
+        id=plot.name,
+    )
+
+
+def _data_uri(svg: str) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()

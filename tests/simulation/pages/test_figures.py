@@ -18,16 +18,19 @@ from matplotlib.container import ErrorbarContainer
 
 from simulation.analysis.measures import MEASURES
 from simulation.analysis.settings import Setting, at_reference, frontier, read_settings, reference_budget
-from simulation.pages.comparison_figures import (
+from simulation.pages.figures.accuracy import (
     EpsilonAxis,
     draw_accuracy_against_bytes,
     draw_accuracy_against_epsilon,
-    looks_of,
 )
-from simulation.pages.plots import to_svg
-from simulation.pages.run_figures import QUANTILES, draw_summary, evaluated_rounds, group_by_rating
+from simulation.pages.figures.accuracy_by_round import evaluated_rounds
+from simulation.pages.figures.colours import dark
+from simulation.pages.figures.labels import spread_out
+from simulation.pages.figures.looks import looks_of
+from simulation.pages.figures.panels import NARROW, WIDE, shortened
+from simulation.pages.figures.rendering import to_svg
+from simulation.pages.figures.run_overview import PREDICTION_QUANTILES, draw_summary, group_by_rating
 from simulation.pages.run_files import read_run
-from simulation.pages.style import NARROW, WIDE, dark, shortened, spread_out
 
 RMSE = MEASURES[0]
 Directories = Callable[..., Path]
@@ -173,7 +176,7 @@ def test_predictions_are_grouped_by_rating() -> None:
     ratings = np.array([1.0, 1.0, 5.0])
     groups = group_by_rating(ratings, np.array([2.0, 4.0, 3.0]))
     assert [place for place, _ in groups] == [1.0, 5.0]
-    assert [quantiles[QUANTILES.index(50)] for _, quantiles in groups] == [3.0, 3.0]
+    assert [quantiles[PREDICTION_QUANTILES.index(50)] for _, quantiles in groups] == [3.0, 3.0]
     assert len(group_by_rating(np.linspace(-10, 10, 500), np.zeros(500))) == 10
 
 

@@ -19,8 +19,8 @@ from simulation import run
 from simulation.compare import compare
 from simulation.pages import projected, report
 from simulation.pages.comparison_page import comparison_page
+from simulation.pages.figures.rendering import Plot, Rendered
 from simulation.pages.markup import Cell, Column, Html, element, joined, table
-from simulation.pages.plots import Plot, Rendered
 from simulation.pages.run_files import holds_comparison, read_comparison, read_run
 from simulation.pages.run_page import run_page
 from simulation.pages.words import merged_notes

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from simulation.analysis.settings import read_rows
-from simulation.pages.comparison_figures import Looks
-from simulation.pages.page import Section, figures, paragraph
-from simulation.pages.plots import Plot, Rendered
-from simulation.pages.style import Style, axis_labels, legend_below, panels, plain_axis
-from simulation.storage.names import NOISE
-from simulation.storage.tables import Row
-
-_WINDOW = 3.0
-"""How much wider a panel may be than the narrowest noise in it: the tails of others would dwarf it."""
-
-_COLUMNS = ("protocol", "mechanism", "epsilon", "low", "high", "sampled_share", "theoretical_probability")
+from simulation.pages.figures.axes import plain_axis
+from simulation.pages.figures.labels import legend_below
+from simulation.pages.figures.looks import Looks
+from simulation.pages.figures.panels import Style, axis_labels, panels
+from simulation.pages.figures.rendering import Plot
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,50 +42,8 @@ class SampledNoise:
         return float(np.abs(self.sampled - self.theory).sum()) / 2
 
 
-def read_noise(directory: Path) -> dict[float, list[SampledNoise]]:
-    """Read noise.csv, by epsilon; nothing where there is none.
-
-    Raises
-    ------
-    InputError
-        When it is damaged.
-    """
-    path = directory / NOISE
-    groups: dict[tuple[str, str, float], list[Row]] = {}
-    for row in read_rows(path, _COLUMNS) if path.is_file() else ():
-        groups.setdefault((row["protocol"], row["mechanism"], row["epsilon"]), []).append(row)
-    noises: dict[float, list[SampledNoise]] = {}
-    for (protocol, mechanism, epsilon), rows in groups.items():
-        low, high, sampled, theory = (
-            np.array([row[column] for row in rows], dtype=np.float64) for column in _COLUMNS[3:]
-        )
-        edges = np.append(low, high[-1])
-        noises.setdefault(epsilon, []).append(SampledNoise(protocol, mechanism, edges, sampled, theory))
-    return noises
-
-
-def sampled_noise_section(
-    noises: Mapping[float, Sequence[SampledNoise]], looks: Looks, draw: Callable[[Plot], Rendered]
-) -> list[Section]:
-    """Return the section with one panel per epsilon; nothing where no noise was drawn."""
-    if not noises:
-        return []
-    words = (
-        "Noise is what is sent less the true rating, drawn through the mechanisms for true ratings as "
-        "frequent as in the train set. Theory: of bounded Laplace its continuous density, of others the "
-        "probabilities that the mechanism draws from. All intervals are in noise.csv."
-    )
-    plots = [_plot(epsilon, drawn, looks) for epsilon, drawn in noises.items()]
-    return [
-        Section(
-            "sampled-noise",
-            "Noise drawn, and in theory",
-            (paragraph(words), figures([draw(plot) for plot in plots])),
-        )
-    ]
-
-
-def _plot(epsilon: float, noises: Sequence[SampledNoise], looks: Looks) -> Plot:
+def sampled_noise_plot(epsilon: float, noises: Sequence[SampledNoise], looks: Looks) -> Plot:
+    """Return the plot of the noise that was drawn at one epsilon."""
     low, high = _window(noises)
     outside = [
         f"{noise.protocol} has {share:.0%} of its noise outside the panel"
@@ -135,6 +85,10 @@ def draw_sampled_noise(style: Style, noises: Sequence[SampledNoise], looks: Look
     axis_labels(ax, style, x="noise r* − r", y="Density of the noise: draws filled, theory as a line")
     legend_below(figure, style, handles, columns=1 if style.narrow else 2)
     return figure
+
+
+_WINDOW = 3.0
+"""How much wider a panel may be than the narrowest noise in it: the tails of others would dwarf it."""
 
 
 def _window(noises: Sequence[SampledNoise]) -> tuple[float, float]:

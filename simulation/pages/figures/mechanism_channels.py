@@ -7,27 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from dprec.mechanisms.channel import Channel
 from dprec.privacy.device_channel import DeviceChannel
-from simulation.pages.style import (
-    INK,
-    MARKERS,
-    MUTED,
-    SERIES,
-    SURFACE,
-    Style,
-    axis_labels,
-    direct_labels,
-    legend_below,
-    note,
-    panels,
-    plain_axis,
-    ramp,
-    shortened,
-    title,
-)
+from simulation.pages.figures.axes import plain_axis
+from simulation.pages.figures.colours import INK, MUTED, SERIES, SURFACE, ramp
+from simulation.pages.figures.labels import MARKERS, direct_labels, legend_below
+from simulation.pages.figures.panels import Style, axis_labels, note, panels, shortened, title
 
 _FEW_SYMBOLS = 12
 _MOST_ROWS = 12
@@ -165,3 +153,23 @@ def _shown(rows: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _name(value: float) -> str:
     return "none" if np.isnan(value) else shortened(f"{value:g}")
+
+
+def draw_mechanisms(style: Style, mechanisms: Sequence[tuple[str, DeviceChannel]]) -> Figure:
+    """Draw E[r* | r] of the mechanisms of a comparison."""
+    figure, (ax,) = panels(style)
+    draw_expected(ax, style, mechanisms)
+    title(ax, "Mean of what is sent, E[r*|r]", style)
+    if style.narrow:
+        handles = [
+            Line2D(
+                [],
+                [],
+                color=SERIES[place % len(SERIES)],
+                marker=MARKERS[place % len(MARKERS)],
+                label=shortened(label),
+            )
+            for place, (label, _) in enumerate(mechanisms)
+        ]
+        legend_below(figure, style, handles, columns=1)
+    return figure

@@ -9,20 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from simulation.pages.plots import Plot
-from simulation.pages.style import (
-    INK,
-    MUTED,
-    RULE,
-    SERIES,
-    SURFACE,
-    Style,
-    axis_labels,
-    panels,
-    plain_axis,
-    shortened,
-    title,
-)
+from simulation.pages.figures.axes import plain_axis
+from simulation.pages.figures.colours import INK, MUTED, RULE, SERIES, SURFACE
+from simulation.pages.figures.panels import Style, axis_labels, panels, shortened, title
+from simulation.pages.figures.rendering import Plot
 
 _LAYERS = ("NN", "NB", "BB")
 _WORDS = {"NN": "further off", "NB": "next to a bridge", "BB": "bridge"}

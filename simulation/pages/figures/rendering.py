@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import io
 import re
 import warnings
@@ -12,12 +11,11 @@ from dataclasses import dataclass
 import matplotlib
 from matplotlib.figure import Figure
 
-from simulation.pages.markup import Html, element
-from simulation.pages.style import NARROW, WIDE, Style, dark
+from simulation.pages.figures.panels import NARROW, WIDE, Style
 
 _PAGE_FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+
 _PNG_DPI = 200
-_NARROW_MEDIA, _DARK_MEDIA = "(max-width: 640px)", "(prefers-color-scheme: dark)"
 
 
 @dataclass(frozen=True)
@@ -91,27 +89,5 @@ def to_svg(figure: Figure) -> str:
     return text[text.index("<svg") :]
 
 
-def picture(rendered: Rendered) -> Html:
-    """Return the HTML of a figure: wide or narrow, light or dark, as the reader's device asks for."""
-    plot = rendered.plot
-    sources = [
-        (f"{_NARROW_MEDIA} and {_DARK_MEDIA}", dark(rendered.narrow_svg)),
-        (_NARROW_MEDIA, rendered.narrow_svg),
-        (_DARK_MEDIA, dark(rendered.svg)),
-    ]
-    return element(
-        "figure",
-        element("h3", plot.title),
-        element(
-            "picture",
-            *(element("source", media=media, srcset=_data_uri(svg)) for media, svg in sources),
-            element("img", src=_data_uri(rendered.svg), alt=plot.alt),
-        ),
-        element("figcaption", plot.caption),
-        class_="wide" if plot.full_width else None,
-        id=plot.name,
-    )
-
-
-def _data_uri(svg: str) -> str:
-    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
+Draw = Callable[[Plot], Rendered]
+"""What renders a figure, and keeps its files."""

@@ -8,19 +8,13 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from simulation.analysis.settings import Setting
-from simulation.pages.comparison_figures import Looks, by_protocol
-from simulation.pages.plots import Plot
-from simulation.pages.style import (
-    INK,
-    SURFACE,
-    Style,
-    axis_labels,
-    legend_below,
-    log_axis,
-    panels,
-    shortened,
-)
+from simulation.analysis.settings import Setting, by_protocol
+from simulation.pages.figures.axes import log_axis
+from simulation.pages.figures.colours import INK, SURFACE
+from simulation.pages.figures.labels import legend_below
+from simulation.pages.figures.looks import Looks
+from simulation.pages.figures.panels import Style, axis_labels, panels, shortened
+from simulation.pages.figures.rendering import Plot
 
 _BOUND, _MEASURED = "distance_bound", "distance_measured"
 

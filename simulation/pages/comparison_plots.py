@@ -1,0 +1,139 @@
+"""The plots of a comparison: what each is called, how to read it, and what is seen in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from simulation.analysis.measures import Measure
+from simulation.analysis.numbers import loss, size
+from simulation.analysis.settings import Setting, at_reference, by_protocol, reference_budget
+from simulation.analysis.vocabulary import listed
+from simulation.pages.figures.accuracy import (
+    EpsilonAxis,
+    Trace,
+    draw_accuracy_against_bytes,
+    draw_accuracy_against_epsilon,
+    draw_accuracy_by_round,
+)
+from simulation.pages.figures.accuracy_by_round import evaluated_rounds
+from simulation.pages.figures.looks import Looks
+from simulation.pages.figures.rendering import Plot
+from simulation.pages.run_files import ComparisonFiles, read_rounds
+from simulation.pages.words import label_of
+
+
+def epsilon_plot(
+    settings: Sequence[Setting], measure: Measure, axis: EpsilonAxis, looks: Looks, suffix: str
+) -> Plot | None:
+    """Return the plot of accuracy against epsilon; None if no protocol has a place on the axis."""
+    drawn = [
+        setting for setting in settings if axis.value(setting) and setting.mean(measure.column) is not None
+    ]
+    if not drawn:
+        return None
+    lines = [*_curves_in_words(drawn, measure, axis), *_references_in_words(settings, measure)]
+    return Plot(
+        f"accuracy-epsilon-{'asked' if axis.asked else f'per-{axis.unit}'}{suffix}",
+        f"{measure.label} against {axis.name}",
+        " ".join(_how_to_read(settings, drawn, axis)),
+        f"{measure.label} against {axis.label}, logarithmic. {'; '.join(lines)}.",
+        lambda style: draw_accuracy_against_epsilon(style, settings, measure, axis, looks),
+    )
+
+
+def _curves_in_words(settings: Sequence[Setting], measure: Measure, axis: EpsilonAxis) -> Iterator[str]:
+    def point(setting: Setting) -> str:
+        return f"{setting.mean(measure.column):.3f} at {loss(axis.value(setting))}"
+
+    for name, points in by_protocol(settings).items():
+        first, *others = sorted(points, key=lambda setting: axis.value(setting) or 0)
+        yield f"{name} {point(first)}" + (f" to {point(others[-1])}" if others else "")
+
+
+def _references_in_words(settings: Sequence[Setting], measure: Measure) -> Iterator[str]:
+    for setting in settings:
+        mean = setting.mean(measure.column)
+        if setting.reference and mean is not None:
+            yield f"{setting.name} {mean:.3f} without privacy, as a horizontal line"
+
+
+def _how_to_read(settings: Sequence[Setting], drawn: Sequence[Setting], axis: EpsilonAxis) -> Iterator[str]:
+    runs = max(len(setting.rows) for setting in drawn)
+    yield f"Bars: one standard deviation over {runs} runs." if runs > 1 else "One run each, hence no bars."
+    if any(setting.reference for setting in settings):
+        yield "Dashed lines have no privacy."
+    if axis.asked:
+        yield "†: the ε in the ledger is larger than the one asked for, or none is proved; see the table."
+    unproved = [
+        name
+        for name, points in by_protocol(settings).items()
+        if not axis.asked and all(setting.budget and setting.epsilon(axis.unit) is None for setting in points)
+    ]
+    if unproved:
+        yield f"Not drawn, as no ε is proved: {listed(unproved)}."
+    hiding = [name for name, points in by_protocol(drawn).items() if points[0].flag("hides_rated_items")]
+    if hiding and axis.unit == "rating":
+        yield f"{listed(hiding)} keep{'s' if len(hiding) == 1 else ''} ε for every entry, rated or not."
+
+
+def bytes_plot(settings: Sequence[Setting], measure: Measure, looks: Looks, suffix: str) -> Plot:
+    """Return the plot of accuracy against bytes per user."""
+    lines = [
+        f"{name} {points[0].bytes_per_user or 0:,.0f} bytes, {measure.label} "
+        f"{measure.best([setting.mean(measure.column) or 0.0 for setting in points]):.3f} at best"
+        for name, points in by_protocol(settings).items()
+    ]
+    return Plot(
+        f"accuracy-bytes{suffix}",
+        f"{measure.label} against bytes per user",
+        "Each step line is the frontier of one budget: nothing at that budget is more accurate for as few "
+        "bytes. Points on it are filled, the others hollow.",
+        f"{measure.label} against mean bytes per user, logarithmic. {'; '.join(lines)}.",
+        lambda style: draw_accuracy_against_bytes(style, settings, measure, looks),
+    )
+
+
+def round_plot(
+    traces: Sequence[Trace], measure: Measure, looks: Looks, suffix: str, reference: float | None
+) -> Plot:
+    """Return the plot of accuracy by round, one-shot protocols beside iterative ones."""
+    lines = [
+        f"{trace.label} {trace.accuracy[0]:.3f} to {trace.accuracy[-1]:.3f} in {trace.accuracy.size} rounds "
+        f"and {size(float(trace.bytes_per_user[-1]))}"
+        if trace.accuracy.size > 1
+        else f"{trace.label} {trace.accuracy[0]:.3f} in one round and {size(float(trace.bytes_per_user[0]))}"
+        for trace in traces
+    ]
+    budget = "" if reference is None else f" Protocols with a budget are at ε = {reference:g}."
+    return Plot(
+        f"accuracy-rounds{suffix}",
+        "One-shot against iterative, by round",
+        f"A single mark is a one-shot protocol; a line has a mark for every evaluated round.{budget}",
+        f"{measure.label} against the cumulative bytes per user. {'; '.join(lines)}.",
+        lambda style: draw_accuracy_by_round(style, traces, measure, looks),
+    )
+
+
+def traces_of(files: ComparisonFiles, settings: Sequence[Setting], measure: Measure) -> list[Trace]:
+    """Return how the accuracy of every protocol grew, the mean over its runs at the reference budget."""
+    reference = reference_budget(files.settings)
+    traces = []
+    for setting in at_reference(settings):
+        courses = [evaluated_rounds(read_rounds(cell), measure) for cell in files.cells(setting)]
+        users = setting.mean("users")
+        shared = (
+            set.intersection(*({number for number, _, _ in course} for course in courses))
+            if courses
+            else set()
+        )
+        if not shared or not users:
+            continue
+        kept = np.array(
+            [[(total, value) for number, total, value in course if number in shared] for course in courses]
+        )
+        total, accuracy = kept.mean(axis=0).T
+        if (total > 0).all():
+            traces.append(Trace(setting.name, label_of(setting, reference), total / users, accuracy))
+    return traces

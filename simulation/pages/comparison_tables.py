@@ -1,0 +1,179 @@
+"""The tables of a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from simulation.analysis.columns import (
+    BUDGET,
+    BYTES,
+    BYTES_DOWN,
+    BYTES_UP,
+    LOSSES,
+    MEDIAN_LOSS,
+    ROUNDS,
+    RUNS,
+    SERVER_SEES,
+    TOTAL_BYTES,
+    SettingColumn,
+    accuracy_column,
+    figure_column,
+)
+from simulation.analysis.measures import MEASURES, Measure
+from simulation.analysis.settings import Setting, at_reference, frontier
+from simulation.pages.figures.colours import SERIES
+from simulation.pages.figures.looks import Looks
+from simulation.pages.markup import Cell, Column, Html, element, joined, number_cell, table, text_cell
+from simulation.pages.page import Section, paragraph
+from simulation.pages.run_files import ComparisonFiles, at
+
+
+def best_table(settings: Sequence[Setting], measure: Measure, looks: Looks) -> Html:
+    """Return the best of every budget, and the cheapest beside it."""
+    accuracy = accuracy_column(measure, spread=False)
+    of_accurate, of_cheap = (accuracy, BYTES, *LOSSES), (accuracy, BYTES)
+    given = sorted({setting.budget for setting in settings if setting.budget is not None})
+    without = [None] if any(setting.budget is None for setting in settings) else []
+    rows = []
+    for budget in [*given, *without]:
+        best = frontier([setting for setting in settings if setting.budget == budget], measure)
+        if not best:
+            continue
+        accurate, cheap = best[-1], best[0]
+        rows.append(
+            [
+                Cell("none" if budget is None else f"ε {budget:g}", budget),
+                named_cell(accurate, looks),
+                *(_cell(column, accurate) for column in of_accurate),
+                named_cell(cheap, looks),
+                *(_cell(column, cheap) for column in of_cheap),
+            ]
+        )
+    columns = [
+        Column("budget", numeric=False),
+        Column("most accurate", numeric=False),
+        *(Column(column.title, column.hint) for column in of_accurate),
+        Column("fewest bytes", numeric=False),
+        *(Column(column.title, column.hint) for column in of_cheap),
+    ]
+    return table("The two ends of each budget's frontier", columns, rows)
+
+
+def settings_table(
+    files: ComparisonFiles, settings: Sequence[Setting], measure: Measure, looks: Looks
+) -> Html:
+    """Return every figure of every protocol, one line per budget."""
+    measures = [
+        measure,
+        *(other for other in MEASURES if other != measure and any(s.average(other.column) for s in settings)),
+    ]
+    accuracies = [accuracy_column(each, direction=True) for each in measures]
+    columns = [BUDGET, *accuracies, *LOSSES, MEDIAN_LOSS, SERVER_SEES, ROUNDS]
+    columns += [*BYTES_UP, *BYTES_DOWN, TOTAL_BYTES, *_timing_columns(files), RUNS]
+    return table(
+        "Means over seeds and folds, ± one standard deviation; ε is the largest",
+        [_PROTOCOL, *(Column(column.title, column.hint, column.numeric) for column in columns)],
+        [
+            [named_cell(setting, looks), *(_cell(column, setting) for column in columns)]
+            for setting in settings
+        ],
+    )
+
+
+_PROTOCOL = Column("protocol", numeric=False)
+
+
+def _timing_columns(files: ComparisonFiles) -> list[SettingColumn]:
+    """Return the seconds on devices and server, which are in a table of their own."""
+    timings = {(timing.name, timing.budget): timing for timing in files.timings}
+
+    def seconds(column: str, factor: float) -> Callable[[Setting], float | None]:
+        def value(setting: Setting) -> float | None:
+            timing = timings.get((setting.name, setting.budget))
+            mean = None if timing is None else timing.mean(column)
+            return None if mean is None else factor * mean
+
+        return value
+
+    device, server = seconds("device_s_per_user", 1000), seconds("server_s", 1)
+    return [
+        figure_column("device", "ms per user", device, 3),
+        figure_column("server", "s", server, 2),
+    ]
+
+
+def named_cell(setting: Setting, looks: Looks) -> Cell:
+    """Return the name of a protocol, with the colour in which it is drawn."""
+    return Cell(joined(_chip(setting.name, looks), setting.name), setting.name)
+
+
+def _chip(name: str, looks: Looks) -> Html:
+    colour = looks[name].colour
+    look = SERIES.index(colour) if colour in SERIES else "reference"
+    return element("span", class_=f"chip look-{look}", aria_hidden="true")
+
+
+def _cell(column: SettingColumn, setting: Setting) -> Cell:
+    return Cell(column.text(setting), column.value(setting))
+
+
+def published_section(files: ComparisonFiles) -> list[Section]:
+    """Return published costs beside the measured ones, where the configuration asks for it."""
+    published = files.config.get("published")
+    if not isinstance(published, list):
+        return []
+    measured = {setting.name: setting for setting in at_reference(files.settings)}
+    columns = [
+        Column("protocol", numeric=False),
+        Column("published, up", "as printed", numeric=False),
+        Column("measured, up", "payload bits per rating"),
+        Column("measured, up", "payload bytes per user and round"),
+        Column("measured, up", "message bytes per user and round"),
+        Column("published, down", "as printed", numeric=False),
+        Column("measured, down", "payload bytes per user and round"),
+        Column("measured, down", "message bytes per user and round"),
+        Column("rounds"),
+        Column("source", numeric=False),
+    ]
+    rows = []
+    for line in published:
+        label, up, down, source = (at(line, key) for key in ("label", "up", "down", "source"))
+        setting = measured.get(str(label))
+        rounds = setting.mean("rounds") if setting else None
+        rows.append(
+            [
+                text_cell(label),
+                text_cell(up),
+                number_cell(_bits_per_rating(setting), 2),
+                *(number_cell(_a_round(setting, f"uplink_{what}"), 0) for what in ("payload", "message")),
+                text_cell(down),
+                *(number_cell(_a_round(setting, f"downlink_{what}"), 0) for what in ("payload", "message")),
+                number_cell(rounds, 0),
+                text_cell(source),
+            ]
+        )
+    words = (
+        "What papers print for a round, beside what was counted here. A payload is the encoded report "
+        "alone, a message is all of it."
+    )
+    return [
+        Section(
+            "published",
+            "Published costs beside measured ones",
+            (paragraph(words), table("Cost of a round", columns, rows)),
+        )
+    ]
+
+
+def _bits_per_rating(setting: Setting | None) -> float | None:
+    if setting is None:
+        return None
+    sent, ratings, rounds = (setting.mean(key) for key in ("uplink_payload_bytes", "train_ratings", "rounds"))
+    return 8 * sent / ratings / rounds if sent is not None and ratings and rounds else None
+
+
+def _a_round(setting: Setting | None, what: str) -> float | None:
+    if setting is None:
+        return None
+    spent, rounds = setting.mean(f"{what}_mean_per_user"), setting.mean("rounds")
+    return spent / rounds if spent is not None and rounds else None

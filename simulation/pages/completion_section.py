@@ -1,0 +1,58 @@
+"""What a run's page says of its completion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simulation.analysis.numbers import DASH
+from simulation.pages.figures.cross_domain import cross_domain_plots
+from simulation.pages.figures.mixture_fit import draw_completion, numbers
+from simulation.pages.figures.rendering import Draw, Plot
+from simulation.pages.markup import Column, table, text_cell
+from simulation.pages.page import Section, does_not_apply, figures
+from simulation.pages.run_files import RunFiles
+
+
+def completion_section(run: RunFiles, draw: Draw) -> Section:
+    """Return what the completion says about itself, with its figures."""
+    diagnostics = run.summary.get("completion_diagnostics") or {}
+    heading = f"What the completion learned ({run.summary.get('completion') or DASH})"
+    if not diagnostics:
+        return does_not_apply("completion", heading, "it says nothing of itself.")
+    content: list[object] = []
+    trace = numbers(diagnostics.get("log_likelihood"))
+    pi, sigma = numbers(diagnostics.get("pi")), numbers(diagnostics.get("sigma"))
+    drawn = len(trace) > 1 and len(pi) == len(sigma) > 0 and min(sigma) > 0
+    if drawn:
+        widest = max(range(len(pi)), key=pi.__getitem__)
+        plot = Plot(
+            "completion",
+            "How the mixture was fitted",
+            "The log-likelihood must not fall. The mixture is what the completion takes the noise to be.",
+            f"Left: the log-likelihood rises from {trace[0]:,.0f} to {trace[-1]:,.0f} in {len(trace)} steps. "
+            f"Right: {len(pi)} Gaussians around 0; the largest share, {pi[widest]:.2f}, has a standard "
+            f"deviation of {sigma[widest]:.2f}.",
+            lambda style: draw_completion(style, trace, pi, sigma),
+            full_width=True,
+        )
+        content.append(figures([draw(plot)]))
+    plots = cross_domain_plots(diagnostics)
+    if plots:
+        content.append(figures([draw(plot) for plot in plots]))
+    rows = [
+        [text_cell(key), text_cell(_shown(value))]
+        for key, value in diagnostics.items()
+        if not (drawn and key == "log_likelihood") and not (plots and isinstance(value, dict))
+    ]
+    columns = [Column("figure", numeric=False), Column("value", numeric=False)]
+    content.append(table("Diagnostics", columns, rows, sortable=False))
+    return Section("completion-section", heading, tuple(content))
+
+
+def _shown(value: Any) -> str | None:
+    if isinstance(value, list):
+        few = [_shown(entry) or DASH for entry in value[:8]]
+        return ", ".join(few) + (f", … ({len(value)} in all)" if len(value) > len(few) else "")
+    if isinstance(value, float):
+        return f"{value:,.5g}"
+    return None if value is None else str(value)

@@ -1,0 +1,90 @@
+"""The traffic of a deployment, projected from a run or a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulation.analysis.numbers import size
+from simulation.analysis.projection import METHOD, Projection, project
+from simulation.analysis.settings import Setting, at_reference, reference_budget
+from simulation.pages.markup import Cell, Column, Html, element, joined, number_cell, table
+from simulation.pages.page import Section, paragraph
+from simulation.pages.run_files import ComparisonFiles, Numbers, RunFiles, at, read_traffic
+from simulation.pages.words import label_of
+
+
+def run_projections(run: RunFiles, population: float) -> list[tuple[str, Projection]]:
+    """Project the traffic of a run to a population, by direction."""
+    both = project(run.bytes_per_user, population)
+    rows = [
+        ("from the devices", project(run.traffic["uplink_message_bytes"], population)),
+        ("to the devices", project(run.traffic["downlink_message_bytes"], population)),
+        ("both", both),
+    ]
+    factor = at(run.summary, "traffic", "deployed_factor")
+    if factor:
+        rows.append((f"both, deployed (x {factor:.2f})", both.times(factor)))
+    return rows
+
+
+def comparison_projections(
+    traffic: Sequence[tuple[Setting, str, Numbers]], population: float
+) -> list[tuple[str, Projection]]:
+    """Project the traffic of every protocol to a population, both directions together."""
+    return [(label, project(both_directions(columns), population)) for _, label, columns in traffic]
+
+
+def reference_traffic(files: ComparisonFiles) -> list[tuple[Setting, str, Numbers]]:
+    """Return setting, label and traffic of one run of every protocol, at the reference budget."""
+    reference = reference_budget(files.settings)
+    return [
+        (setting, label_of(setting, reference), read_traffic(cells[0]))
+        for setting in at_reference(files.settings)
+        if (cells := files.cells(setting))
+    ]
+
+
+def both_directions(columns: Numbers) -> NDArray[np.float64]:
+    """Return the bytes of the messages of every user, up and down."""
+    return columns["uplink_message_bytes"] + columns["downlink_message_bytes"]
+
+
+def projection_section(rows: Sequence[tuple[str, Projection]], population: float | None) -> Section:
+    """Return the projected traffic of a deployment, or how to ask for it."""
+    if population is None:
+        asked = joined(
+            "– Not asked for: ", element("code", "dprec report DIR --population 10e6"), " adds it."
+        )
+        return Section("projection", "Traffic of a deployment", (paragraph(asked, "dash"),))
+    words = (
+        f"{population:,.0f} users a day, each taking part once, with the bytes per user of the simulated "
+        f"ones. {METHOD}. Deployed is what Flower's deployment engine moves for the same messages, where it "
+        "was measured."
+    )
+    return Section(
+        "projection", "Traffic of a deployment", (paragraph(words), projection_table(rows, population))
+    )
+
+
+def projection_table(rows: Sequence[tuple[str, Projection]], population: float) -> Html:
+    """Return projections as a table."""
+    columns = [
+        Column("what", numeric=False),
+        Column("a day"),
+        Column("from", "95 % interval"),
+        Column("to", "95 % interval"),
+        Column("mean rate", "Mbit/s"),
+    ]
+    lines = [
+        [
+            Cell(label, label),
+            Cell(size(projection.total), projection.total),
+            *(Cell("–" if end is None else size(end), end) for end in (projection.low, projection.high)),
+            number_cell(projection.bits_per_second / 1e6, 2),
+        ]
+        for label, projection in rows
+    ]
+    return table(f"Projected traffic of {population:,.0f} users a day", columns, lines)

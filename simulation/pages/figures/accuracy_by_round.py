@@ -1,0 +1,63 @@
+"""Accuracy of one run against its bytes, round by round."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from simulation.analysis.measures import Measure
+from simulation.pages.figures.axes import log_axis, plain_axis
+from simulation.pages.figures.colours import INK, SERIES
+from simulation.pages.figures.panels import Style, axis_labels, panels, title
+from simulation.pages.run_files import RunFiles, at
+
+
+def evaluated_rounds(rounds: Sequence[Mapping[str, Any]], measure: Measure) -> list[tuple[int, float, float]]:
+    """Return number, cumulative bytes and accuracy of the rounds that were evaluated."""
+    spent, found = 0.0, []
+    for line in rounds:
+        spent += sum(float(at(line, way, "message_bytes") or 0) for way in ("uplink", "downlink"))
+        value = at(line, "accuracy", measure.column)
+        if value is not None and math.isfinite(value):
+            found.append((int(line["round"]), spent, float(value)))
+    return found
+
+
+def draw_rounds(ax: Axes, style: Style, run: RunFiles, measure: Measure) -> None:
+    """Draw accuracy against the cumulative bytes per user, a point for every evaluated round."""
+    rounds = evaluated_rounds(run.rounds, measure)
+    users = run.summary["traffic"]["users"]
+    spent = [total / users for _, total, _ in rounds]
+    values = [value for _, _, value in rounds]
+    ax.plot(spent, values, color=SERIES[0], marker="o", markersize=4, linewidth=1.5)
+    spread = (max(values) - min(values)) or 0.1 * abs(values[0]) or 1.0
+    ax.set_ylim(min(values) - 0.18 * spread, max(values) + 0.18 * spread)
+    if min(spent) > 0:
+        log_axis(ax, spent, in_bytes=True)
+    plain_axis(ax, which="y")
+    # Labels lie on the outer side of the curve, where accuracy comes from and where it goes.
+    outward = 1 if values[0] > values[-1] else -1
+    for place, side, sign in ((0, "left", outward), (-1, "right", -outward)):
+        ax.annotate(
+            f"round {rounds[place][0]}",
+            xy=(spent[place], values[place]),
+            xytext=(0, 9 * sign),
+            textcoords="offset points",
+            ha=side,
+            va="center",
+            color=INK,
+            fontsize=style.points - 1,
+        )
+    axis_labels(ax, style, x="bytes per user so far, both directions")
+
+
+def draw_rounds_figure(style: Style, run: RunFiles, measure: Measure) -> Figure:
+    """Draw `draw_rounds` as a figure of its own."""
+    figure, (ax,) = panels(style)
+    draw_rounds(ax, style, run, measure)
+    title(ax, f"{measure.label} ({measure.direction})", style)
+    return figure

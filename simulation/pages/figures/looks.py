@@ -1,0 +1,67 @@
+"""How a protocol is drawn, the same in every figure of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.lines import Line2D
+
+from simulation.analysis.settings import Setting
+from simulation.pages.figures.colours import REFERENCE, SERIES
+from simulation.pages.figures.labels import MARKERS
+
+DASHES = ((0, (6, 3)), (0, (2, 2)), (0, (7, 2, 1.5, 2)), (0, (1, 1.5)))
+
+Looks = Mapping[str, "Look"]
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a protocol is drawn, the same in every figure of a page.
+
+    Parameters
+    ----------
+    colour, marker : str
+    dashes : tuple or str
+        Line style.
+    private : bool
+        Whether it has a budget or a privacy loss; one without is a reference.
+    """
+
+    colour: str
+    marker: str
+    dashes: Any
+    private: bool
+
+
+def looks_of(settings: Sequence[Setting]) -> dict[str, Look]:
+    """Give every protocol its look, in the order in which they come."""
+    private = list(dict.fromkeys(setting.name for setting in settings if not setting.reference))
+    looks = {
+        name: Look(
+            SERIES[place % len(SERIES)],
+            MARKERS[place % len(MARKERS)],
+            "solid" if place < len(SERIES) else DASHES[0],
+            True,
+        )
+        for place, name in enumerate(private)
+    }
+    references = dict.fromkeys(setting.name for setting in settings if setting.name not in looks)
+    for place, name in enumerate(references):
+        looks[name] = Look(REFERENCE, MARKERS[-1 - place % len(MARKERS)], DASHES[place % len(DASHES)], False)
+    return looks
+
+
+def legend_handle(label: str, look: Look, *, line: bool = True) -> Line2D:
+    """Return what stands for a protocol in a legend."""
+    return Line2D(
+        [],
+        [],
+        color=look.colour,
+        marker=look.marker if look.private or not line else "none",
+        linestyle=look.dashes if line else "none",
+        markersize=5.5,
+        label=label,
+    )

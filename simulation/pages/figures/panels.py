@@ -1,0 +1,108 @@
+"""Figures and their panels: sizes, headings and notes, wide for a desk and narrow for a phone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+from simulation.pages.figures.colours import INK, MUTED, RULE, SURFACE
+
+
+@dataclass(frozen=True)
+class Style:
+    """The size at which a figure is drawn.
+
+    Parameters
+    ----------
+    width, height : float
+        Inches; panels beside or below each other change them.
+    points : float
+        Size of the text.
+    narrow : bool
+        Whether it is for a phone: panels below each other, and labels below the axes.
+    """
+
+    width: float
+    height: float
+    points: float
+    narrow: bool
+
+
+WIDE = Style(6.2, 3.9, 9.5, False)
+
+NARROW = Style(3.75, 3.5, 9.0, True)
+
+
+def panels(style: Style, count: int = 1, *, aspect: float = 1.0) -> tuple[Figure, list[Axes]]:
+    """Return a figure with panels beside each other, or below each other where it is narrow.
+
+    Parameters
+    ----------
+    style : Style
+    count : int
+        Number of panels.
+    aspect : float
+        Height of the figure, or of a panel where it is narrow, relative to the style's.
+    """
+    rows, columns = (count, 1) if style.narrow else (1, count)
+    width = style.width * (1.0 if style.narrow or count == 1 else 1.5)
+    height = style.height * aspect * (rows if rows == 1 else rows * 0.72)
+    layout = ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.06, wspace=0.05, hspace=0.04)
+    figure = Figure(figsize=(width, height), facecolor=SURFACE, layout=layout)
+    axes = list(np.atleast_1d(figure.subplots(rows, columns)).ravel())
+    for ax in axes:
+        _plain(ax, style)
+    return figure, axes
+
+
+def _plain(ax: Axes, style: Style) -> None:
+    ax.set_facecolor(SURFACE)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.spines["bottom"].set_color(MUTED)
+    ax.grid(axis="y", color=RULE, linewidth=0.8)
+    ax.set_axisbelow(True)
+    ax.tick_params(
+        which="both", colors=MUTED, labelcolor=MUTED, labelsize=style.points - 0.5, length=0, pad=4
+    )
+    ax.tick_params(axis="x", which="major", length=3)
+
+
+def title(ax: Axes, text: str, style: Style) -> None:
+    """Put a heading above a panel, flush left."""
+    ax.set_title(text, loc="left", fontsize=style.points + 0.5, color=INK, parse_math=False, pad=8)
+
+
+def axis_labels(ax: Axes, style: Style, *, x: str | None = None, y: str | None = None) -> None:
+    """Name the axes; the vertical one above its upper end, to be read without turning the head."""
+    if x is not None:
+        ax.set_xlabel(x, fontsize=style.points, color=MUTED, parse_math=False)
+    if y is not None:
+        title(ax, y, style)
+
+
+def note(ax: Axes, x: float, y: float, words: str, style: Style, **options: Any) -> None:
+    """Write into a panel at a place given in fractions of it, the words as they are."""
+    options = {"color": MUTED, "fontsize": style.points - 0.5, "va": "center", **options}
+    ax.text(x, y, words, transform=ax.transAxes, parse_math=False, **options)
+
+
+def empty(ax: Axes, words: str, style: Style) -> None:
+    """Say in a panel why there is nothing to draw."""
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.spines["bottom"].set_visible(False)
+    note(ax, 0.5, 0.5, words, style, ha="center")
+
+
+_LONGEST_LABEL = 26
+
+
+def shortened(label: str) -> str:
+    """Return a name that fits a figure, without characters that cannot be drawn."""
+    shown = "".join(character if character.isprintable() else "·" for character in label)
+    return shown if len(shown) <= _LONGEST_LABEL else shown[: _LONGEST_LABEL - 1] + "…"

@@ -1,0 +1,96 @@
+"""What a comparison's page says of the noise of its mechanisms, from their channels and as drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from dprec.privacy.device_channel import DeviceChannel
+from simulation.analysis.settings import at_reference, read_rows, reference_budget
+from simulation.pages.figures.looks import Looks
+from simulation.pages.figures.mechanism_channels import draw_mechanisms
+from simulation.pages.figures.rendering import Draw, Plot
+from simulation.pages.figures.sampled_noise import SampledNoise, sampled_noise_plot
+from simulation.pages.page import Section, does_not_apply, figures, paragraph
+from simulation.pages.run_files import ComparisonFiles
+from simulation.pages.words import label_of
+from simulation.storage.channel_file import read_channel
+from simulation.storage.names import NOISE
+from simulation.storage.tables import Row
+
+
+def mechanisms_section(files: ComparisonFiles, draw: Draw) -> Section:
+    """Return the mean of what every mechanism sends, by true rating."""
+    heading = "Noise of the mechanisms"
+    reference = reference_budget(files.settings)
+    mechanisms: dict[str, tuple[list[str], DeviceChannel]] = {}
+    for setting in at_reference(files.settings):
+        cells = files.cells(setting) if setting.private else []
+        noise = read_channel(cells[0]) if cells else None
+        if noise is None:
+            continue
+        # Protocols that share a mechanism share a line.
+        names, _ = mechanisms.setdefault(noise.channel.weights.tobytes().hex(), ([], noise))
+        names.append(label_of(setting, reference))
+    if not mechanisms:
+        return does_not_apply("noise", heading, "no mechanism here maps a rating to a symbol.")
+    drawn = [(", ".join(names), noise) for names, noise in mechanisms.values()]
+    lines = [f"{label}: slope {noise.slope:.2f}" for label, noise in drawn]
+    budget = "" if reference is None else f" At ε = {reference:g} unless the label says another."
+    plot = Plot(
+        "noise",
+        "What the server reads, on average",
+        f"A flat line pulls every rating to one value; the dashed line has no bias.{budget} "
+        "The page of a single run shows the whole distribution.",
+        f"Mean of what is sent against the true rating. {'; '.join(lines)}.",
+        lambda style: draw_mechanisms(style, drawn),
+    )
+    return Section("noise-section", heading, (figures([draw(plot)]),))
+
+
+_COLUMNS = ("protocol", "mechanism", "epsilon", "low", "high", "sampled_share", "theoretical_probability")
+
+
+def read_noise(directory: Path) -> dict[float, list[SampledNoise]]:
+    """Read noise.csv, by epsilon; nothing where there is none.
+
+    Raises
+    ------
+    InputError
+        When it is damaged.
+    """
+    path = directory / NOISE
+    groups: dict[tuple[str, str, float], list[Row]] = {}
+    for row in read_rows(path, _COLUMNS) if path.is_file() else ():
+        groups.setdefault((row["protocol"], row["mechanism"], row["epsilon"]), []).append(row)
+    noises: dict[float, list[SampledNoise]] = {}
+    for (protocol, mechanism, epsilon), rows in groups.items():
+        low, high, sampled, theory = (
+            np.array([row[column] for row in rows], dtype=np.float64) for column in _COLUMNS[3:]
+        )
+        edges = np.append(low, high[-1])
+        noises.setdefault(epsilon, []).append(SampledNoise(protocol, mechanism, edges, sampled, theory))
+    return noises
+
+
+def sampled_noise_section(
+    noises: Mapping[float, Sequence[SampledNoise]], looks: Looks, draw: Draw
+) -> list[Section]:
+    """Return the section with one panel per epsilon; nothing where no noise was drawn."""
+    if not noises:
+        return []
+    words = (
+        "Noise is what is sent less the true rating, drawn through the mechanisms for true ratings as "
+        "frequent as in the train set. Theory: of bounded Laplace its continuous density, of others the "
+        "probabilities that the mechanism draws from. All intervals are in noise.csv."
+    )
+    plots = [sampled_noise_plot(epsilon, drawn, looks) for epsilon, drawn in noises.items()]
+    return [
+        Section(
+            "sampled-noise",
+            "Noise drawn, and in theory",
+            (paragraph(words), figures([draw(plot) for plot in plots])),
+        )
+    ]

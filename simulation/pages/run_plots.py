@@ -1,0 +1,68 @@
+"""The plots of one run: what each is called, how to read it, and what is seen in it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from simulation.analysis.measures import main_measure
+from simulation.analysis.numbers import size
+from simulation.pages.figures.accuracy_by_round import evaluated_rounds
+from simulation.pages.figures.rendering import Plot
+from simulation.pages.figures.run_overview import draw_bytes, draw_summary, group_by_rating
+from simulation.pages.run_files import RunFiles
+
+_PREDICTIONS = (
+    "Predictions: dot, bar and line are the median, 50 % and 90 % of them for every true rating; dashed, "
+    "perfect ones."
+)
+
+
+def summary_plot(run: RunFiles) -> Plot:
+    """Return the figure of a run's three answers."""
+    summary = run.summary
+    measure = main_measure(summary["accuracy"])
+    spent, losses = run.bytes_per_user, run.traffic["epsilon_per_user"]
+    how = ""
+    if measure is None:
+        accurate = "No accuracy was measured."
+    elif len(evaluated_rounds(run.rounds, measure)) > 1:
+        accurate = f"Left: {measure.label} against the bytes per user, by round."
+        how = "Accuracy: a point for every evaluated round."
+    else:
+        how = _PREDICTIONS
+        groups = group_by_rating(run.predictions["rating"], run.predictions["prediction"])
+        accurate = (
+            f"Left: the median prediction is {groups[0][1][2]:.2f} for a true rating of {groups[0][0]:.3g} "
+            f"and {groups[-1][1][2]:.2f} for one of {groups[-1][0]:.3g}."
+        )
+    private = (
+        f"Middle: epsilon per user, median {np.median(losses):.3g}, largest {losses.max():.3g}."
+        if np.isfinite(losses).all()
+        else "Middle: no privacy loss is bounded."
+    )
+    traffic = (
+        f"Right: bytes per user, median {size(float(np.median(spent)))}, largest {size(float(spent.max()))}."
+    )
+    return Plot(
+        "summary",
+        "The run at a glance",
+        f"{how} Bytes are those of whole messages, both directions.",
+        f"Three panels. {accurate} {private} {traffic}",
+        lambda style: draw_summary(style, run),
+        full_width=True,
+    )
+
+
+def user_bytes_plot(run: RunFiles) -> Plot:
+    """Return the plot of the bytes of each direction."""
+    up, down = run.traffic["uplink_message_bytes"], run.traffic["downlink_message_bytes"]
+    return Plot(
+        "bytes-per-user",
+        "Bytes per user, by direction",
+        "Whole messages as if the user were alone on its node. A broadcast is charged to everybody in full.",
+        f"Two histograms. From the device: median {size(float(np.median(up)))}, 95th percentile "
+        f"{size(float(np.percentile(up, 95)))}. To the device: median {size(float(np.median(down)))}, 95th "
+        f"percentile {size(float(np.percentile(down, 95)))}.",
+        lambda style: draw_bytes(style, run),
+        full_width=True,
+    )

@@ -1,0 +1,111 @@
+"""What a run's page says of its users, its mechanism's noise and its rounds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from simulation.analysis.measures import MEASURES, main_measure
+from simulation.analysis.numbers import DASH, size
+from simulation.pages.figures.accuracy_by_round import draw_rounds_figure, evaluated_rounds
+from simulation.pages.figures.mechanism_channels import draw_noise
+from simulation.pages.figures.rendering import Draw, Plot
+from simulation.pages.markup import Cell, Column, Html, number_cell, table
+from simulation.pages.page import Section, does_not_apply, figures, paragraph
+from simulation.pages.run_files import RunFiles, at
+
+_USER_FIGURES = (
+    ("ratings", "ratings", 0),
+    ("uplink_payload_bytes", "payload from the device, bytes", 0),
+    ("uplink_message_bytes", "messages from the device, bytes", 0),
+    ("downlink_payload_bytes", "payload to the device, bytes", 0),
+    ("downlink_message_bytes", "messages to the device, bytes", 0),
+    ("messages", "messages", 0),
+    ("epsilon_per_rating", "ε per rating", 3),
+    ("epsilon_per_user", "ε per user", 3),
+)
+
+
+def user_table(run: RunFiles) -> Html:
+    """Return how every figure is distributed over the users."""
+    columns = [Column("per user", numeric=False), Column("mean")]
+    columns += [Column(head) for head in ("least", "5 %", "median", "95 %", "largest")]
+    rows = []
+    for column, label, digits in _USER_FIGURES:
+        values = run.traffic[column][np.isfinite(run.traffic[column])]
+        found: list[float | None] = [None] * 6
+        if values.size:
+            found = [float(values.mean()), *np.percentile(values, (0, 5, 50, 95, 100)).tolist()]
+        rows.append([Cell(label, label), *(number_cell(value, digits) for value in found)])
+    return table(f"How {run.summary['traffic']['users']:,} users differ", columns, rows)
+
+
+def noise_section(run: RunFiles, draw: Draw) -> Section:
+    """Return what the mechanism sends, if it is a channel."""
+    noise = run.channel
+    if noise is None:
+        return does_not_apply(
+            "noise", "Noise of the mechanism", "no mechanism that maps a rating to a symbol."
+        )
+    calibrated = (
+        f" Calibrated for the median user, who reports {noise.cells:,} cells." if noise.per_user else ""
+    )
+    plot = Plot(
+        "noise",
+        "What the mechanism sends",
+        "Where the mean of what is sent rises more slowly than the true rating, reports are pulled to the "
+        f"middle: here by a slope of {noise.slope:.2f}.{calibrated}",
+        f"Left: probabilities of what is sent for each of {noise.ratings.size} true ratings. Right: the mean "
+        f"of what is sent runs from {noise.expected[0]:.2f} for a true {noise.ratings[0]:g} to "
+        f"{noise.expected[-1]:.2f} for a true {noise.ratings[-1]:g}, a slope of {noise.slope:.2f}.",
+        lambda style: draw_noise(style, noise),
+        full_width=True,
+    )
+    return Section("noise-section", "Noise of the mechanism", (figures([draw(plot)]),))
+
+
+def rounds_section(run: RunFiles, draw: Draw) -> Section:
+    """Return the accuracy and the bytes of every round."""
+    heading = "Round by round"
+    measure = main_measure(run.summary["accuracy"])
+    evaluated = evaluated_rounds(run.rounds, measure) if measure else []
+    content: list[object] = []
+    if measure and len(evaluated) > 1:
+        users = run.summary["traffic"]["users"]
+        (first, _, start), (last, total, end) = evaluated[0], evaluated[-1]
+        plot = Plot(
+            "rounds",
+            "Accuracy against bytes, by round",
+            "Every point is an evaluated round; bytes are the mean per user up to it.",
+            f"{measure.label} goes from {start:.4g} after round {first} to {end:.4g} after round {last}, "
+            f"when the mean user has moved {size(total / users)}.",
+            lambda style: draw_rounds_figure(style, run, measure),
+        )
+        content.append(figures([draw(plot)]))
+    else:
+        content.append(paragraph(f"{DASH} One evaluated round: there is no course to draw.", "dash"))
+    content.append(_rounds_table(run))
+    return Section("rounds-section", heading, tuple(content))
+
+
+def _rounds_table(run: RunFiles) -> Html:
+    measures = [
+        measure
+        for measure in MEASURES
+        if any(at(line, "accuracy", measure.column) is not None for line in run.rounds)
+    ]
+    columns = [Column("round"), Column("replies"), Column("failures")]
+    columns += [Column(measure.label) for measure in measures]
+    columns += [Column("up", "message bytes"), Column("down", "message bytes"), Column("seconds")]
+    rows = [
+        [
+            number_cell(at(line, "round"), 0),
+            number_cell(at(line, "replies"), 0),
+            number_cell(at(line, "failures"), 0),
+            *(number_cell(at(line, "accuracy", measure.column), measure.digits) for measure in measures),
+            number_cell(at(line, "uplink", "message_bytes"), 0),
+            number_cell(at(line, "downlink", "message_bytes"), 0),
+            number_cell(at(line, "seconds"), 2),
+        ]
+        for line in run.rounds
+    ]
+    return table("Rounds, all users together", columns, rows)

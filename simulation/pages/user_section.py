@@ -1,0 +1,75 @@
+"""What a comparison's page says of how users differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulation.analysis.numbers import DASH
+from simulation.analysis.settings import Setting, reference_budget
+from simulation.pages.deployment import both_directions
+from simulation.pages.figures.looks import Looks
+from simulation.pages.figures.rendering import Draw, Plot
+from simulation.pages.figures.user_spreads import SPREAD_QUANTILES, Spread, draw_spreads
+from simulation.pages.page import Section, figures, paragraph
+from simulation.pages.run_files import ComparisonFiles, Numbers
+
+
+def user_section(
+    files: ComparisonFiles, traffic: Sequence[tuple[Setting, str, Numbers]], looks: Looks, draw: Draw
+) -> Section:
+    """Return how bytes and losses are distributed over the users of every protocol."""
+    heading = "How users differ"
+    if not traffic:
+        return Section(
+            "users", heading, (paragraph(f"{DASH} The runs themselves are not in this directory.", "dash"),)
+        )
+    reference = reference_budget(files.settings)
+    budget = "" if reference is None else f" Budgets: ε = {reference:g} unless the label says another."
+    caption = f"Line: all users. Bars: 90 % and 50 % of them. Dot: the median.{budget}"
+    spent = [_spread(setting, label, both_directions(columns)) for setting, label, columns in traffic]
+    lost = [
+        _spread(setting, label, columns["epsilon_per_user"])
+        for setting, label, columns in traffic
+        if np.isfinite(columns["epsilon_per_user"]).all() and columns["epsilon_per_user"].max() > 0
+    ]
+    plots = [
+        Plot(
+            "bytes-per-user",
+            "Bytes per user",
+            caption,
+            "Bytes per user of each protocol. " + _medians(spent, "bytes"),
+            lambda style: draw_spreads(
+                style, spent, "Bytes per user, both directions", "bytes", looks, in_bytes=True
+            ),
+        )
+    ]
+    if lost:
+        plots.append(
+            Plot(
+                "epsilon-per-user",
+                "ε per user",
+                caption,
+                "Privacy loss per user of each protocol. " + _medians(lost, "epsilon"),
+                lambda style: draw_spreads(
+                    style, lost, "ε per user, over everything sent", "ε per user", looks, in_bytes=False
+                ),
+            )
+        )
+    content: list[object] = [figures([draw(plot) for plot in plots])]
+    if not lost:
+        content.append(paragraph(f"{DASH} ε per user: nothing here has one.", "dash"))
+    return Section("users", heading, tuple(content))
+
+
+def _spread(setting: Setting, label: str, values: NDArray[np.float64]) -> Spread:
+    return Spread(setting.name, label, np.percentile(values, SPREAD_QUANTILES))
+
+
+def _medians(spreads: Sequence[Spread], unit: str) -> str:
+    return "; ".join(
+        f"{spread.label} median {spread.quantiles[3]:,.4g} {unit}, largest {spread.quantiles[-1]:,.4g}"
+        for spread in spreads
+    ) + "."  # fmt: skip
