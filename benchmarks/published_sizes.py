@@ -12,8 +12,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from simulation import run
-from simulation.configuration.models import load_config
+from simulation import load, run
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 MOVIELENS = "dataset={kind: synthetic, users: 943, items: 1682, ratings: 100000}"
@@ -23,7 +22,7 @@ ONE_BIT_SECONDS, X_MAP_SECONDS = 30, 180
 
 
 def seconds(preset: str, *overrides: str) -> float:
-    config = load_config(CONFIGS / f"{preset}.yaml", [*overrides, "simulation.backend=local"])
+    config = load(CONFIGS / f"{preset}.yaml", [*overrides, "simulation.backend=local"])
     return float(run(config).summary["time"]["total_s"])
 
 

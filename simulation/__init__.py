@@ -14,8 +14,8 @@ from simulation.compare import compare
 from simulation.run import run
 
 if TYPE_CHECKING:
+    from simulation.configuration.loading import load
     from simulation.configuration.models import RunConfig
-    from simulation.configuration.models import load_config as load
 
 __all__ = ["RunConfig", "audit", "compare", "load", "run"]
 
@@ -26,7 +26,7 @@ def __getattr__(name: str) -> Any:
 
         return RunConfig
     if name == "load":
-        from simulation.configuration.models import load_config
+        from simulation.configuration.loading import load
 
-        return load_config
+        return load
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -28,6 +28,7 @@ def compare(
     Parameters
     ----------
     config : str or Path
+        The path of its file, or the name of a preset.
     output : str or Path
         The comparison's directory.
     overrides : sequence of str

@@ -31,11 +31,11 @@ def run(
     Parameters
     ----------
     config : RunConfig, mapping, str or Path
-        A configuration, or the path of its file.
+        A configuration, its values, the path of its file, or the name of a preset.
     output : str or Path, optional
         Directory to keep the run in; nothing is written by default.
     overrides : sequence of str
-        ``dotted.key=value`` replacements, for a path.
+        ``dotted.key=value`` replacements.
     resume : bool
         Go on with what the same configuration began in the output directory; a result that is
         there already is returned as it is.
@@ -55,15 +55,11 @@ def run(
         When the run could not be completed.
     """
     from simulation.analysis.projection import check_population
-    from simulation.configuration.models import RunConfig, load_config, parse_config
+    from simulation.configuration.loading import load
     from simulation.result import RunResult
 
     check_population(population)
-    if isinstance(config, str | Path):
-        config = load_config(config, overrides)
-    elif not isinstance(config, RunConfig):
-        config = parse_config(config)
-    record = _record(config, output, resume, progress)
+    record = _record(load(config, overrides), output, resume, progress)
     if output is not None:
         from simulation.pages import report
 

@@ -123,5 +123,5 @@ def locate(path: str, *names: str) -> Path:
         raise InputError(str(place), found, f"a file{' or the folder that holds it' if names else ''}")
     if not place.exists():
         accepted = f"the file {' or '.join(names)}, or its folder" if names else "a file"
-        raise InputError(str(place), "no such file or folder", accepted)
+        raise InputError(str(place), "no such file or folder", f"{accepted}, as the data set's path")
     return place

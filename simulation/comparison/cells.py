@@ -19,7 +19,8 @@ from dprec.errors import InputError, RunError
 from dprec.ratings import Ratings
 from dprec.splits import Split
 from simulation.comparison.configuration import Cell
-from simulation.configuration.models import RunConfig, load_config
+from simulation.configuration.loading import load
+from simulation.configuration.models import RunConfig
 from simulation.execution import prepared_ratings, run_prepared
 from simulation.storage.names import CONFIG, SUMMARY
 from simulation.storage.run_directory import RunDirectory
@@ -83,7 +84,7 @@ def _on_ray(cells: Sequence[Cell], folder: Path, jobs: int) -> Iterator[tuple[Ce
 def _run_cell(directory: str) -> Failure | None:
     """Run the cell whose configuration is in a directory; return why it failed, if it did."""
     try:
-        config = load_config(Path(directory) / CONFIG)
+        config = load(Path(directory) / CONFIG)
         train, test = _ratings(config.dataset, config.split, config.binarization, config.seed)
         run_prepared(_in_this_process(config), train, test, RunDirectory(Path(directory)))
     except (InputError, RunError) as error:

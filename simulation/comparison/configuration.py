@@ -15,6 +15,7 @@ from dprec.errors import InputError, within
 from dprec.options import Options, option
 from dprec.privacy.units import ComparableUnit, unit_from_text
 from simulation.configuration.models import EvaluationOptions, RunConfig, SimulationOptions, parse_config
+from simulation.configuration.presets import find_configuration, presets
 from simulation.configuration.strict_yaml import (
     apply_override,
     dump_yaml,
@@ -49,7 +50,7 @@ class Entry(BaseModel):
     name: Annotated[str, Field(pattern=_NAME)] = Field(description="Its name in tables and plots.")
     preset: str | None = Field(
         default=None,
-        description="A configuration, NAME.yaml next to this one or a folder above; by default name.",
+        description="Name of a preset, or of a file NAME.yaml here or one folder above; by default, name.",
     )
     changes: dict[str, Any] = Field(
         default_factory=dict, alias="set", description="Values to replace in it, by dotted key."
@@ -166,12 +167,19 @@ class Comparison:
 def load_comparison(path: str | Path, overrides: Sequence[str] = ()) -> Comparison:
     """Read a comparison and the presets that it names.
 
+    Parameters
+    ----------
+    path : str or Path
+        Of its file, or the name of a preset.
+    overrides : sequence of str
+        ``dotted.key=value`` replacements.
+
     Raises
     ------
     InputError
         Naming the file and key; every cell is checked before anything runs.
     """
-    source = Path(path)
+    source = find_configuration(path)
     values = read_yaml(source)
     if "protocol" in values and "protocols" not in values:
         raise InputError(str(path), "the configuration of a run", f"a comparison's, or: dprec run {path}")
@@ -243,9 +251,12 @@ def _check_changes(entry: Entry, config: ComparisonConfig, private: bool, where:
 
 
 def _preset_file(name: str, source: Path) -> Path:
-    for folder in source.absolute().parents[:2]:
-        if (folder / f"{name}.yaml").is_file() and folder / f"{name}.yaml" != source.absolute():
-            return folder / f"{name}.yaml"
-    raise InputError(
-        f"{source}: protocols", f"no preset {name}.yaml", "a file next to it or one folder above"
-    )
+    """Return the file of an entry: next to the comparison's, a folder above, or a preset's."""
+    beside = [folder / f"{name}.yaml" for folder in source.absolute().parents[:2]]
+    for file in beside:
+        if file.is_file() and file != source.absolute():
+            return file
+    if name in presets():
+        return presets()[name]
+    accepted = "a file next to it or one folder above, or a name of: dprec list presets"
+    raise InputError(f"{source}: protocols", f"no configuration {name}.yaml", accepted)

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from clients.faults import FaultOptions
-from dprec.errors import InputError
 from dprec.options import Options, option
 from dprec.registry import one_of
-from simulation.configuration.strict_yaml import apply_override, dump_yaml, read_yaml
+from simulation.configuration.strict_yaml import dump_yaml
 from simulation.configuration.validation import validated
 from simulation.protocols import PROTOCOLS
 from simulation.protocols.base import Protocol
@@ -91,30 +90,8 @@ class RunConfig(BaseModel):
         return dump_yaml(_without_nulls(values))
 
 
-def load_config(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
-    """Read a configuration file.
-
-    Parameters
-    ----------
-    path : str or Path
-    overrides : sequence of str
-        ``dotted.key=value``, the value in YAML; it replaces what stands there.
-
-    Raises
-    ------
-    InputError
-        Naming the file, the key, what was found and what is accepted.
-    """
-    values = read_yaml(Path(path))
-    if "protocols" in values and "protocol" not in values:
-        raise InputError(str(path), "the configuration of a comparison", f"a run's, or: dprec compare {path}")
-    for override in overrides:
-        apply_override(values, override)
-    return parse_config(values, str(path))
-
-
 def parse_config(values: Mapping[str, Any], source: str = "configuration") -> RunConfig:
-    """Check a configuration given as plain values; see `load_config`."""
+    """Check a configuration given as plain values; see `simulation.load`."""
     config: RunConfig = validated(RunConfig, values, source)
     return config
 

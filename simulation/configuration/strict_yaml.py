@@ -34,7 +34,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def apply_override(values: dict[str, Any], override: str) -> None:
-    """Replace one value, in place; see `load_config`."""
+    """Replace one value, in place; see `simulation.load`."""
     key, equals, text = override.partition("=")
     if not equals or not all(key.split(".")):
         raise InputError("--set", repr(override), "dotted.key=value")

@@ -8,38 +8,30 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
+import dprec
 import simulation
 from dprec.errors import InputError, RunError
+from simulation.console.exit_codes import exit_code
+from simulation.console.listings import LISTINGS, listing
 from simulation.console.progress import progress_bar
 
-EXIT_INPUT, EXIT_FAILED, EXIT_INTERRUPTED = 2, 1, 130
-
 app = typer.Typer(
-    help="Private recommendation, simulated: how accurate, how private, how many bytes per person.",
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    suggest_commands=False,  # Click does
 )
 
-LISTINGS = {
-    "datasets": "dprec.datasets:DATASETS",
-    "splits": "dprec.splits:SPLITS",
-    "mechanisms": "dprec.mechanisms:MECHANISMS",
-    "completions": "dprec.completion:COMPLETIONS",
-    "gradients": "dprec.gradients:GRADIENTS",
-    "protocols": "simulation.protocols:PROTOCOLS",
-}
-"""Where the registry of each kind of component stands."""
 
-ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="A YAML configuration.")]
+ConfigPath = Annotated[
+    Path, typer.Argument(metavar="CONFIG", help="A YAML configuration, or the name of a preset.")
+]
 Output = Annotated[str | None, typer.Option("-o", "--output", metavar="DIR", help="Where to write.")]
 Overrides = Annotated[
     list[str] | None,
@@ -52,6 +44,21 @@ Population = Annotated[
 ]
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="A run's or a comparison's directory.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors only.")]
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"dprec {dprec.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
+    ] = False,
+) -> None:
+    """Private recommendation, simulated: how accurate, how private, how many bytes per person."""
 
 
 @app.command()
@@ -205,21 +212,18 @@ def _print_projection(folder: Path, population: float | None) -> None:
 
 
 @app.command("list")
-def list_components(
-    what: Annotated[str, typer.Argument(metavar="|".join(LISTINGS), help="Which components to list.")],
+def list_names(
+    what: Annotated[str, typer.Argument(metavar="|".join(LISTINGS), help="Which names to list.")],
 ) -> None:
-    """List the components that a configuration can name."""
+    """List the presets, or the components that a configuration can name."""
     if what not in LISTINGS:
         raise InputError("list", repr(what), ", ".join(LISTINGS))
     from rich.console import Console
     from rich.table import Table
 
-    from dprec.registry import kind_of, summary_of
-
-    module, registry = LISTINGS[what].split(":")
     table = Table(box=None, show_header=False)
-    for component in getattr(import_module(module), registry):
-        table.add_row(kind_of(component), summary_of(component))
+    for name, description in listing(what):
+        table.add_row(name, description)
     Console().print(table)
 
 
@@ -254,45 +258,4 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         # A terminal that has no epsilon shows a question mark; the run is not lost for it.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-    sys.exit(_guarded(lambda: app(args=arguments, standalone_mode=False)))
-
-
-def _guarded(command: Callable[[], Any]) -> int:
-    """Call a command; turn what it raises into one line and an exit code."""
-    try:
-        code = command()
-    except InputError as error:
-        return _fail(str(error), EXIT_INPUT)
-    except RunError as error:
-        return _fail(str(error), EXIT_FAILED)
-    except typer.Exit as error:
-        code = error.exit_code
-    except (KeyboardInterrupt, typer.Abort):
-        code = EXIT_INTERRUPTED
-    except Exception as error:
-        return _unexpected(error)
-    # Typer turns an interrupt from the keyboard into the result of the command.
-    if code == EXIT_INTERRUPTED:
-        return _fail("interrupted", EXIT_INTERRUPTED)
-    return code if isinstance(code, int) else 0
-
-
-def _unexpected(error: Exception) -> int:
-    from click import ClickException
-    from click.exceptions import NoArgsIsHelpError
-
-    if isinstance(error, NoArgsIsHelpError):
-        typer.echo(error.format_message(), err=True)
-        return error.exit_code
-    if isinstance(error, ClickException):
-        return _fail(" ".join(error.format_message().split()), error.exit_code)
-    if isinstance(error, MemoryError):
-        return _fail(f"not enough memory: {error}", EXIT_FAILED)
-    if isinstance(error, OSError):
-        return _fail(str(error), EXIT_FAILED)
-    raise error
-
-
-def _fail(line: str, code: int) -> int:
-    typer.echo(f"dprec: {line}", err=True)
-    return code
+    sys.exit(exit_code(lambda: app(args=arguments, standalone_mode=False)))

@@ -9,9 +9,9 @@ import pytest
 
 from clients import one_bit, one_shot
 from dprec.errors import InputError
+from simulation import load
 from simulation.audit import audit
 from simulation.auditing import Audit
-from simulation.configuration.models import load_config
 from simulation.console.command_line import main
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -21,7 +21,7 @@ near its promise holds for the seeds of the presets."""
 
 
 def audited(name: str, *overrides: str, **options: Any) -> Audit:
-    config = load_config(
+    config = load(
         CONFIGS / f"{name}.yaml",
         ["dataset={kind: synthetic, users: 20, items: 10, ratings: 100}", *overrides],
     )

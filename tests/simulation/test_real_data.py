@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulation.configuration.models import load_config
+from simulation import load
 from simulation.run import run
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +25,7 @@ def rmse(preset: str, split: str, **changes: Any) -> float:
         "simulation.backend=local",
         *(f"{key}={value}" for key, value in changes.items()),
     ]
-    result = run(load_config(ROOT / "configs" / f"{preset}.yaml", overrides))
+    result = run(load(ROOT / "configs" / f"{preset}.yaml", overrides))
     return float(result.summary["accuracy"]["rmse"])
 
 

@@ -86,7 +86,7 @@ def test_an_entry_changes_its_preset(tmp_path: Path, comparison: dict[str, Any])
     ("change", "found"),
     [
         ({"protocols": ["clear", "clear"]}, "two protocols named 'clear'"),
-        ({"protocols": ["absent"]}, "no preset absent.yaml"),
+        ({"protocols": ["absent"]}, "no configuration absent.yaml"),
         ({"protocols": []}, "protocols"),
         ({"epsilons": []}, "epsilons"),
         ({"epsilons": [0.0]}, "epsilons"),

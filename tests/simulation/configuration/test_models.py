@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from dprec.errors import InputError
-from simulation.configuration.models import RunConfig, load_config, parse_config
+from simulation import load
+from simulation.configuration.models import RunConfig, parse_config
 from simulation.configuration.strict_yaml import apply_override, dump_yaml, parse_yaml, read_yaml
 from simulation.run import run
 
@@ -69,7 +70,7 @@ def test_a_comparison_is_not_a_run(tmp_path: Path) -> None:
     file = tmp_path / "pair.yaml"
     file.write_text("name: pair\nprotocols: [a, b]\n")
     with pytest.raises(InputError, match=f"a comparison; accepted: a run's, or: dprec compare {file}$"):
-        load_config(file)
+        load(file)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +204,7 @@ def test_bad_yaml_is_refused_with_its_line(tmp_path: Path, text: str, line: int,
     file = tmp_path / "bad.yaml"
     file.write_text(text)
     with pytest.raises(InputError) as caught:
-        load_config(file)
+        load(file)
     assert caught.value.where == f"{file}, line {line}"
     assert problem in caught.value.found
     assert "\n" not in str(caught.value)
@@ -234,7 +235,7 @@ def test_what_is_no_mapping_is_refused(tmp_path: Path, content: bytes, found: st
 @pytest.mark.parametrize("path", ["missing.yaml", "."])
 def test_what_cannot_be_read_is_refused(tmp_path: Path, path: str) -> None:
     with pytest.raises(InputError) as caught:
-        load_config(tmp_path / path)
+        load(tmp_path / path)
     assert caught.value.where == str(tmp_path / path)
 
 
@@ -243,7 +244,7 @@ def test_keys_that_are_no_text_are_unknown_keys(tmp_path: Path, tiny: dict[str, 
     file = tmp_path / "odd.yaml"
     file.write_text(yaml.safe_dump(tiny) + f"{key}: 1\n")
     with pytest.raises(InputError, match="an unknown key"):
-        load_config(file)
+        load(file)
 
 
 def test_exponents_are_numbers() -> None:
@@ -253,7 +254,7 @@ def test_exponents_are_numbers() -> None:
 def test_an_override_replaces_what_stands_there(tmp_path: Path, tiny: dict[str, Any]) -> None:
     file = tmp_path / "tiny.yaml"
     file.write_text(yaml.safe_dump(tiny))
-    config = load_config(
+    config = load(
         file,
         [
             "seed=5",

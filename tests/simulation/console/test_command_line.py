@@ -9,13 +9,18 @@ import pytest
 import yaml
 
 import simulation
+from dprec import __version__
+from dprec.binarization import BINARIZATIONS
 from dprec.completion import COMPLETIONS
+from dprec.completion.one_bit.perturbation import PERTURBATIONS
 from dprec.datasets import DATASETS
 from dprec.gradients import GRADIENTS
 from dprec.mechanisms import MECHANISMS
 from dprec.registry import Registry, kind_of
 from dprec.splits import SPLITS
-from simulation.console.command_line import LISTINGS, main
+from simulation.configuration.presets import presets
+from simulation.console.command_line import main
+from simulation.console.listings import LISTINGS
 from simulation.protocols import PROTOCOLS
 
 
@@ -282,11 +287,17 @@ REGISTRIES: dict[str, Registry[Any]] = {
     "mechanisms": MECHANISMS,
     "completions": COMPLETIONS,
     "gradients": GRADIENTS,
+    "perturbations": PERTURBATIONS,
+    "binarizations": BINARIZATIONS,
     "protocols": PROTOCOLS,
 }
 
 
-@pytest.mark.parametrize("what", sorted(LISTINGS))
+def test_everything_that_is_listed_is_tested() -> None:
+    assert set(LISTINGS) == {"presets", *REGISTRIES}
+
+
+@pytest.mark.parametrize("what", sorted(REGISTRIES))
 def test_listings_name_every_component(dprec: Any, what: str) -> None:
     finished = dprec("list", what)
     assert finished.code == 0
@@ -321,3 +332,24 @@ def test_the_installed_command(config: Path, tmp_path: Path) -> None:
     )
     assert (bad.returncode, bad.stdout) == (2, "")
     assert bad.stderr == f"dprec: {config}: seed: 'x'; accepted: a whole number\n"
+
+
+def test_the_version_is_printed(dprec: Any) -> None:
+    finished = dprec("--version")
+    assert (finished.code, finished.out) == (0, f"dprec {__version__}\n")
+
+
+@pytest.mark.parametrize(
+    ("typed", "nearest"), [(["rnu"], "run"), (["run", "--quite"], "--quiet"), (["run", "blpmf"], "blp-mf")]
+)
+def test_a_typing_error_is_answered_with_what_is_nearest(dprec: Any, typed: list[str], nearest: str) -> None:
+    line = one_line(dprec(*typed), 2)
+    assert f"Did you mean '{nearest}'?" in line or f"a preset: {nearest}" in line
+    assert line.count(nearest) == 1
+
+
+def test_the_presets_are_listed(dprec: Any) -> None:
+    finished = dprec("list", "presets")
+    assert finished.code == 0
+    for name in presets():
+        assert name in finished.out

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from dprec.ratings import Ratings
-from simulation.configuration.models import RunConfig, load_config
+from simulation import load
+from simulation.configuration.models import RunConfig
 from simulation.execution import load_ratings, run_prepared
 from simulation.run import run
 
@@ -24,7 +25,7 @@ def configured(name: str, preset: str, *changes: str) -> RunConfig:
         pytest.skip(f"no {name} in {DATA}; set DPREC_DATA to the folder that holds it")
     dataset = {"ml-100k": "movielens-100k"}.get(name, name)
     overrides = [f"dataset={{kind: {dataset}, path: {DATA / name}}}", "simulation.backend=local", *changes]
-    return load_config(ROOT / "configs" / f"{preset}.yaml", overrides)
+    return load(ROOT / "configs" / f"{preset}.yaml", overrides)
 
 
 @cache

@@ -15,7 +15,8 @@ from flwr.app import ConfigRecord
 from clients.population import Cohort, open_population
 from clients.x_map import reports
 from dprec.errors import InputError, RunError
-from simulation.configuration.models import load_config, parse_config
+from simulation import load
+from simulation.configuration.models import parse_config
 from simulation.configuration.strict_yaml import replace_value
 from simulation.console.command_line import main
 from simulation.engine.session import open_session
@@ -215,7 +216,7 @@ def test_accounted_bytes_are_those_of_the_messages(monkeypatch: pytest.MonkeyPat
 
 def test_a_budget_goes_to_both_steps_or_to_the_mechanism() -> None:
     presets = ("x-map", "nx-map", "x-map-local")
-    x_map, nx_map, local = (load_config(CONFIGS / f"{name}.yaml").protocol for name in presets)
+    x_map, nx_map, local = (load(CONFIGS / f"{name}.yaml").protocol for name in presets)
     assert (x_map.private, nx_map.private, local.private) == (True, False, True)
     spent = x_map.at_budget(0.25, "rating")
     assert (spent.replacement.epsilon, spent.recommendation.epsilon) == (0.25, 0.25)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from simulation.configuration.models import load_config
+from simulation import load
 from simulation.run import run
 
 ROOT = Path(__file__).parents[3]
@@ -27,7 +27,7 @@ def summary(name: str, preset: str, **changes: Any) -> dict[str, Any]:
         "simulation.backend=local",
         *(f"{key}={value}" for key, value in changes.items()),
     ]
-    return run(load_config(ROOT / "configs" / f"{preset}.yaml", overrides)).summary
+    return run(load(ROOT / "configs" / f"{preset}.yaml", overrides)).summary
 
 
 @pytest.mark.parametrize("name", DATASETS)

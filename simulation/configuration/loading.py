@@ -1,0 +1,48 @@
+"""From whatever stands for a configuration (a file, a preset's name, plain values) to the checked model."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dprec.errors import InputError
+from simulation.configuration.models import RunConfig, parse_config
+from simulation.configuration.presets import find_configuration
+from simulation.configuration.strict_yaml import apply_override, read_yaml
+
+
+def load(config: RunConfig | Mapping[str, Any] | str | Path, overrides: Sequence[str] = ()) -> RunConfig:
+    """Load the configuration of a run.
+
+    Parameters
+    ----------
+    config : RunConfig, mapping, str or Path
+        A file, the name of a preset, the values that a file would hold, or what is loaded already.
+    overrides : sequence of str
+        ``dotted.key=value``, the value in YAML; each replaces what stands there.
+
+    Returns
+    -------
+    RunConfig
+
+    Raises
+    ------
+    InputError
+        Naming the file, the key, what was found and what is accepted.
+    """
+    if isinstance(config, RunConfig):
+        if not overrides:
+            return config
+        config = config.model_dump(mode="json")
+    if isinstance(config, Mapping):
+        values, source = copy.deepcopy(dict(config)), "configuration"
+    else:
+        path = find_configuration(config)
+        values, source = read_yaml(path), str(path)
+    if "protocols" in values and "protocol" not in values:
+        raise InputError(source, "the configuration of a comparison", f"a run's, or: dprec compare {source}")
+    for override in overrides:
+        apply_override(values, override)
+    return parse_config(values, source)

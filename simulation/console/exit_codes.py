@@ -1,0 +1,62 @@
+"""How a command ends: its exit code, and one line for every error that is no defect of the program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import typer
+from click import ClickException
+from click.exceptions import NoArgsIsHelpError
+
+from dprec.errors import InputError, RunError
+
+_INPUT, _FAILED, _INTERRUPTED = 2, 1, 130
+
+
+def exit_code(command: Callable[[], object]) -> int:
+    """Call a command and return its exit code; what it raises becomes one line on standard error.
+
+    Parameters
+    ----------
+    command : callable
+        Its result counts where it is an int.
+
+    Returns
+    -------
+    int
+        0 done, 1 the run failed, 2 the input cannot be used, 130 interrupted.
+    """
+    try:
+        code = command()
+    except InputError as error:
+        return _fail(str(error), _INPUT)
+    except RunError as error:
+        return _fail(str(error), _FAILED)
+    except typer.Exit as error:
+        code = error.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        code = _INTERRUPTED
+    except Exception as error:
+        return _unexpected(error)
+    # Typer turns an interrupt from the keyboard into the result of the command.
+    if code == _INTERRUPTED:
+        return _fail("interrupted", _INTERRUPTED)
+    return code if isinstance(code, int) else 0
+
+
+def _unexpected(error: Exception) -> int:
+    if isinstance(error, NoArgsIsHelpError):
+        typer.echo(error.format_message(), err=True)
+        return error.exit_code
+    if isinstance(error, ClickException):
+        return _fail(" ".join(error.format_message().split()), error.exit_code)
+    if isinstance(error, MemoryError):
+        return _fail(f"not enough memory: {error}", _FAILED)
+    if isinstance(error, OSError):
+        return _fail(str(error), _FAILED)
+    raise error
+
+
+def _fail(line: str, code: int) -> int:
+    typer.echo(f"dprec: {line}", err=True)
+    return code

@@ -1,0 +1,38 @@
+"""What `dprec list` shows: names that can be typed or configured, each with one line that says what it is."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+_REGISTRIES = {
+    "datasets": "dprec.datasets:DATASETS",
+    "splits": "dprec.splits:SPLITS",
+    "mechanisms": "dprec.mechanisms:MECHANISMS",
+    "completions": "dprec.completion:COMPLETIONS",
+    "gradients": "dprec.gradients:GRADIENTS",
+    "perturbations": "dprec.completion.one_bit.perturbation:PERTURBATIONS",
+    "binarizations": "dprec.binarization:BINARIZATIONS",
+    "protocols": "simulation.protocols:PROTOCOLS",
+}
+"""Where the registry of each kind of component is: imported when it is listed, since that takes time."""
+
+LISTINGS = ("presets", *_REGISTRIES)
+
+
+def listing(what: str) -> list[tuple[str, str]]:
+    """Return names and descriptions.
+
+    Parameters
+    ----------
+    what : str
+        One of `LISTINGS`.
+    """
+    if what == "presets":
+        from simulation.configuration.presets import preset_summary, presets
+
+        return [(name, preset_summary(path)) for name, path in sorted(presets().items())]
+    from dprec.registry import kind_of, summary_of
+
+    module, registry = _REGISTRIES[what].split(":")
+    components = getattr(import_module(module), registry)
+    return [(kind_of(component), summary_of(component)) for component in components]
