@@ -5,9 +5,26 @@ from __future__ import annotations
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
-from clients import iterative, one_bit, one_shot, x_map
-from clients.messages import asked_round, asked_users, reply_with_reports, request_of
+from clients import gradient_perturbation, iterative, one_shot, replacement
 from clients.population import cohort_of, partition_of
+from clients.replies import reply_with_reports
+from dprec.messages import (
+    DELIVER,
+    IDENTIFY,
+    NODE,
+    REPLACE,
+    REPORT,
+    REQUEST,
+    SLOPES,
+    TRAIN,
+    Delivery,
+    GradientRequest,
+    Identity,
+    ReplacementRequest,
+    SlopesRequest,
+    action_of,
+    asked_users,
+)
 
 
 def client_app(root: str | None = None) -> ClientApp:
@@ -19,52 +36,66 @@ def client_app(root: str | None = None) -> ClientApp:
         Folder of the runs' populations; by default what the run configuration names.
     """
     app = ClientApp()
+    _answer_queries(app, root)
+    _take_part_in_rounds(app, root)
+    return app
 
-    @app.query("identify")
+
+def _answer_queries(app: ClientApp, root: str | None) -> None:
+    """Register the answers to what is asked once in a run."""
+
+    @app.query(action_of(IDENTIFY))
     def identify(message: Message, context: Context) -> Message:
-        """Tell which partition this node hosts: node ids are random, partitions are not."""
-        return Message(
-            RecordDict({"node": ConfigRecord({"partition": partition_of(context)})}), reply_to=message
-        )
+        """Say which partition this node hosts: node ids are random, partitions are not."""
+        answer = ConfigRecord(Identity(partition_of(context)).entries())
+        return Message(RecordDict({NODE: answer}), reply_to=message)
 
-    @app.query("report")
+    @app.query(action_of(REPORT))
     def report(message: Message, context: Context) -> Message:
         """Send the perturbed profiles of the cohort."""
         cohort = cohort_of(root, message, context)
         return reply_with_reports(message, cohort, one_shot.reports(cohort), round_index=1)
 
-    @app.train()
-    def train(message: Message, context: Context) -> Message:
-        """Take part in a round: report something about the gradient."""
-        cohort, request = cohort_of(root, message, context), request_of(message)
-        asked, round_index = asked_users(cohort, request), asked_round(request)
-        reports = iterative.round_reports(cohort, asked, round_index, request, context)
-        return reply_with_reports(message, cohort, reports, round_index=round_index, asked=asked)
-
-    @app.train("slopes")
-    def slopes(message: Message, context: Context) -> Message:
-        """Take part in a round: report how the entries at the rated items should move."""
-        cohort, request = cohort_of(root, message, context), request_of(message)
-        round_index = asked_round(request)
-        reports = one_bit.slope_reports(cohort, round_index, request, context)
-        return reply_with_reports(message, cohort, reports, round_index=round_index)
-
-    @app.query("deliver")
+    @app.query(action_of(DELIVER))
     def deliver(message: Message, context: Context) -> Message:
-        """Receive the final item factors, with which a device makes its own predictions."""
+        """Take the final item factors, with which a device makes its own predictions."""
         cohort = cohort_of(root, message, context)
-        iterative.receive_factors(cohort, request_of(message), context)
+        iterative.receive_factors(cohort, Delivery.of(_record(message)), context)
         return Message(RecordDict(), reply_to=message)
 
-    @app.query("replace")
+    @app.query(action_of(REPLACE))
     def replace(message: Message, context: Context) -> Message:
         """Replace the source items of the cohort's profiles and send the AlterEgos."""
-        cohort, request = cohort_of(root, message, context), request_of(message)
-        asked, round_index = asked_users(cohort, request), asked_round(request)
-        reports = x_map.reports(cohort, asked, request)
-        return reply_with_reports(message, cohort, reports, round_index=round_index, asked=asked)
+        cohort, request = cohort_of(root, message, context), ReplacementRequest.of(_record(message))
+        asked = asked_users(request.asked, cohort.size)
+        reports = replacement.alter_ego_reports(cohort, request)
+        return reply_with_reports(message, cohort, reports, round_index=request.round_index, asked=asked)
 
-    return app
+
+def _take_part_in_rounds(app: ClientApp, root: str | None) -> None:
+    """Register the answers to what is asked in rounds."""
+
+    @app.train(action_of(TRAIN))
+    def train(message: Message, context: Context) -> Message:
+        """Report something about the gradient."""
+        cohort, request = cohort_of(root, message, context), GradientRequest.of(_record(message))
+        asked = asked_users(request.asked, cohort.size)
+        reports = iterative.gradient_reports(cohort, request, context)
+        return reply_with_reports(message, cohort, reports, round_index=request.round_index, asked=asked)
+
+    @app.train(action_of(SLOPES))
+    def slopes(message: Message, context: Context) -> Message:
+        """Report how the entries at the rated items should move."""
+        cohort, request = cohort_of(root, message, context), SlopesRequest.of(_record(message))
+        reports = gradient_perturbation.slope_reports(cohort, request, context)
+        return reply_with_reports(message, cohort, reports, round_index=request.round_index)
+
+
+def _record(message: Message) -> ConfigRecord:
+    record = message.content.get(REQUEST)
+    if not isinstance(record, ConfigRecord):
+        raise ValueError("a request without a record")
+    return record
 
 
 app = client_app()

@@ -1,4 +1,9 @@
-"""The device's part of one-shot protocols: perturb the profile, encode it, send it once."""
+"""The device's part of one-shot protocols: perturb the profile, encode it, send it.
+
+What a device promises, against any server: its report is drawn through the channel of the mechanism and
+budget that are installed on it; a request carries nothing. Asked again it repeats what it sent, since it
+draws the same noise whenever it computes the report.
+"""
 
 from __future__ import annotations
 

@@ -18,6 +18,8 @@ from flwr.common.serde import message_to_proto
 from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects, get_object_tree
 from numpy.typing import NDArray
 
+from dprec.messages import REPLY, REQUEST, Reports, Request
+
 _WIDEST_ID = 2**64 - 1
 _MESSAGE_ID = "0" * 36
 _TASK_ID = 1
@@ -25,7 +27,12 @@ _TASK_ID = 1
 
 def reply_content(first_user: int, reports: list[bytes]) -> RecordDict:
     """Return the content of a reply that carries the reports of users from ``first_user`` on."""
-    return RecordDict({"reply": ConfigRecord({"first": first_user, "reports": reports})})
+    return RecordDict({REPLY: ConfigRecord(Reports(first_user, reports).entries())})
+
+
+def request_content(request: Request) -> RecordDict:
+    """Return the content of a message that carries a request."""
+    return RecordDict({REQUEST: ConfigRecord(request.entries())})
 
 
 def message_size(message: Message) -> int:

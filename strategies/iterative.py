@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
-from flwr.app import ArrayRecord, ConfigRecord, Message, MessageType, MetricRecord, RecordDict
+from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
 from numpy.typing import NDArray
@@ -22,17 +22,15 @@ from numpy.typing import NDArray
 from dprec.completion.item_updates import StepOptions, initial_item_factors, step_item_factors
 from dprec.errors import RunError, SettingError
 from dprec.gradients import Aggregate, GradientReport
+from dprec.messages import DELIVER, TRAIN, Delivery, GradientRequest, bitmap_of
 from dprec.options import Options, option
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.randomness import subset, words
 from dprec.wire.broadcast import BroadcastOptions, Factors, encode_broadcast
 from dprec.wire.traffic import TrafficLedger
-from strategies.envelope import message_size, reply_message, report_sizes, request_message
+from strategies.envelope import message_size, reply_message, report_sizes, request_content, request_message
 from strategies.roster import Arrivals, Roster, arrivals_of
 from strategies.rounds import RoundRecord, traffic_totals
-
-MESSAGE_TYPE = MessageType.TRAIN
-DELIVERY = f"{MessageType.QUERY}.deliver"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,11 +200,9 @@ class IterativeFactorization(Strategy):
                 continue
             # A node keeps one copy: it can take the changes only where all its asked users could.
             up_to_date = bool(self.state.holders[cohort.start : cohort.stop][asked].all())
-            record = self._request(server_round, changes if up_to_date else whole)
-            if not asked.all():
-                record["asked"] = np.packbits(asked).tobytes()
-            content = RecordDict({"request": record})
-            requests.append(Message(content, node, MESSAGE_TYPE, group_id=self.group))
+            payload = changes if up_to_date else whole
+            content = request_content(GradientRequest(server_round, payload, bitmap_of(asked)))
+            requests.append(Message(content, node, TRAIN, group_id=self.group))
         self.state.broadcast = factors
         return requests
 
@@ -260,12 +256,12 @@ class IterativeFactorization(Strategy):
         before = traffic_totals(self.state.traffic)
         factors = self.broadcast.rounded(self.state.factors)
         payload = encode_broadcast(factors)
-        content = RecordDict({"request": ConfigRecord({"factors": payload})})
-        size = message_size(request_message(DELIVERY, content, self.group))
+        content = request_content(Delivery(payload))
+        size = message_size(request_message(DELIVER, content, self.group))
         self.state.traffic.charge_downlink(slice(None), len(payload), size)
         partitions = range(len(self.roster.node_ids))
-        answers = self.roster.ask(grid, DELIVERY, dict.fromkeys(partitions, content), self.group)
-        acknowledgement = message_size(reply_message(DELIVERY, RecordDict(), self.group))
+        answers = self.roster.ask(grid, DELIVER, dict.fromkeys(partitions, content), self.group)
+        acknowledgement = message_size(reply_message(DELIVER, RecordDict(), self.group))
         for partition in answers:
             cohort = self.roster.cohort(partition)
             self.state.traffic.charge_uplink(slice(cohort.start, cohort.stop), 0, acknowledgement)
@@ -279,22 +275,19 @@ class IterativeFactorization(Strategy):
         size = self.sampling.size(n_users)
         return subset(size, words(self.seed, "sampling", 0, n_users, round_index=round_index))
 
-    def _request(self, round_index: int, factors: bytes) -> ConfigRecord:
-        return ConfigRecord({"round": round_index, "factors": factors})
-
     def _charge_broadcast(self, round_index: int, whole: bytes, changes: bytes) -> None:
         for users, payload in (
             (self._asked & ~self.state.holders, whole),
             (self._asked & self.state.holders, changes),
         ):
-            content = RecordDict({"request": self._request(round_index, payload)})
-            size = message_size(request_message(MESSAGE_TYPE, content, self.group))
+            content = request_content(GradientRequest(round_index, payload))
+            size = message_size(request_message(TRAIN, content, self.group))
             self.state.traffic.charge_downlink(users, len(payload), size)
 
     def _charge_uplink(self, users: NDArray[np.int64], arrivals: Arrivals) -> None:
         """Charge everybody who sent a report for its bytes, whether or not it is used."""
         senders, payloads = users[arrivals.arrived], arrivals.payloads[arrivals.arrived]
-        sizes = report_sizes(MESSAGE_TYPE, self.group, senders, payloads)
+        sizes = report_sizes(TRAIN, self.group, senders, payloads)
         self.state.traffic.charge_uplink(senders, payloads, sizes)
 
     def _step(self, aggregate: Aggregate, round_index: int) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from flwr.app import ConfigRecord, MessageType, RecordDict
+from flwr.app import RecordDict
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
@@ -19,18 +19,15 @@ from dprec.completion.one_bit.completion import HiddenMatrix, OneBit
 from dprec.completion.one_bit.effects import Effects
 from dprec.completion.one_bit.projections import Domain
 from dprec.mechanisms.channel import Channel
+from dprec.messages import ROW_ENTRY, SLOPES, SlopesRequest
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.ragged import cut, offsets, segments, sizes_of
 from dprec.wire import ReportCodec
 from dprec.wire.symbol_rows import SymbolRows
 from dprec.wire.traffic import TrafficLedger
-from strategies.envelope import message_size, report_sizes, request_message
+from strategies.envelope import message_size, report_sizes, request_content, request_message
 from strategies.roster import Arrivals, Roster, arrivals_of
 from strategies.rounds import RoundRecord, traffic_totals
-
-MESSAGE_TYPE = f"{MessageType.TRAIN}.slopes"
-
-_NUMBER = np.dtype("<f4")
 
 
 @dataclass(eq=False)
@@ -104,7 +101,7 @@ class SlopeRounds:
             requests[partition] = _request(round_index, rows[cohort.start : cohort.stop])
         cells, slopes, accepted = [], [], 0
         sent = np.zeros(self.roster.n_users, dtype=np.bool_)
-        for partition, reply in self.roster.ask(grid, MESSAGE_TYPE, requests, self.group).items():
+        for partition, reply in self.roster.ask(grid, SLOPES, requests, self.group).items():
             cohort = self.roster.cohort(partition)
             arrivals = arrivals_of(reply, cohort.start, len(cohort))
             if arrivals is None:
@@ -136,14 +133,14 @@ class SlopeRounds:
     def _encoded_rows(self) -> list[bytes]:
         """Return what each user is sent: the entries at its items, nothing where they are not known."""
         users, items = self.observed
-        data = self.matrix.hidden(users, items).astype(_NUMBER).tobytes()
-        return cut(data, self._counts * _NUMBER.itemsize)
+        data = self.matrix.hidden(users, items).astype(ROW_ENTRY).tobytes()
+        return cut(data, self._counts * ROW_ENTRY.itemsize)
 
     def _charge_requests(self, round_index: int, rows: list[bytes]) -> None:
         payloads = sizes_of(rows)
         lengths, of_user = np.unique(payloads, return_inverse=True)
         sizes = [
-            message_size(request_message(MESSAGE_TYPE, _request(round_index, [bytes(length)]), self.group))
+            message_size(request_message(SLOPES, _request(round_index, [bytes(length)]), self.group))
             for length in lengths.tolist()
         ]
         self.traffic.charge_downlink(slice(None), payloads, np.array(sizes, dtype=np.int64)[of_user])
@@ -152,9 +149,7 @@ class SlopeRounds:
         """Charge everybody who sent a report for its bytes, whether or not it is used."""
         senders = first_user + np.flatnonzero(arrivals.arrived)
         payloads = arrivals.payloads[arrivals.arrived]
-        self.traffic.charge_uplink(
-            senders, payloads, report_sizes(MESSAGE_TYPE, self.group, senders, payloads)
-        )
+        self.traffic.charge_uplink(senders, payloads, report_sizes(SLOPES, self.group, senders, payloads))
 
     def _read(
         self, users: NDArray[np.int64], reports: list[bytes]
@@ -198,4 +193,4 @@ class SlopeRounds:
 
 
 def _request(round_index: int, rows: list[bytes]) -> RecordDict:
-    return RecordDict({"request": ConfigRecord({"round": round_index, "rows": rows})})
+    return request_content(SlopesRequest(round_index, rows))

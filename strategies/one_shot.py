@@ -6,12 +6,13 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from flwr.app import MessageType, RecordDict
+from flwr.app import RecordDict
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
 from dprec.completion import Completed, Completion, Observations
 from dprec.errors import RunError
+from dprec.messages import REPORT
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.progress import Progress, silent
 from dprec.ragged import rows_of
@@ -19,8 +20,6 @@ from dprec.wire.traffic import TrafficLedger
 from strategies.envelope import message_size, report_sizes, request_message
 from strategies.roster import Roster, arrivals_of
 from strategies.rounds import RoundRecord, traffic_totals
-
-MESSAGE_TYPE = f"{MessageType.QUERY}.report"
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,20 +102,20 @@ def collect_reports(
     codec, n_users = calibrated.codec(), roster.n_users
     traffic = TrafficLedger(n_users)
     request = RecordDict()
-    traffic.charge_downlink(slice(None), 0, message_size(request_message(MESSAGE_TYPE, request, group)))
+    traffic.charge_downlink(slice(None), 0, message_size(request_message(REPORT, request, group)))
     sent, accepted = np.zeros(n_users, dtype=np.bool_), np.zeros(n_users, dtype=np.bool_)
     counts = np.zeros(n_users, dtype=np.int64)
     items: list[NDArray[np.int32]] = []
     symbols: list[NDArray[np.uint16]] = []
     requests = dict.fromkeys(range(len(roster.node_ids)), request)
-    for partition, reply in roster.ask(grid, MESSAGE_TYPE, requests, group).items():
+    for partition, reply in roster.ask(grid, REPORT, requests, group).items():
         cohort = roster.cohort(partition)
         arrivals = arrivals_of(reply, cohort.start, len(cohort))
         if arrivals is None:
             continue
         users = cohort.start + np.flatnonzero(arrivals.arrived)
         payloads = arrivals.payloads[arrivals.arrived]
-        traffic.charge_uplink(users, payloads, report_sizes(MESSAGE_TYPE, group, users, payloads))
+        traffic.charge_uplink(users, payloads, report_sizes(REPORT, group, users, payloads))
         sent[users] = True
         decoded = codec.decode(arrivals.in_time())
         punctual = cohort.start + np.flatnonzero(arrivals.punctual)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeGuard
 
 import numpy as np
-from flwr.app import ConfigRecord, Message, MessageType, RecordDict
+from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
 from dprec.errors import RunError
+from dprec.messages import IDENTIFY, NODE, REPLY, Identity, Reports
 from dprec.ragged import sizes_of
 
 
@@ -104,7 +104,7 @@ def identify(grid: Grid) -> tuple[int, ...]:
         When a partition is hosted by no node or by two.
     """
     nodes = list(grid.get_node_ids())
-    questions = [Message(RecordDict(), node, f"{MessageType.QUERY}.identify") for node in nodes]
+    questions = [Message(RecordDict(), node, IDENTIFY) for node in nodes]
     partitions = {reply.metadata.src_node_id: _partition(reply) for reply in grid.send_and_receive(questions)}
     hosts = {partition: node for node, partition in partitions.items() if partition is not None}
     if sorted(hosts) != list(range(len(nodes))):
@@ -126,38 +126,30 @@ def arrivals_of(reply: Message | None, first_user: int, asked: int) -> Arrivals 
     asked : int
         Users of the cohort who were asked.
     """
-    record = reply.content.get("reply") if reply is not None and reply.has_content() else None
-    if not isinstance(record, ConfigRecord):
+    record = _record(reply, REPLY)
+    if record is None:
         return None
-    first, reports = record.get("first"), record.get("reports")
-    if not _is_whole(first) or first != first_user:
+    try:
+        read = Reports.of(record)
+    except ValueError:
         return None
-    if not isinstance(reports, list) or len(reports) != asked:
+    if read.first != first_user or len(read.reports) != asked:
         return None
-    own = [report for report in reports if isinstance(report, bytes)]
-    absent, late = _marked(record.get("absent"), asked), _marked(record.get("late"), asked)
-    if len(own) != asked or absent is None or late is None:
-        return None
-    return Arrivals(own, ~absent, ~absent & ~late)
-
-
-def _marked(users: object, asked: int) -> NDArray[np.bool_] | None:
-    """Return the mask of a list of users, or None when it is no such list."""
-    mask = np.zeros(asked, dtype=np.bool_)
-    if users is None:
-        return mask
-    if not isinstance(users, list) or not all(_is_whole(user) and 0 <= user < asked for user in users):
-        return None
-    mask[users] = True
-    return mask
+    absent, late = np.zeros(asked, dtype=np.bool_), np.zeros(asked, dtype=np.bool_)
+    absent[list(read.absent)], late[list(read.late)] = True, True
+    return Arrivals(read.reports, ~absent, ~absent & ~late)
 
 
 def _partition(reply: Message) -> int | None:
-    record = reply.content.get("node") if reply.has_content() else None
-    partition = record.get("partition") if isinstance(record, ConfigRecord) else None
-    return partition if _is_whole(partition) else None
+    record = _record(reply, NODE)
+    if record is None:
+        return None
+    try:
+        return Identity.of(record).partition
+    except ValueError:
+        return None
 
 
-def _is_whole(value: object) -> TypeGuard[int]:
-    """Tell whether a value is an integer and not a truth value, which Python counts among them."""
-    return isinstance(value, int) and not isinstance(value, bool)
+def _record(message: Message | None, name: str) -> ConfigRecord | None:
+    record = message.content.get(name) if message is not None and message.has_content() else None
+    return record if isinstance(record, ConfigRecord) else None

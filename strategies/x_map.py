@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from flwr.app import ConfigRecord, MessageType, RecordDict
+from flwr.app import RecordDict
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
@@ -15,14 +15,13 @@ from dprec.completion import Observations
 from dprec.crossdomain.alter_ego import AlterEgos
 from dprec.crossdomain.alter_ego_codec import AlterEgoCodec, RowCodec, ValueCode
 from dprec.crossdomain.replacement import Candidates
+from dprec.messages import REPLACE, ReplacementRequest, bitmap_of
 from dprec.ragged import offsets, sizes_of
 from dprec.sorted_keys import find
 from dprec.wire.traffic import TrafficLedger
-from strategies.envelope import message_size, report_sizes, request_message
+from strategies.envelope import message_size, report_sizes, request_content, request_message
 from strategies.roster import Roster, arrivals_of
 from strategies.rounds import RoundRecord, traffic_totals
-
-MESSAGE_TYPE = f"{MessageType.QUERY}.replace"
 
 ROUND = 2
 
@@ -110,7 +109,7 @@ class ReplacementRound:
         values: list[NDArray[np.float64]] = []
         codec = AlterEgoCodec(self.target[1] - self.target[0], self.values)
         for requests in self._requests(roster, indptr, places, rows):
-            for partition, reply in roster.ask(grid, MESSAGE_TYPE, requests, self.group).items():
+            for partition, reply in roster.ask(grid, REPLACE, requests, self.group).items():
                 cohort = roster.cohort(partition)
                 asked = cohort.start + np.flatnonzero(counts[cohort.start : cohort.stop])
                 arrivals = arrivals_of(reply, cohort.start, asked.size)
@@ -118,9 +117,7 @@ class ReplacementRound:
                     continue
                 senders = asked[arrivals.arrived]
                 payloads = arrivals.payloads[arrivals.arrived]
-                traffic.charge_uplink(
-                    senders, payloads, report_sizes(MESSAGE_TYPE, self.group, senders, payloads)
-                )
+                traffic.charge_uplink(senders, payloads, report_sizes(REPLACE, self.group, senders, payloads))
                 sent[senders] = True
                 valid, egos = codec.decode(arrivals.in_time())
                 punctual = asked[arrivals.punctual]
@@ -159,7 +156,7 @@ class ReplacementRound:
         asked = np.flatnonzero(np.diff(indptr))
         distinct, of_user = np.unique(payloads[asked], return_inverse=True)
         sizes = [
-            message_size(request_message(MESSAGE_TYPE, self._content(bytes(payload)), self.group))
+            message_size(request_message(REPLACE, self._content(bytes(payload)), self.group))
             for payload in distinct.tolist()
         ]
         traffic.charge_downlink(asked, payloads[asked], np.array(sizes, dtype=np.int64)[of_user])
@@ -193,7 +190,5 @@ class ReplacementRound:
     def _content(self, rows: bytes, asked: NDArray[np.bool_] | None = None) -> RecordDict:
         """Return a request; with a bitmap where only some of a cohort are asked."""
         start, stop = self.target
-        record = ConfigRecord({"round": ROUND, "start": start, "stop": stop, "rows": rows})
-        if asked is not None and not asked.all():
-            record["asked"] = np.packbits(asked).tobytes()
-        return RecordDict({"request": record})
+        bitmap = None if asked is None else bitmap_of(asked)
+        return request_content(ReplacementRequest(ROUND, start, stop, rows, bitmap))

@@ -12,6 +12,7 @@ from dprec.completion.one_bit.completion import OneBit, cold_notes
 from dprec.completion.one_bit.slope_channel import slope_channel
 from dprec.errors import RunError, SettingError, within
 from dprec.mechanisms.channel import Channel
+from dprec.messages import SLOPES
 from dprec.options import option
 from dprec.privacy.calibration import LARGEST_CELL_EPSILON, PrivacyBudget
 from dprec.privacy.ledger import Guarantee
@@ -26,7 +27,7 @@ from simulation.protocols.accounting import (
     notes_on_failures,
 )
 from simulation.protocols.base import Outcome, Protocol, Task
-from strategies.one_bit import MESSAGE_TYPE, SlopeRounds
+from strategies.one_bit import SlopeRounds
 
 _ROUNDING = 1e-3
 """By how much, relatively, the exact loss of a round may exceed its share through whole draws."""
@@ -136,7 +137,7 @@ class GradientPerturbationProtocol(Protocol):
             notes=cold_notes(*strategy.observed, strategy.shape) + notes_on_failures(strategy.records),
             diagnostics={"tau": self.completion.radius(strategy.shape), "rounds": self.rounds},
             hidden=strategy.matrix.hidden,
-            deployed_factor=measured_deployment(MESSAGE_TYPE, payload, task.group),
+            deployed_factor=measured_deployment(SLOPES, payload, task.group),
         )
 
     def _channel(self) -> Channel:

@@ -17,6 +17,7 @@ from dprec.completion.factors import inner_products
 from dprec.completion.item_updates import StepOptions
 from dprec.completion.local_factors import Profiles, solve_user_factors
 from dprec.errors import RunError, SettingError, within
+from dprec.messages import TRAIN
 from dprec.metrics import root_mean_squared_error
 from dprec.options import Options, option
 from dprec.privacy.calibration import PrivacyBudget
@@ -34,7 +35,7 @@ from simulation.protocols.accounting import (
 )
 from simulation.protocols.base import Outcome, Predict, Protocol, Task
 from simulation.protocols.components import AnyGradient
-from strategies.iterative import MESSAGE_TYPE, IterativeFactorization, SamplingOptions, State
+from strategies.iterative import IterativeFactorization, SamplingOptions, State
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +164,7 @@ class IterativeProtocol(Protocol):
             clients_seconds=clients,
             server_seconds=time.perf_counter() - started - clients,
             notes=self._notes(state, fit.n_users),
-            deployed_factor=measured_deployment(MESSAGE_TYPE, payload, task.group),
+            deployed_factor=measured_deployment(TRAIN, payload, task.group),
         )
 
     def _round(self, strategy: IterativeFactorization, grid: Grid, task: Task, fit: Ratings) -> None:

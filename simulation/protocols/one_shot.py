@@ -14,6 +14,7 @@ from dprec.completion import Observations
 from dprec.completion.averages import ItemAverage
 from dprec.completion.one_bit.completion import HiddenMatrix
 from dprec.errors import SettingError, within
+from dprec.messages import REPORT
 from dprec.options import option
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.privacy.device_channel import device_channel
@@ -30,7 +31,7 @@ from simulation.protocols.accounting import (
 from simulation.protocols.base import Outcome, Protocol, Task
 from simulation.protocols.components import AnyCompletion, AnyMechanism
 from simulation.protocols.zheng_distance import distance_per_cell
-from strategies.one_shot import MESSAGE_TYPE, OneShot
+from strategies.one_shot import OneShot
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +126,7 @@ class OneShotProtocol(Protocol):
             diagnostics=completed.diagnostics,
             distance=distance,
             hidden=completed.hidden if isinstance(completed, HiddenMatrix) else None,
-            deployed_factor=measured_deployment(MESSAGE_TYPE, collected.mean_payload, task.group),
+            deployed_factor=measured_deployment(REPORT, collected.mean_payload, task.group),
         )
 
     def _calibrated(self, train: Ratings) -> CalibratedMechanism:

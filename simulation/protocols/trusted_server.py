@@ -14,6 +14,7 @@ from dprec.completion.one_bit.calibration import CalibratedNoise
 from dprec.completion.one_bit.completion import OneBit
 from dprec.errors import SettingError, within
 from dprec.mechanisms.raw import Raw
+from dprec.messages import REPORT
 from dprec.options import option
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.privacy.ledger import Guarantee, PrivacyLedger
@@ -23,7 +24,7 @@ from dprec.setups import OneShotSetup
 from simulation.protocols.accounting import check_unit, measured_deployment, notes_on_failures
 from simulation.protocols.base import Outcome, Protocol, Task
 from simulation.protocols.components import AnyPerturbation
-from strategies.one_shot import MESSAGE_TYPE, Collected, collect_reports
+from strategies.one_shot import Collected, collect_reports
 
 _MECHANISM = Raw()
 
@@ -101,7 +102,7 @@ class TrustedServerProtocol(Protocol):
             notes=completed.notes + notes_on_failures([collected.record]),
             diagnostics={**completed.diagnostics, "noise_scale": noise.scale},
             hidden=completed.hidden,
-            deployed_factor=measured_deployment(MESSAGE_TYPE, collected.mean_payload, task.group),
+            deployed_factor=measured_deployment(REPORT, collected.mean_payload, task.group),
         )
 
     def _calibrated(self, train: Ratings) -> CalibratedMechanism:

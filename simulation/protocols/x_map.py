@@ -21,6 +21,7 @@ from dprec.crossdomain.replacement import Candidates, ReplacementDraws
 from dprec.crossdomain.similarity import RatedItems, SimilarityKind
 from dprec.crossdomain.xsim import x_sim
 from dprec.errors import InputError, SettingError, within
+from dprec.messages import REPLACE
 from dprec.options import Options, option
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.privacy.device_channel import device_channel
@@ -40,7 +41,7 @@ from simulation.protocols.accounting import (
 from simulation.protocols.base import Outcome, Predict, Protocol, Task
 from simulation.protocols.components import AnyMechanism
 from strategies.one_shot import Collected, collect_reports
-from strategies.x_map import MESSAGE_TYPE, Exchanged, ReplacementRound
+from strategies.x_map import Exchanged, ReplacementRound
 
 _EXAMPLE_ITEMS = 8
 
@@ -178,7 +179,7 @@ class XMapProtocol(Protocol):
             channel=device_channel(calibrated, train.counts),
             notes=self._notes(train, learned, collected, exchanged, recommender),
             diagnostics=self._diagnostics(train, learned, egos, recommender),
-            deployed_factor=measured_deployment(MESSAGE_TYPE, payload, task.group),
+            deployed_factor=measured_deployment(REPLACE, payload, task.group),
         )
 
     @property

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from flwr.app import ConfigRecord
 
 from clients.population import Cohort, open_population
-from clients.x_map import reports
+from clients.replacement import alter_ego_reports
 from dprec.errors import InputError, RunError
+from dprec.messages import ReplacementRequest
 from simulation import load
 from simulation.configuration.models import parse_config
 from simulation.configuration.strict_yaml import replace_value
@@ -348,20 +348,20 @@ def test_a_device_refuses_malformed_requests(tmp_path: Path) -> None:
         )
         cohort: Cohort = open_population(str(session.root / key)).cohort(0)
         target = {"start": train.target_start, "stop": train.target_stop}
-        whole, everybody = {**target, "rows": b""}, np.ones(train.n_users, dtype=bool)
-        assert reports(cohort, everybody, ConfigRecord(whole)) == [b""] * train.n_users
+        whole = {"round": 2, **target, "rows": b""}
+
+        def ask(record: dict[str, Any]) -> list[bytes]:
+            return alter_ego_reports(cohort, ReplacementRequest.of(record))
+
+        assert ask(whole) == [b""] * train.n_users
         for wrong in (
-            {"rows": b""},
-            {**whole, "start": -1},
             {**whole, "stop": train.n_items + 1},
-            {**whole, "start": train.target_stop},
-            target,
-            {**target, "rows": b"\1\2\3"},
-            {**target, "rows": _row(train, item=train.target_start, step=5)},
-            {**target, "rows": _row(train, item=int(np.flatnonzero(~train.in_target)[0]), step=-5)},
+            {**whole, "rows": b"\1\2\3"},
+            {**whole, "rows": _row(train, item=train.target_start, step=5)},
+            {**whole, "rows": _row(train, item=int(np.flatnonzero(~train.in_target)[0]), step=-5)},
         ):
             with pytest.raises(ValueError):
-                reports(cohort, everybody, ConfigRecord(wrong))
+                ask(wrong)
 
 
 def _row(train: Any, item: int, step: int) -> bytes:

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from flwr.app import ConfigRecord, Context, RecordDict
+from flwr.app import Context, RecordDict
 
 from clients.faults import FaultOptions
-from clients.one_bit import NUMBER, installed_on, slope_reports
+from clients.gradient_perturbation import installed_on, slope_reports
 from clients.population import Cohort, open_population, write_population
 from dprec.binarization import binary_scale
 from dprec.completion.one_bit.links import Logistic
+from dprec.messages import ROW_ENTRY, SlopesRequest
 from dprec.ratings import Ratings
 from dprec.setups import GradientPerturbationSetup
 
@@ -40,11 +41,11 @@ def device() -> Context:
 
 
 def row(*entries: float) -> bytes:
-    return np.array(entries, dtype=NUMBER).tobytes()
+    return np.array(entries, dtype=ROW_ENTRY).tobytes()
 
 
 def ask(cohort: Cohort, round_index: int, rows: list[bytes], context: Context | None = None) -> list[bytes]:
-    return slope_reports(cohort, round_index, ConfigRecord({"rows": rows}), context or device())
+    return slope_reports(cohort, SlopesRequest(round_index, rows), context or device())
 
 
 KNOWN = [row(0.5, -1.0, 2.0), row(0.1), b"", row(0.0, 3.0)]

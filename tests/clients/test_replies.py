@@ -1,15 +1,14 @@
-"""Requests, read with suspicion, and replies, with the faults that befall them."""
+"""Replies, with the faults that befall them."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from flwr.app import ConfigRecord, Message, MetricRecord, RecordDict
+from flwr.app import Message, RecordDict
 
 from clients.faults import ABSENT, DAMAGED, LATE, FaultOptions, fates
-from clients.messages import asked_round, asked_users, reply_with_reports, request_of
 from clients.population import Cohort, open_population, write_population
+from clients.replies import reply_with_reports
 from dprec.datasets.synthetic import Synthetic
 from dprec.mechanisms.raw import Raw
 from dprec.setups import OneShotSetup
@@ -34,39 +33,12 @@ def message() -> Message:
     return question
 
 
-@pytest.mark.parametrize("content", [{}, {"request": MetricRecord({"round": 1})}, {"other": ConfigRecord()}])
-def test_a_request_without_a_record_is_refused(message: Message, content: dict[str, Any]) -> None:
-    message.content = RecordDict(content)
-    with pytest.raises(ValueError, match="without a record"):
-        request_of(message)
-
-
-@pytest.mark.parametrize("value", [None, True, False, "1", 1.0, b"1", [1]])
-def test_a_round_is_a_whole_number(value: Any) -> None:
-    record = ConfigRecord({} if value is None else {"round": value})
-    with pytest.raises(ValueError, match="asked for round"):
-        asked_round(record)
-    assert asked_round(ConfigRecord({"round": 3})) == 3
-
-
-@pytest.mark.parametrize("bitmap", [b"", bytes(4), bytes(6), "x", 1, [True]])
-def test_a_bitmap_of_another_cohort_is_refused(cohort: Cohort, bitmap: Any) -> None:
-    with pytest.raises(ValueError, match="another cohort"):
-        asked_users(cohort, ConfigRecord({"asked": bitmap}))
-
-
-def test_a_bitmap_names_the_users_who_are_asked(cohort: Cohort) -> None:
-    wanted = np.arange(USERS) % 3 == 0
-    record = ConfigRecord({"asked": np.packbits(wanted).tobytes()})
-    assert asked_users(cohort, record).tolist() == wanted.tolist()
-    assert asked_users(cohort, ConfigRecord()).all()
-
-
 @pytest.mark.parametrize("some", [False, True])
 def test_a_reply_tells_what_arrived_and_when(cohort: Cohort, message: Message, some: bool) -> None:
     asked = np.arange(USERS) % 2 == 0 if some else np.ones(USERS, dtype=np.bool_)
-    sent = [bytes([user, user]) for user in np.flatnonzero(asked)]
-    reply = reply_with_reports(message, cohort, sent, round_index=5, asked=asked if some else None)
+    reports = [bytes([user, user]) for user in range(USERS)]
+    sent = [reports[user] for user in np.flatnonzero(asked)]
+    reply = reply_with_reports(message, cohort, reports, round_index=5, asked=asked if some else None)
     arrivals = arrivals_of(reply, cohort.start, len(sent))
     assert arrivals is not None
     fate = fates(FAULTS, 6, 5, cohort.start, USERS)[asked]

@@ -1,0 +1,117 @@
+"""The device's part of gradient perturbation: how its entries should move, under noise, in rounds.
+
+What a device promises, against any server: of each of its signs it tells, in a run, no more than its
+budget. Budget, number of rounds and clamp are installed on it, and it answers a round once, for one row
+of values only (see `clients.memory`). Which items are rated it tells in the clear.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from flwr.app import Context
+from numpy.typing import NDArray
+
+from clients.memory import Memory
+from clients.population import Cohort, Population
+from dprec.completion.one_bit.links import Link, link_of
+from dprec.completion.one_bit.slope_channel import levels_of, slope_channel
+from dprec.completion.one_bit.solver import SignLikelihood
+from dprec.mechanisms.channel import Channel
+from dprec.messages import ROW_ENTRY, SlopesRequest
+from dprec.ragged import offsets, sizes_of
+from dprec.randomness import words
+from dprec.setups import GradientPerturbationSetup
+from dprec.wire import ReportCodec
+from dprec.wire.symbol_rows import SymbolRows
+
+
+@dataclass(frozen=True, eq=False)
+class Installed:
+    """What is installed on the devices.
+
+    Parameters
+    ----------
+    link : Link
+    clamp : float
+    channel : Channel
+        Of one gradient entry, at the budget of one round.
+    first, later : ReportCodec and SymbolRows
+        The code of a report that tells the rated items, and of one that need not.
+    rounds : int
+    """
+
+    link: Link
+    clamp: float
+    channel: Channel
+    first: ReportCodec
+    later: SymbolRows
+    rounds: int
+
+
+def slope_reports(cohort: Cohort, request: SlopesRequest, context: Context) -> list[bytes]:
+    """Return the report of every user of a cohort.
+
+    Where the server does not know the rated items and sends no row, the entries are 0, and the report
+    tells the items.
+
+    Parameters
+    ----------
+    cohort : Cohort
+    request : SlopesRequest
+    context : Context
+        Its state keeps what the node answered.
+
+    Raises
+    ------
+    ValueError
+        When the rows are malformed, the budget was not divided by so many rounds, or the round was
+        answered with other rows, or is earlier than one that was answered.
+    """
+    installed = installed_on(cohort.population)
+    rows, counts, round_index = request.rows, cohort.counts, request.round_index
+    if len(rows) != cohort.size:
+        raise ValueError("rows of another cohort")
+    known = sizes_of(rows) > 0
+    entries = _entries(rows, known, counts)
+    memory = Memory.of(cohort.population, installed.rounds, context)
+    memory.answer_once(round_index, b"".join(len(row).to_bytes(8, "little") + row for row in rows))
+    likelihood = SignLikelihood.of_signs(installed.link, cohort.values)
+    levels = levels_of(likelihood.value_and_slopes(entries)[1], installed.clamp)
+    seed, first, ratings = cohort.population.seed, cohort.first_rating, cohort.items.size
+    noise = words(seed, "slope report", first, ratings, round_index=round_index)
+    symbols = installed.channel.sample(levels, noise)
+    later = np.repeat(known, counts)
+    whole = np.where(known, 0, counts)
+    with_items = installed.first.encode(offsets(whole), cohort.items[~later], symbols[~later])
+    without = installed.later.encode(np.where(known, counts, 0), symbols[later])
+    return [short if row else long for row, short, long in zip(rows, without, with_items, strict=True)]
+
+
+def _entries(rows: list[bytes], known: NDArray[np.bool_], counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Decode the entries at the rated items, shape (ratings,)."""
+    for row, count in zip(rows, counts.tolist(), strict=True):
+        if row and len(row) != count * ROW_ENTRY.itemsize:
+            raise ValueError(f"a row of {len(row)} bytes for {count} ratings")
+    entries = np.zeros(int(counts.sum()))
+    entries[np.repeat(known, counts)] = np.frombuffer(b"".join(rows), dtype=ROW_ENTRY)
+    if not np.isfinite(entries).all():
+        raise ValueError("a row with numbers that are not finite")
+    return entries
+
+
+@lru_cache(maxsize=4)
+def installed_on(population: Population) -> Installed:
+    """Return what is installed on the devices of a population."""
+    setup = population.installed(GradientPerturbationSetup)
+    channel = slope_channel(setup.clamp, setup.symbols, setup.epsilon_per_round)
+    return Installed(
+        link_of(setup.link, setup.sigma),
+        setup.clamp,
+        channel,
+        ReportCodec(channel, population.n_items),
+        SymbolRows(channel),
+        setup.rounds,
+    )

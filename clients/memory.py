@@ -1,0 +1,107 @@
+"""What a device remembers of a run: the round it answered last, and the item factors it holds.
+
+A device answers a round for one broadcast only, and no round earlier than one it answered. It draws
+the same numbers whenever it computes the report of a round, so asked again with the same broadcast it
+repeats what it sent; with another, the two answers together would tell more than the round's share of
+the budget. Nor does it answer more rounds than its budget was divided by.
+
+The memory is kept in Flower's context, by run: several runs may share a node, and each has a budget of
+its own. A node that loses its context must not take part in the same run again. Where one node hosts a
+cohort of a simulation, it remembers for all of its users as each of them would.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from flwr.app import ConfigRecord, Context
+
+from clients.population import HeldFactors, Population
+from dprec.wire.broadcast import BroadcastOptions, Factors, decode_broadcast, encode_broadcast
+
+_HELD = "held-factors"
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The memory of a node for one run.
+
+    Parameters
+    ----------
+    context : Context
+        Of the node; its state is read and written.
+    run : str
+        Run key.
+    rounds : int
+        Rounds that the budget was divided by.
+    resumed : HeldFactors, optional
+        What was remembered before the run was interrupted.
+    """
+
+    context: Context
+    run: str
+    rounds: int
+    resumed: HeldFactors | None = None
+
+    @classmethod
+    def of(cls, population: Population, rounds: int, context: Context) -> Memory:
+        """Return the memory of a node for the run of a population."""
+        return cls(context, population.key, rounds, population.held)
+
+    def answer_once(self, round_index: int, broadcast: bytes) -> None:
+        """Remember that a round is answered for a broadcast.
+
+        Parameters
+        ----------
+        round_index : int
+        broadcast : bytes
+            All that the answer depends on, apart from what is installed on the device.
+
+        Raises
+        ------
+        ValueError
+            When the budget was not divided by so many rounds, the round was answered for another
+            broadcast, or a later one was answered.
+        """
+        if not 1 <= round_index <= self.rounds:
+            raise ValueError(f"asked for round {round_index} of {self.rounds}")
+        last, known = self._last_answer()
+        digest = _digest(broadcast)
+        if round_index < last or (round_index == last and digest != known):
+            raise ValueError(f"asked for round {round_index} again, after round {last} was answered")
+        self.context.state[self._answers] = ConfigRecord({"round": round_index, "broadcast": digest})
+
+    def hold(self, factors: Factors) -> None:
+        """Keep the item factors that later broadcasts may only tell the changes of."""
+        # Of one run at a time: factors are large, and a node's context stays small.
+        record = ConfigRecord({"run": self.run, "factors": encode_broadcast(factors)})
+        self.context.state[_HELD] = record
+
+    def held(self, options: BroadcastOptions, shape: tuple[int, int]) -> Factors | None:
+        """Return the item factors that the node holds, None where it holds none of this run."""
+        record = self.context.state.get(_HELD)
+        if isinstance(record, ConfigRecord) and record["run"] == self.run:
+            whole = record["factors"]
+            assert isinstance(whole, bytes)
+            return decode_broadcast(whole, options, shape, None)
+        return self.resumed.factors if self.resumed is not None else None
+
+    @property
+    def _answers(self) -> str:
+        return f"answered-{self.run}"
+
+    def _last_answer(self) -> tuple[int, object]:
+        """Return the round answered last, 0 for none, and the digest of its broadcast."""
+        record = self.context.state.get(self._answers)
+        if isinstance(record, ConfigRecord):
+            last = record["round"]
+            assert isinstance(last, int)
+            return last, record["broadcast"]
+        if self.resumed is not None:
+            return self.resumed.round_index, _digest(self.resumed.factors.tobytes())
+        return 0, b""
+
+
+def _digest(broadcast: bytes) -> bytes:
+    return hashlib.sha256(broadcast).digest()

@@ -1,0 +1,82 @@
+"""The device's part of X-Map after its ratings are sent: replace its source items, send the AlterEgo.
+
+What a device promises, against any server: the mechanism, its budget and the sensitivity that it is
+calibrated to are installed on it, and what a request brings must lie within that sensitivity. A device
+draws the same words whenever it is asked, so that asking again reveals nothing more of the same table.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clients.population import Cohort
+from dprec.crossdomain.alter_ego import alter_egos
+from dprec.crossdomain.alter_ego_codec import AlterEgoCodec, RowCodec, ValueCode
+from dprec.crossdomain.replacement import Candidates, ReplacementDraws
+from dprec.messages import ReplacementRequest
+from dprec.ragged import rows_of
+from dprec.randomness import words
+from dprec.setups import ReplacementSetup, XMapSetup
+from dprec.sorted_keys import find
+
+
+def alter_ego_reports(cohort: Cohort, request: ReplacementRequest) -> list[bytes]:
+    """Return the encoded AlterEgo of every user of a cohort.
+
+    Parameters
+    ----------
+    cohort : Cohort
+    request : ReplacementRequest
+        Says where the target domain lies in the catalogue, and holds candidates for the source items.
+
+    Raises
+    ------
+    ValueError
+        When the request is malformed, or its X-Sim values are wider than the installed sensitivity.
+    """
+    population, setup = cohort.population, cohort.population.installed(XMapSetup).replacement
+    candidates, means = _candidates(request, setup, population.n_items)
+    n_targets, deviations = request.stop - request.start, setup.transfer == "deviation"
+    draws = ReplacementDraws.prepare(
+        candidates,
+        setup.epsilon or 0.0,
+        setup.sensitivity,
+        n_targets,
+        whole_catalogue=setup.whole_catalogue,
+    )
+    values = cohort.values
+    if deviations and candidates.items.size:
+        places, _ = find(candidates.items, cohort.items)
+        values = values - ValueCode.of(population.scale, deviations=False).decode(means)[places]
+    egos = alter_egos(
+        rows_of(cohort.counts),
+        cohort.items,
+        values,
+        cohort.size,
+        draws,
+        words(population.seed, "replacement", cohort.first_rating, cohort.items.size),
+        request.start,
+    )
+    return AlterEgoCodec(n_targets, ValueCode.of(population.scale, deviations=deviations)).encode(egos)
+
+
+def _candidates(
+    request: ReplacementRequest, setup: ReplacementSetup, n_items: int
+) -> tuple[Candidates, NDArray[np.int64]]:
+    """Decode the candidates of a request and the codes of the source items' means."""
+    start, stop = request.start, request.stop
+    if stop > n_items:
+        raise ValueError("a target domain beyond the catalogue")
+    codec = RowCodec(
+        n_items,
+        stop - start,
+        with_steps=setup.epsilon is not None,
+        with_means=setup.transfer == "deviation",
+    )
+    candidates, means = codec.unpack(request.rows)
+    if np.any((candidates.items >= start) & (candidates.items < stop)):
+        raise ValueError("candidates for items of the target domain itself")
+    if setup.sensitivity < 2 and np.any(candidates.steps < 0):
+        raise ValueError("X-Sim values below 0, for a sensitivity of 1")
+    return candidates, means

@@ -1,0 +1,278 @@
+"""What server and devices say to each other: the types of messages, and the records that they carry.
+
+Both ends build and read records with these classes, so that every key is written once and every value
+is checked once. Neither end trusts the other: what was read is of the right type, and whether it suits
+the reader's own state is for the reader to check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+
+IDENTIFY = "query.identify"
+"""Which partition does this node host? Carries no record."""
+REPORT = "query.report"
+"""Send the perturbed profiles. Carries no record."""
+TRAIN = "train"
+"""Report something about the gradient: a `GradientRequest`."""
+SLOPES = "train.slopes"
+"""Report how the entries at the rated items should move: a `SlopesRequest`."""
+DELIVER = "query.deliver"
+"""Take the final item factors: a `Delivery`."""
+REPLACE = "query.replace"
+"""Replace the source items and send the AlterEgos: a `ReplacementRequest`."""
+
+REQUEST, REPLY, NODE = "request", "reply", "node"
+"""Names of the records in a message: of a request, of reports, and of the answer to `IDENTIFY`."""
+
+ROW_ENTRY = np.dtype("<f4")
+"""How the entries in the rows of a `SlopesRequest` travel."""
+
+Record = Mapping[str, object]
+Entries = dict[str, Any]
+
+
+def action_of(message_type: str) -> str:
+    """Return the action by which an app registers for messages of a type."""
+    return message_type.partition(".")[2] or "default"
+
+
+@dataclass(frozen=True)
+class GradientRequest:
+    """Take part in a round of an iterative protocol.
+
+    Parameters
+    ----------
+    round_index : int
+    factors : bytes
+        The broadcast item factors; see `dprec.wire.broadcast`.
+    asked : bytes or None
+        See `bitmap_of`.
+    """
+
+    round_index: int
+    factors: bytes
+    asked: bytes | None = None
+
+    @classmethod
+    def of(cls, record: Record) -> GradientRequest:
+        """Read the request; raises ValueError when it is malformed."""
+        return cls(_round(record), _bytes(record, "factors"), _bitmap(record))
+
+    def entries(self) -> Entries:
+        """Return the entries of the request's record."""
+        return _with_asked({"round": self.round_index, "factors": self.factors}, self.asked)
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """Take the final item factors, with which a device makes its own predictions.
+
+    Parameters
+    ----------
+    factors : bytes
+    """
+
+    factors: bytes
+
+    @classmethod
+    def of(cls, record: Record) -> Delivery:
+        """Read the delivery; raises ValueError when it is malformed."""
+        return cls(_bytes(record, "factors"))
+
+    def entries(self) -> Entries:
+        """Return the entries of the delivery's record."""
+        return {"factors": self.factors}
+
+
+@dataclass(frozen=True)
+class SlopesRequest:
+    """Take part in a round of gradient perturbation.
+
+    Parameters
+    ----------
+    round_index : int
+    rows : list of bytes
+        One per user of the cohort: the entries at its rated items, empty where these are not known.
+    """
+
+    round_index: int
+    rows: list[bytes]
+
+    @classmethod
+    def of(cls, record: Record) -> SlopesRequest:
+        """Read the request; raises ValueError when it is malformed."""
+        rows = record.get("rows")
+        if not isinstance(rows, list) or not all(isinstance(row, bytes) for row in rows):
+            raise ValueError("a request without rows")
+        return cls(_round(record), rows)
+
+    def entries(self) -> Entries:
+        """Return the entries of the request's record."""
+        return {"round": self.round_index, "rows": self.rows}
+
+
+@dataclass(frozen=True)
+class ReplacementRequest:
+    """Replace what was rated outside the target domain.
+
+    Parameters
+    ----------
+    round_index : int
+    start, stop : int
+        First item of the target domain, and the one after its last.
+    rows : bytes
+        Candidates for source items; see `dprec.crossdomain.alter_ego_codec.RowCodec`.
+    asked : bytes or None
+        See `bitmap_of`.
+    """
+
+    round_index: int
+    start: int
+    stop: int
+    rows: bytes
+    asked: bytes | None = None
+
+    @classmethod
+    def of(cls, record: Record) -> ReplacementRequest:
+        """Read the request; raises ValueError when it is malformed."""
+        start, stop = record.get("start"), record.get("stop")
+        if not (_is_whole(start) and _is_whole(stop) and 0 <= start < stop):
+            raise ValueError("a request without a target domain")
+        return cls(_round(record), start, stop, _bytes(record, "rows"), _bitmap(record))
+
+    def entries(self) -> Entries:
+        """Return the entries of the request's record."""
+        entries = {"round": self.round_index, "start": self.start, "stop": self.stop, "rows": self.rows}
+        return _with_asked(entries, self.asked)
+
+
+Request = GradientRequest | Delivery | SlopesRequest | ReplacementRequest
+
+
+@dataclass(frozen=True)
+class Reports:
+    """The reply of a cohort.
+
+    Parameters
+    ----------
+    first : int
+        The first user of the cohort.
+    reports : list of bytes
+        One per user who was asked; empty for one who did not answer.
+    absent, late : tuple of int
+        Places, in the list, of users who did not answer or answered after the round had ended: these
+        marks stand for time in a simulation, which has none.
+    """
+
+    first: int
+    reports: list[bytes]
+    absent: tuple[int, ...] = ()
+    late: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, record: Record) -> Reports:
+        """Read the reply; raises ValueError when it is malformed."""
+        first, reports = record.get("first"), record.get("reports")
+        if not _is_whole(first):
+            raise ValueError("a reply of nobody")
+        if not isinstance(reports, list) or not all(isinstance(report, bytes) for report in reports):
+            raise ValueError("a reply without reports")
+        marks = (_places(record, name, len(reports)) for name in ("absent", "late"))
+        return cls(first, reports, *marks)
+
+    def entries(self) -> Entries:
+        """Return the entries of the reply's record."""
+        marks = {"absent": self.absent, "late": self.late}
+        return {
+            "first": self.first,
+            "reports": self.reports,
+            **{name: list(places) for name, places in marks.items() if places},
+        }
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The answer to `IDENTIFY`.
+
+    Parameters
+    ----------
+    partition : int
+        Which partition the node hosts.
+    """
+
+    partition: int
+
+    @classmethod
+    def of(cls, record: Record) -> Identity:
+        """Read the answer; raises ValueError when it is malformed."""
+        partition = record.get("partition")
+        if not _is_whole(partition):
+            raise ValueError("a node without a partition")
+        return cls(partition)
+
+    def entries(self) -> Entries:
+        """Return the entries of the answer's record."""
+        return {"partition": self.partition}
+
+
+def bitmap_of(asked: NDArray[np.bool_]) -> bytes | None:
+    """Return how a request says which users of a cohort it is for, from a mask of shape (users,).
+
+    A request to everybody names nobody, and so does one to a user who is alone on its node.
+    """
+    return None if asked.all() else np.packbits(asked).tobytes()
+
+
+def asked_users(bitmap: bytes | None, users: int) -> NDArray[np.bool_]:
+    """Return which users of a cohort a request is for, shape (users,).
+
+    Raises
+    ------
+    ValueError
+        When the bitmap is that of a cohort of another size.
+    """
+    if bitmap is None:
+        return np.ones(users, dtype=np.bool_)
+    if len(bitmap) != -(-users // 8):
+        raise ValueError("a bitmap of another cohort")
+    return np.unpackbits(np.frombuffer(bitmap, dtype=np.uint8), count=users).astype(np.bool_)
+
+
+def _with_asked(entries: Entries, asked: bytes | None) -> Entries:
+    return entries if asked is None else {**entries, "asked": asked}
+
+
+def _round(record: Record) -> int:
+    round_index = record.get("round")
+    if not _is_whole(round_index):
+        raise ValueError(f"asked for round {round_index!r}")
+    return round_index
+
+
+def _bytes(record: Record, key: str) -> bytes:
+    value = record.get(key)
+    if not isinstance(value, bytes):
+        raise ValueError(f"a request without {key}")
+    return value
+
+
+def _bitmap(record: Record) -> bytes | None:
+    return None if record.get("asked") is None else _bytes(record, "asked")
+
+
+def _places(record: Record, key: str, reports: int) -> tuple[int, ...]:
+    places = record.get(key, [])
+    if not isinstance(places, list) or not all(_is_whole(place) and 0 <= place < reports for place in places):
+        raise ValueError(f"marks of {key} users that are not in the reply")
+    return tuple(places)
+
+
+def _is_whole(value: object) -> TypeGuard[int]:
+    """Return whether a value is an integer and not a truth value, which Python counts among them."""
+    return isinstance(value, int) and not isinstance(value, bool)
