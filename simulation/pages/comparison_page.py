@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from markupsafe import Markup
+
 from dprec.privacy.units import COMPARABLE_UNITS
-from simulation.analysis.numbers import DASH
 from simulation.analysis.settings import (
     Evaluation,
     Setting,
@@ -23,9 +24,8 @@ from simulation.pages.figures.accuracy import EpsilonAxis
 from simulation.pages.figures.bounded_distance import distance_plot
 from simulation.pages.figures.looks import Looks, looks_of
 from simulation.pages.figures.rendering import Draw
-from simulation.pages.markup import element, joined
 from simulation.pages.noise_sections import mechanisms_section, read_noise, sampled_noise_section
-from simulation.pages.page import Section, figures, page, paragraph
+from simulation.pages.page import Section, dashed, figures, page, paragraph
 from simulation.pages.run_files import (
     ComparisonFiles,
     at,
@@ -75,7 +75,7 @@ def _suffix(words: Sequence[str], taken: Sequence[str]) -> str:
     return f"{suffix}-{len(taken) + 1}" if suffix in taken else suffix
 
 
-def _notes(files: ComparisonFiles) -> list[object]:
+def _notes(files: ComparisonFiles) -> list[str]:
     every = [
         (name, str(note))
         for name, summaries in files.summaries.items()
@@ -83,14 +83,14 @@ def _notes(files: ComparisonFiles) -> list[object]:
         for note in at(summary, "privacy", "notes") or ()
     ]
     protocols = len(by_protocol(files.settings))
-    shown: list[object] = []
+    shown: list[str] = []
     if files.unfinished:
         missing = listed(files.unfinished[:4]) + (" and others" if len(files.unfinished) > 4 else "")
         shown.append(f"{plural(len(files.unfinished), 'run')} not finished and left out: {missing}.")
     for names, note, others in merged_notes(every):
         whom = "Every protocol" if len(names) == protocols > 1 else listed(names)
         more = f" (Other numbers in {plural(others, 'other run')}.)" if others else ""
-        shown.append(joined(element("strong", f"{whom}:"), f" {note}{more}"))
+        shown.append(Markup("<strong>{}:</strong> {}").format(whom, note + more))
     return shown
 
 
@@ -114,13 +114,10 @@ def _accuracy_sections(
         rendered.append(draw(distances))
     rendered.append(draw(bytes_plot(settings, measure, looks, suffix)))
     traces = traces_of(files, settings, measure)
-    course: object = paragraph(
-        f"{DASH} By round: every protocol here has one evaluated round; accuracy against bytes shows it all.",
-        "dash",
-    )
-    if any(trace.accuracy.size > 1 for trace in traces):
+    one_round = all(trace.accuracy.size <= 1 for trace in traces)
+    if not one_round:
         rendered.append(draw(round_plot(traces, measure, looks, suffix, reference_budget(files.settings))))
-        course = None
+    drawn = [figures(rendered), *([dashed(_ONE_ROUND)] if one_round else [])]
     return [
         Section(
             f"best{suffix}",
@@ -130,7 +127,7 @@ def _accuracy_sections(
         Section(
             f"figures{suffix}",
             f"Accuracy, privacy and bytes{of_what}",
-            tuple(part for part in (figures(rendered), course) if part is not None),
+            tuple(drawn),
         ),
         Section(
             f"table{suffix}",
@@ -138,6 +135,9 @@ def _accuracy_sections(
             (settings_table(files, settings, measure, looks),),
         ),
     ]
+
+
+_ONE_ROUND = "By round: every protocol here has one evaluated round; accuracy against bytes shows it all."
 
 
 def _provenance() -> Section:

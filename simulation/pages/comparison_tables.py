@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from markupsafe import Markup
+
 from simulation.analysis.columns import (
     BUDGET,
     BYTES,
@@ -23,12 +25,12 @@ from simulation.analysis.measures import MEASURES, Measure
 from simulation.analysis.settings import Setting, at_reference, frontier
 from simulation.pages.figures.colours import SERIES
 from simulation.pages.figures.looks import Looks
-from simulation.pages.markup import Cell, Column, Html, element, joined, number_cell, table, text_cell
+from simulation.pages.markup import Cell, Column, number_cell, table, text_cell
 from simulation.pages.page import Section, paragraph
 from simulation.pages.run_files import ComparisonFiles, at
 
 
-def best_table(settings: Sequence[Setting], measure: Measure, looks: Looks) -> Html:
+def best_table(settings: Sequence[Setting], measure: Measure, looks: Looks) -> Markup:
     """Return the best of every budget, and the cheapest beside it."""
     accuracy = accuracy_column(measure, spread=False)
     of_accurate, of_cheap = (accuracy, BYTES, *LOSSES), (accuracy, BYTES)
@@ -61,7 +63,7 @@ def best_table(settings: Sequence[Setting], measure: Measure, looks: Looks) -> H
 
 def settings_table(
     files: ComparisonFiles, settings: Sequence[Setting], measure: Measure, looks: Looks
-) -> Html:
+) -> Markup:
     """Return every figure of every protocol, one line per budget."""
     measures = [
         measure,
@@ -104,13 +106,10 @@ def _timing_columns(files: ComparisonFiles) -> list[SettingColumn]:
 
 def named_cell(setting: Setting, looks: Looks) -> Cell:
     """Return the name of a protocol, with the colour in which it is drawn."""
-    return Cell(joined(_chip(setting.name, looks), setting.name), setting.name)
-
-
-def _chip(name: str, looks: Looks) -> Html:
-    colour = looks[name].colour
-    look = SERIES.index(colour) if colour in SERIES else "reference"
-    return element("span", class_=f"chip look-{look}", aria_hidden="true")
+    colour = looks[setting.name].colour
+    look = str(SERIES.index(colour)) if colour in SERIES else "reference"
+    chip = Markup('<span class="chip look-{}" aria-hidden="true"></span>{}')
+    return Cell(chip.format(look, setting.name), setting.name)
 
 
 def _cell(column: SettingColumn, setting: Setting) -> Cell:

@@ -19,7 +19,7 @@ def completion_section(run: RunFiles, draw: Draw) -> Section:
     heading = f"What the completion learned ({run.summary.get('completion') or DASH})"
     if not diagnostics:
         return does_not_apply("completion", heading, "it says nothing of itself.")
-    content: list[object] = []
+    content: list[str] = []
     trace = numbers(diagnostics.get("log_likelihood"))
     pi, sigma = numbers(diagnostics.get("pi")), numbers(diagnostics.get("sigma"))
     drawn = len(trace) > 1 and len(pi) == len(sigma) > 0 and min(sigma) > 0

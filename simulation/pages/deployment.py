@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from markupsafe import Markup
 from numpy.typing import NDArray
 
-from simulation.analysis.numbers import size
+from simulation.analysis.numbers import DASH, size
 from simulation.analysis.projection import METHOD, Projection, project
 from simulation.analysis.settings import Setting, at_reference, reference_budget
-from simulation.pages.markup import Cell, Column, Html, element, joined, number_cell, table
-from simulation.pages.page import Section, paragraph
+from simulation.pages.markup import Cell, Column, number_cell, table
+from simulation.pages.page import Section, dashed, paragraph
 from simulation.pages.run_files import ComparisonFiles, Numbers, RunFiles, at, read_traffic
 from simulation.pages.words import label_of
 
@@ -55,10 +56,8 @@ def both_directions(columns: Numbers) -> NDArray[np.float64]:
 def projection_section(rows: Sequence[tuple[str, Projection]], population: float | None) -> Section:
     """Return the projected traffic of a deployment, or how to ask for it."""
     if population is None:
-        asked = joined(
-            "– Not asked for: ", element("code", "dprec report DIR --population 10e6"), " adds it."
-        )
-        return Section("projection", "Traffic of a deployment", (paragraph(asked, "dash"),))
+        asked = Markup("Not asked for: <code>dprec report DIR --population 10e6</code> adds it.")
+        return Section("projection", "Traffic of a deployment", (dashed(asked),))
     words = (
         f"{population:,.0f} users a day, each taking part once, with the bytes per user of the simulated "
         f"ones. {METHOD}. Deployed is what Flower's deployment engine moves for the same messages, where it "
@@ -69,7 +68,7 @@ def projection_section(rows: Sequence[tuple[str, Projection]], population: float
     )
 
 
-def projection_table(rows: Sequence[tuple[str, Projection]], population: float) -> Html:
+def projection_table(rows: Sequence[tuple[str, Projection]], population: float) -> Markup:
     """Return projections as a table."""
     columns = [
         Column("what", numeric=False),
@@ -82,7 +81,7 @@ def projection_table(rows: Sequence[tuple[str, Projection]], population: float) 
         [
             Cell(label, label),
             Cell(size(projection.total), projection.total),
-            *(Cell("–" if end is None else size(end), end) for end in (projection.low, projection.high)),
+            *(Cell(DASH if end is None else size(end), end) for end in (projection.low, projection.high)),
             number_cell(projection.bits_per_second / 1e6, 2),
         ]
         for label, projection in rows

@@ -1,58 +1,51 @@
-"""HTML as values: whatever is not markup already is escaped, so that nothing in a file can become markup."""
+"""From values to HTML: templates that escape whatever is not markup, and the tables made with them."""
 
 from __future__ import annotations
 
-import html
+import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
-from simulation.analysis import numbers
-from simulation.analysis.numbers import DASH
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from simulation.analysis.numbers import DASH, number
+from simulation.pages.figures.colours import dark
 
 _LONG_NAME = 16
-
-_VOID = frozenset({"img", "source", "meta", "link", "br", "path", "circle"})
-
-
-class Html(str):
-    """Text that is markup."""
-
-    __slots__ = ()
+"""Letters from which on the name of a row may be broken into lines if the page is narrow."""
 
 
-def element(name: str, *children: object, **attributes: object) -> Html:
-    """Return an element.
+def render_template(name: str, **values: Any) -> Markup:
+    """Return a template of this package, filled in.
 
     Parameters
     ----------
     name : str
-    *children
-        Markup as it is, anything else escaped; None is left out.
-    **attributes
-        ``class_`` is class and ``data_value`` is data-value; None is left out, True has no value.
+        Its file in templates/.
+    **values
+        Escaped where they are used, unless they are `Markup`.
     """
-    shown = "".join(
-        f" {key.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{escaped(value)}"')
-        for key, value in attributes.items()
-        if value is not None and value is not False
+    return Markup(_templates().get_template(name).render(values))
+
+
+@cache
+def _templates() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("simulation.pages"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    if name in _VOID:
-        return Html(f"<{name}{shown}>")
-    return Html(f"<{name}{shown}>{joined(*children)}</{name}>")
+    environment.filters |= {"dark": dark, "data_uri": _data_uri}
+    return environment
 
 
-def joined(*children: object) -> Html:
-    """Return children one after the other, escaped unless they are markup."""
-    return Html(
-        "".join(
-            child if isinstance(child, Html) else escaped(child) for child in children if child is not None
-        )
-    )
-
-
-def escaped(value: object) -> str:
-    """Return text in which nothing is markup."""
-    return html.escape(str(value), quote=True)
+def _data_uri(svg: str) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
 
 
 @dataclass(frozen=True)
@@ -61,14 +54,19 @@ class Cell:
 
     Parameters
     ----------
-    shown : object
+    shown : str
         Text, or markup.
     value : float or str, optional
         What it is sorted by; None sorts last.
     """
 
-    shown: object
+    shown: str
     value: float | str | None = None
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it may be broken into lines, as the name of a row."""
+        return len(str(self.value)) > _LONG_NAME
 
 
 @dataclass(frozen=True)
@@ -87,21 +85,26 @@ class Column:
     hint: str = ""
     numeric: bool = True
 
+    @property
+    def css(self) -> str | None:
+        """The class of its cells."""
+        return "number" if self.numeric else None
+
 
 def number_cell(value: float | None, digits: int) -> Cell:
     """Return a number as a cell; a dash for one that does not apply."""
-    return Cell(numbers.number(value, digits), value)
+    return Cell(number(value, digits), value)
 
 
 def text_cell(value: object) -> Cell:
-    """Return text as a cell."""
-    return Cell(DASH, None) if value is None else Cell(value, str(value))
+    """Return text as a cell; a dash for what does not apply."""
+    return Cell(DASH) if value is None else Cell(str(value), str(value))
 
 
 def table(
     caption: str, columns: Sequence[Column], rows: Sequence[Sequence[Cell]], *, sortable: bool = True
-) -> Html:
-    """Return a table in a container of its own that scrolls where the page is narrow.
+) -> Markup:
+    """Return a table.
 
     Parameters
     ----------
@@ -111,53 +114,13 @@ def table(
     rows : sequence of sequence of Cell
         The first cell of each names the row.
     sortable : bool
-        Whether its headers are buttons that sort it.
+        Whether its headers are buttons that sort it, if it has more than one row.
     """
-    heads = [_head(column, sortable and len(rows) > 1) for column in columns]
-    body = [
-        element(
-            "tr",
-            *(
-                element(
-                    "td" if place else "th",
-                    cell.shown,
-                    scope=None if place else "row",
-                    class_=_classes(column, "" if place else str(cell.value)),
-                    data_value=cell.value,
-                )
-                for place, (column, cell) in enumerate(zip(columns, row, strict=True))
-            ),
-        )
-        for row in rows
-    ]
-    return element(
-        "div",
-        element(
-            "table",
-            element("caption", caption),
-            element("thead", element("tr", *heads)),
-            element("tbody", *body),
-            data_sortable=sortable or None,
-        ),
-        class_="scroll",
-        tabindex="0",
-        role="region",
-        aria_label=caption,
-    )
-
-
-def _classes(column: Column, row_name: str) -> str | None:
-    """Return the classes of a cell; a long name may be broken into lines where the page is narrow."""
-    found = ["number"] * column.numeric + ["long"] * (len(row_name) > _LONG_NAME)
-    return " ".join(found) or None
-
-
-def _head(column: Column, sortable: bool) -> Html:
-    label = joined(element("span", column.title), element("small", column.hint) if column.hint else None)
-    return element(
-        "th",
-        element("button", label, type="button") if sortable else label,
-        scope="col",
-        class_="number" if column.numeric else None,
-        aria_sort="none" if sortable else None,
+    return render_template(
+        "table.html",
+        caption=caption,
+        columns=columns,
+        rows=[list(zip(columns, row, strict=True)) for row in rows],
+        sortable=sortable,
+        buttons=sortable and len(rows) > 1,
     )

@@ -1,16 +1,16 @@
-"""The frame of every page: one self-contained HTML document that asks nobody for anything."""
+"""The frame of every page: one self-contained HTML document that loads nothing from anywhere."""
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
 from simulation.analysis.numbers import DASH
 from simulation.pages.assets import content_security_policy, script, style_sheet
-from simulation.pages.figures.colours import dark
 from simulation.pages.figures.rendering import Rendered
-from simulation.pages.markup import Html, element, joined
+from simulation.pages.markup import render_template
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,10 @@ class Section:
 
     name: str
     title: str
-    content: tuple[object, ...]
+    content: tuple[str, ...]
 
 
-def page(title: str, kind: str, words: str, notes: Sequence[object], sections: Sequence[Section]) -> str:
+def page(title: str, kind: str, words: str, notes: Sequence[str], sections: Sequence[Section]) -> str:
     """Return a whole page.
 
     Parameters
@@ -45,94 +45,34 @@ def page(title: str, kind: str, words: str, notes: Sequence[object], sections: S
         What a reader must know, as text or markup.
     sections : sequence of Section
     """
-    body = joined(
-        element("a", "Skip to the results", href="#main", class_="skip"),
-        element(
-            "header",
-            element("p", kind, class_="kind"),
-            element("h1", title),
-            element("p", words, class_="lede"),
-        ),
-        element(
-            "main",
-            _notes(notes),
-            *(
-                element(
-                    "section",
-                    element("h2", section.title, id=section.name),
-                    *section.content,
-                    aria_labelledby=section.name,
-                )
-                for section in sections
-            ),
-            id="main",
-        ),
-        element("script", Html(script())),
+    return render_template(
+        "page.html",
+        title=title,
+        kind=kind,
+        description=words,
+        notes=notes,
+        sections=sections,
+        policy=content_security_policy(),
+        style_sheet=Markup(style_sheet()),
+        script=Markup(script()),
     )
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=content_security_policy()),
-        element("meta", name_="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", name_="color-scheme", content="light dark"),
-        element("title", f"{title} – dprec"),
-        element("link", rel="icon", href="data:,"),
-        element("style", Html(style_sheet())),
-    )
-    return "<!doctype html>\n" + element("html", head, element("body", body), lang="en") + "\n"
 
 
-def figures(rendered: Sequence[Rendered]) -> Html:
+def figures(rendered: Sequence[Rendered]) -> Markup:
     """Return figures beside each other where there is room."""
-    return element("div", *(picture(figure) for figure in rendered), class_="figures")
+    return render_template("figures.html", figures=rendered)
 
 
-def paragraph(words: object, class_: str | None = None) -> Html:
+def paragraph(words: str) -> Markup:
     """Return a paragraph."""
-    return element("p", words, class_=class_)
+    return Markup("<p>{}</p>").format(words)
+
+
+def dashed(words: str) -> Markup:
+    """Return a paragraph in place of what does not apply, with a dash before it."""
+    return Markup('<p class="dash">{} {}</p>').format(DASH, words)
 
 
 def does_not_apply(name: str, heading: str, why: str) -> Section:
     """Return a section that says why it is empty."""
-    return Section(f"{name}-section", heading, (paragraph(f"{DASH} Does not apply: {why}", "dash"),))
-
-
-def _notes(notes: Sequence[object]) -> Html | None:
-    if not notes:
-        return None
-    return element(
-        "aside",
-        element("h2", "Read this first", id="notes"),
-        element("ul", *(element("li", note) for note in notes)),
-        class_="notes",
-        aria_labelledby="notes",
-    )
-
-
-_NARROW_MEDIA, _DARK_MEDIA = "(max-width: 640px)", "(prefers-color-scheme: dark)"
-
-
-def picture(rendered: Rendered) -> Html:
-    """Return the HTML of a figure: wide or narrow, light or dark, as the reader's device asks for."""
-    plot = rendered.plot
-    sources = [
-        (f"{_NARROW_MEDIA} and {_DARK_MEDIA}", dark(rendered.narrow_svg)),
-        (_NARROW_MEDIA, rendered.narrow_svg),
-        (_DARK_MEDIA, dark(rendered.svg)),
-    ]
-    return element(
-        "figure",
-        element("h3", plot.title),
-        element(
-            "picture",
-            *(element("source", media=media, srcset=_data_uri(svg)) for media, svg in sources),
-            element("img", src=_data_uri(rendered.svg), alt=plot.alt),
-        ),
-        element("figcaption", plot.caption),
-        class_="wide" if plot.full_width else None,
-        id=plot.name,
-    )
-
-
-def _data_uri(svg: str) -> str:
-    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
+    return Section(f"{name}-section", heading, (dashed(f"Does not apply: {why}"),))

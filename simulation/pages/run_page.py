@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from markupsafe import Markup
+
 from simulation.analysis.columns import SERVER_SEES
 from simulation.analysis.measures import HEADLINE_MEASURES, Measure
 from simulation.analysis.numbers import loss, size
@@ -11,7 +13,7 @@ from simulation.analysis.vocabulary import plural, server_sees
 from simulation.pages.completion_section import completion_section
 from simulation.pages.deployment import projection_section, run_projections
 from simulation.pages.figures.rendering import Draw
-from simulation.pages.markup import Html, element, joined
+from simulation.pages.markup import render_template
 from simulation.pages.page import Section, figures, page, paragraph
 from simulation.pages.run_files import RunFiles
 from simulation.pages.run_plots import summary_plot, user_bytes_plot
@@ -64,7 +66,7 @@ def _unknown_entities(dataset: dict[str, Any]) -> list[str]:
     return [" and ".join(found) + "."] if found else []
 
 
-def _tiles(run: RunFiles) -> Html:
+def _tiles(run: RunFiles) -> Markup:
     summary = run.summary
     accuracy, privacy, traffic = summary["accuracy"], summary["privacy"], summary["traffic"]
     tiles = [
@@ -83,14 +85,7 @@ def _tiles(run: RunFiles) -> Html:
         spent = traffic[direction]
         detail = f"95 %: {size(spent['message_p95_per_user'])}, largest {size(spent['message_max_per_user'])}"
         tiles.append((f"bytes {words}, mean", size(spent["message_mean_per_user"]), detail))
-    return element(
-        "dl",
-        *(
-            element("div", element("dt", name), element("dd", value, element("small", detail)))
-            for name, value, detail in tiles
-        ),
-        class_="tiles",
-    )
+    return render_template("tiles.html", tiles=tiles)
 
 
 def _headed(measure: Measure, accuracy: dict[str, Any]) -> str:
@@ -106,11 +101,8 @@ def _provenance(run: RunFiles, config_text: str) -> Section:
         f"{seconds['server_s']:.1f} s for the server, {seconds['startup_s']:.1f} s to start; peak memory "
         f"{summary['peak_memory_mb']:,.0f} MB. {versions}."
     )
-    again = joined("Save it as a file and give it to ", element("code", "dprec run"), ".")
-    details = element(
-        "details",
-        element("summary", "The configuration, to run it again"),
-        element("p", again),
-        element("pre", config_text, tabindex="0", role="region", aria_label="Configuration"),
+    return Section(
+        "provenance",
+        "How it was made",
+        (paragraph(words), render_template("configuration.html", config=config_text)),
     )
-    return Section("provenance", "How it was made", (paragraph(words), details))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+from markupsafe import Markup
 
 from simulation.analysis.measures import MEASURES, main_measure
-from simulation.analysis.numbers import DASH, size
+from simulation.analysis.numbers import size
 from simulation.pages.figures.accuracy_by_round import draw_rounds_figure, evaluated_rounds
 from simulation.pages.figures.mechanism_channels import draw_noise
 from simulation.pages.figures.rendering import Draw, Plot
-from simulation.pages.markup import Cell, Column, Html, number_cell, table
-from simulation.pages.page import Section, does_not_apply, figures, paragraph
+from simulation.pages.markup import Cell, Column, number_cell, table
+from simulation.pages.page import Section, dashed, does_not_apply, figures
 from simulation.pages.run_files import RunFiles, at
 
 _USER_FIGURES = (
@@ -25,7 +26,7 @@ _USER_FIGURES = (
 )
 
 
-def user_table(run: RunFiles) -> Html:
+def user_table(run: RunFiles) -> Markup:
     """Return how every figure is distributed over the users."""
     columns = [Column("per user", numeric=False), Column("mean")]
     columns += [Column(head) for head in ("least", "5 %", "median", "95 %", "largest")]
@@ -68,7 +69,7 @@ def rounds_section(run: RunFiles, draw: Draw) -> Section:
     heading = "Round by round"
     measure = main_measure(run.summary["accuracy"])
     evaluated = evaluated_rounds(run.rounds, measure) if measure else []
-    content: list[object] = []
+    content: list[str] = []
     if measure and len(evaluated) > 1:
         users = run.summary["traffic"]["users"]
         (first, _, start), (last, total, end) = evaluated[0], evaluated[-1]
@@ -82,12 +83,12 @@ def rounds_section(run: RunFiles, draw: Draw) -> Section:
         )
         content.append(figures([draw(plot)]))
     else:
-        content.append(paragraph(f"{DASH} One evaluated round: there is no course to draw.", "dash"))
+        content.append(dashed("One evaluated round: there is no course to draw."))
     content.append(_rounds_table(run))
     return Section("rounds-section", heading, tuple(content))
 
 
-def _rounds_table(run: RunFiles) -> Html:
+def _rounds_table(run: RunFiles) -> Markup:
     measures = [
         measure
         for measure in MEASURES

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from simulation.analysis.numbers import DASH
 from simulation.analysis.settings import Setting, reference_budget
 from simulation.pages.deployment import both_directions
 from simulation.pages.figures.looks import Looks
 from simulation.pages.figures.rendering import Draw, Plot
 from simulation.pages.figures.user_spreads import SPREAD_QUANTILES, Spread, draw_spreads
-from simulation.pages.page import Section, figures, paragraph
+from simulation.pages.page import Section, dashed, figures
 from simulation.pages.run_files import ComparisonFiles, Numbers
 
 
@@ -23,9 +22,7 @@ def user_section(
     """Return how bytes and losses are distributed over the users of every protocol."""
     heading = "How users differ"
     if not traffic:
-        return Section(
-            "users", heading, (paragraph(f"{DASH} The runs themselves are not in this directory.", "dash"),)
-        )
+        return Section("users", heading, (dashed("The runs themselves are not in this directory."),))
     reference = reference_budget(files.settings)
     budget = "" if reference is None else f" Budgets: ε = {reference:g} unless the label says another."
     caption = f"Line: all users. Bars: 90 % and 50 % of them. Dot: the median.{budget}"
@@ -58,9 +55,9 @@ def user_section(
                 ),
             )
         )
-    content: list[object] = [figures([draw(plot) for plot in plots])]
+    content: list[str] = [figures([draw(plot) for plot in plots])]
     if not lost:
-        content.append(paragraph(f"{DASH} ε per user: nothing here has one.", "dash"))
+        content.append(dashed("ε per user: nothing here has one."))
     return Section("users", heading, tuple(content))
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
 from dprec.errors import InputError
@@ -20,7 +21,7 @@ from simulation.compare import compare
 from simulation.pages import projected, report
 from simulation.pages.comparison_page import comparison_page
 from simulation.pages.figures.rendering import Plot, Rendered
-from simulation.pages.markup import Cell, Column, Html, element, joined, table
+from simulation.pages.markup import Cell, Column, table
 from simulation.pages.run_files import holds_comparison, read_comparison, read_run
 from simulation.pages.run_page import run_page
 from simulation.pages.words import merged_notes
@@ -95,7 +96,7 @@ def test_hostile_text_is_text(run_directory: Directories, hostile: str) -> None:
     page = words_of(directory).text
     assert hostile not in page
     assert page.count("<script") == 1
-    assert "&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;&amp;&quot;$x_$" in page
+    assert str(escape(hostile)) in page
 
 
 def test_hostile_comparisons_are_text(comparison_directory: Directories) -> None:
@@ -334,11 +335,15 @@ def test_a_comparison_leaves_one_page_and_its_runs_none(tmp_path: Path) -> None:
     assert len(list(tmp_path.rglob("report.html"))) == 1
 
 
-def test_elements_escape_what_is_not_markup() -> None:
-    assert element("p", "<b>", Html("<b>"), title='"&', hidden=True) == (
-        '<p title="&quot;&amp;" hidden>&lt;b&gt;<b></p>'
+def test_templates_escape_what_is_not_markup() -> None:
+    shown = table(
+        '"&', [Column("<b>", "<i>", numeric=False)], [[Cell("<u>", "<u>")], [Cell(Markup("<u>&amp;</u>"))]]
     )
-    assert joined("&", None, Html("&amp;")) == "&amp;&amp;"
+    assert "<caption>&#34;&amp;</caption>" in shown
+    assert 'aria-label="&#34;&amp;"' in shown
+    assert "<span>&lt;b&gt;</span><small>&lt;i&gt;</small>" in shown
+    assert '<th scope="row" data-value="&lt;u&gt;">&lt;u&gt;</th>' in shown
+    assert '<th scope="row"><u>&amp;</u></th>' in shown
 
 
 def test_tables_name_rows_and_sort_by_values() -> None:
