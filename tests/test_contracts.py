@@ -1,0 +1,84 @@
+"""The contracts of import-linter and ruff in pyproject.toml: broken by what they are there for."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.paths import ROOT
+
+PACKAGES = ("clients", "dprec", "simulation", "strategies")
+
+PLANTED = {
+    "dprec/completion/planted.py": "import dprec.mechanisms.planted",
+    "dprec/mechanisms/planted.py": "import dprec.completion.planted",
+    "dprec/wire/planted.py": "import yaml",
+    "dprec/privacy/planted.py": "import clients",
+    "clients/planted.py": "import rich",
+    "simulation/storage/planted.py": "import simulation.comparison",
+    "simulation/analysis/planted.py": "import typer",
+    "simulation/unplaced.py": "",
+}
+FINDINGS = {
+    "The packages point one way": "dprec.privacy.planted -> clients",
+    "The mathematics knows neither Flower nor Ray": "dprec.wire.planted -> yaml",
+    "Devices and server know Flower": "clients.planted -> rich",
+    "Only the command line knows the terminal": "simulation.analysis.planted -> typer",
+    "The floors of the simulation": "simulation.storage.planted -> simulation.comparison",
+    "No circles between siblings": "No cycles are allowed in dprec.",
+}
+"""What each contract is to say of the planted imports."""
+
+
+@pytest.fixture(scope="module")
+def linted(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return what import-linter says of a copy with planted imports."""
+    folder = tmp_path_factory.mktemp("planted")
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    for path, source in PLANTED.items():
+        (folder / path).write_text(f'"""Planted."""\n\n{source}\n')
+    program = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+    finished = subprocess.run(
+        [sys.executable, "-c", program, "--no-logo", "--no-cache"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder), "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert finished.returncode == 1, finished.stderr
+    return finished.stdout
+
+
+@pytest.mark.parametrize("contract", FINDINGS)
+def test_a_contract_is_broken_by_what_it_forbids(linted: str, contract: str) -> None:
+    summary, _, details = linted.partition("Broken contracts")
+    assert any(line.startswith(contract) and line.endswith("BROKEN") for line in summary.splitlines())
+    assert FINDINGS[contract] in details
+
+
+def test_a_module_of_the_simulation_needs_a_floor(linted: str) -> None:
+    assert "- simulation.unplaced" in linted
+
+
+@pytest.mark.parametrize("module", ["openpyxl", "pandas", "ray", "xlrd"])
+def test_what_takes_long_to_import_is_imported_in_functions(module: str) -> None:
+    def refused(source: str) -> bool:
+        command = [sys.executable, "-m", "ruff", "check", "--select", "TID253", "--stdin-filename"]
+        finished = subprocess.run(
+            [*command, str(ROOT / "dprec" / "planted.py"), "-"],
+            input=source,
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return finished.returncode == 1
+
+    assert refused(f"import {module}\n")
+    assert not refused(f"def read() -> None:\n    import {module}\n")
