@@ -10,7 +10,7 @@ import csv
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,12 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from dprec.errors import InputError
 from dprec.ragged import offsets, rows_of
-from dprec.sorted_keys import find
+from dprec.rating_rows import Duplicates, RatingRows
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Duplicates = Literal["error", "last"]
 
 MAX_LEVELS = 255
 """Levels are stored in one byte, and 0 means "not rated"."""
@@ -141,6 +139,36 @@ class Ratings:
     exact: NDArray[np.float64] | None = field(default=None)
 
     @classmethod
+    def from_rows(
+        cls,
+        rows: RatingRows,
+        scale: RatingScale,
+        *,
+        duplicates: Duplicates = "error",
+        user_ids: NDArray[Any] | None = None,
+        item_ids: NDArray[Any] | None = None,
+    ) -> Ratings:
+        """Build from one row per rating; see `from_triples` for the arguments and errors."""
+        if duplicates not in ("error", "last"):
+            raise InputError("duplicates", repr(duplicates), "error, last")
+        off_scale = np.flatnonzero(~scale.accepts(rows.values))
+        if off_scale.size:
+            row = int(off_scale[0])
+            raise rows.error(row, f"rating {rows.values[row]:g}", scale.describe())
+        (user_ids, user_of), (item_ids, item_of) = rows.placed(user_ids, item_ids)
+        order = rows.ordered(user_of * item_ids.size + item_of, duplicates)
+        values = rows.values[order]
+        return cls(
+            indptr=offsets(np.bincount(user_of[order], minlength=user_ids.size)),
+            items=item_of[order].astype(np.int32),
+            levels=scale.level_of(values),
+            scale=scale,
+            user_ids=user_ids,
+            item_ids=item_ids,
+            exact=values if scale.continuous else None,
+        )
+
+    @classmethod
     def from_triples(
         cls,
         users: ArrayLike,
@@ -152,9 +180,8 @@ class Ratings:
         user_ids: NDArray[Any] | None = None,
         item_ids: NDArray[Any] | None = None,
         source: str = "ratings",
-        first_line: int = 1,
     ) -> Ratings:
-        """Build from one (user, item, rating) row per rating, in any order.
+        """Build from columns with one (user, item, rating) per rating, in any order.
 
         Parameters
         ----------
@@ -167,54 +194,15 @@ class Ratings:
         user_ids, item_ids : ndarray, optional
             The identifier spaces, ascending, where they are larger than what occurs in the rows.
         source : str
-            Name of the rows in error messages, usually the file.
-        first_line : int
-            Line number of the first row, for error messages.
+            Name of the rows in error messages.
 
         Raises
         ------
         InputError
             On ratings off the scale, duplicates, or identifiers outside the given spaces.
         """
-        if duplicates not in ("error", "last"):
-            raise InputError("duplicates", repr(duplicates), "error, last")
-        rows_users, rows_items = np.asarray(users), np.asarray(items)
-        try:
-            numbers = np.asarray(values, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InputError(source, str(error), "ratings that are numbers") from error
-        if not rows_users.shape == rows_items.shape == numbers.shape or numbers.ndim != 1:
-            raise InputError(source, "columns of different lengths", "one user, item and rating per row")
-        off_scale = np.flatnonzero(~scale.accepts(numbers))
-        if off_scale.size:
-            row = int(off_scale[0])
-            raise InputError(
-                f"{source}, line {row + first_line}", f"rating {numbers[row]:g}", scale.describe()
-            )
-        user_ids, user_of = _index(rows_users, user_ids, f"{source}: user")
-        item_ids, item_of = _index(rows_items, item_ids, f"{source}: item")
-        cell = user_of.astype(np.int64) * item_ids.size + item_of
-        order = np.argsort(cell, kind="stable")
-        repeated = np.flatnonzero(np.diff(cell[order]) == 0)
-        if repeated.size:
-            if duplicates == "error":
-                row = int(np.min(order[repeated + 1]))
-                raise InputError(
-                    f"{source}, line {row + first_line}",
-                    f"user {rows_users[row]} rates item {rows_items[row]} a second time",
-                    "each pair once, or duplicates: last",
-                )
-            order = np.delete(order, repeated)
-        counts = np.bincount(user_of[order], minlength=user_ids.size)
-        return cls(
-            indptr=offsets(counts),
-            items=item_of[order].astype(np.int32),
-            levels=scale.level_of(numbers[order]),
-            scale=scale,
-            user_ids=user_ids,
-            item_ids=item_ids,
-            exact=numbers[order] if scale.continuous else None,
-        )
+        rows = RatingRows.of(users, items, values, source)
+        return cls.from_rows(rows, scale, duplicates=duplicates, user_ids=user_ids, item_ids=item_ids)
 
     @classmethod
     def from_sparse(cls, matrix: sp.sparray | sp.spmatrix, scale: RatingScale) -> Ratings:
@@ -348,22 +336,3 @@ class Ratings:
             levels=self.levels[keep],
             exact=None if self.exact is None else self.exact[keep],
         )
-
-
-def _index(
-    identifiers: NDArray[Any], space: NDArray[Any] | None, where: str
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the ascending identifier space and each row's position in it."""
-    if space is None:
-        try:
-            found, positions = np.unique(identifiers, return_inverse=True)
-        except TypeError as error:
-            raise InputError(where, "identifiers of different types", "all numbers or all strings") from error
-        return found, positions.astype(np.int64)
-    positions, known = find(space, identifiers)
-    strangers = np.flatnonzero(~known)
-    if strangers.size:
-        raise InputError(
-            where, f"unknown identifier {identifiers[strangers[0]]}", f"the {space.size} known ones"
-        )
-    return space, positions

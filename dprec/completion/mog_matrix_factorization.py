@@ -66,11 +66,7 @@ class MogMatrixFactorization(Completion):
         mean, size = observations.mean, observations.values.size
         residuals = observations.values - mean
         spread = max(float(residuals.var()) if size else 1.0, SMALLEST_VARIANCE)
-        users = Side.at_zero(observations.shape[0], self.rank, spread)
-        items = Side.at_random(observations.shape[1], self.rank, spread, seed)
-        if self.ridge is not None:
-            prior = np.full(1 + self.rank, 1 / self.ridge)
-            users, items = replace(users, prior=prior), replace(items, prior=prior)
+        users, items = self._first_sides(observations.shape, spread, seed)
         mixture = _Mixture.around(spread, self.components)
         weight_spread = 0.0
         trace: list[float] = []
@@ -80,10 +76,8 @@ class MogMatrixFactorization(Completion):
             with naming_iteration("MoG-MF", step):
                 mixture = mixture.estimated(responsibilities, squares)
                 weights = mixture.weights(responsibilities)
-                by_user = WeightedCells.of(observations.by_user, residuals, weights)
-                users, _ = users.solve(by_user, items)
-                by_item = WeightedCells.of(observations.by_item, residuals, weights)
-                items, _ = items.solve(by_item, users)
+                users, _ = users.solve(WeightedCells.of(observations.by_user, residuals, weights), items)
+                items, _ = items.solve(WeightedCells.of(observations.by_item, residuals, weights), users)
             if self.ridge is None:
                 users, items = users.with_learned_prior(), items.with_learned_prior()
             squares = expected_squares(users, items, observations, residuals)
@@ -97,14 +91,6 @@ class MogMatrixFactorization(Completion):
             if step > 1 and abs(trace[-1] - trace[-2]) <= self.tolerance * abs(trace[-2]):
                 break
         order = np.argsort(mixture.variances)
-        notes: tuple[str, ...] = ()
-        if size and self.components > 1 and weight_spread < _COLLAPSED:
-            deviation = float(np.sqrt(mixture.shares @ mixture.variances))
-            notes = (
-                f"MoG-MF: the mixture of {self.components} collapsed to one Gaussian of standard "
-                f"deviation {deviation:.3f}; every rating has the same weight, as in matrix factorisation "
-                "with a ridge.",
-            )
         return factors_of(
             mean,
             users,
@@ -116,7 +102,27 @@ class MogMatrixFactorization(Completion):
                 "log_likelihood": trace,
                 "weight_spread": weight_spread,
             },
-            notes=notes,
+            notes=self._notes(mixture, weight_spread) if size else (),
+        )
+
+    def _first_sides(self, shape: tuple[int, int], spread: float, seed: int) -> tuple[Side, Side]:
+        """Return users and items as the steps begin with them, under the prior of a fixed ridge."""
+        users = Side.at_zero(shape[0], self.rank, spread)
+        items = Side.at_random(shape[1], self.rank, spread, seed)
+        if self.ridge is None:
+            return users, items
+        prior = np.full(1 + self.rank, 1 / self.ridge)
+        return replace(users, prior=prior), replace(items, prior=prior)
+
+    def _notes(self, mixture: _Mixture, weight_spread: float) -> tuple[str, ...]:
+        """Say so where the mixture does no more than a single Gaussian."""
+        if self.components == 1 or weight_spread >= _COLLAPSED:
+            return ()
+        deviation = float(np.sqrt(mixture.shares @ mixture.variances))
+        return (
+            f"MoG-MF: the mixture of {self.components} collapsed to one Gaussian of standard "
+            f"deviation {deviation:.3f}; every rating has the same weight, as in matrix factorisation "
+            "with a ridge.",
         )
 
 

@@ -78,22 +78,9 @@ class NuclearNorm(Completion):
             raise RunError(f"nuclear-norm completion cannot start: the data have norm {norm}")
         rho = self._distance(observations)
         solver = _Solver(self, observations, residuals, seed, progress)
-        solution, multiplier = LowRank.zero(observations.shape), 0.0
-        distance = norm
-        notes: list[str] = []
-        if norm <= rho * (1 + _MET):
-            if observations.values.size:
-                notes.append(
-                    f"nuclear-norm completion: the data deviate from their mean by {norm:.4g}, no more than "
-                    f"rho = {rho:.4g} allows, so the mean is predicted everywhere."
-                )
-        else:
+        solution, distance, multiplier = LowRank.zero(observations.shape), norm, 0.0
+        if norm > rho * (1 + _MET):
             solution, distance, multiplier = solver.solve(max(rho, _CLOSEST * norm), norm)
-            if solver.steps >= self.iterations:
-                notes.append(
-                    f"nuclear-norm completion stopped after {solver.steps} steps at a distance of "
-                    f"{distance:.4g} from the data, where rho is {rho:.4g}."
-                )
         users, items = observations.shape
         return BiasedFactors(
             observations.mean,
@@ -110,7 +97,21 @@ class NuclearNorm(Completion):
                 "nuclear_norm": float(solution.values.sum()),
                 "steps": solver.steps,
             },
-            notes=tuple(notes),
+            notes=self._notes(solver.steps, norm, distance, rho) if observations.values.size else (),
+        )
+
+    def _notes(self, steps: int, norm: float, distance: float, rho: float) -> tuple[str, ...]:
+        """Say so where the constraint binds nothing, or was not met in time."""
+        if norm <= rho * (1 + _MET):
+            return (
+                f"nuclear-norm completion: the data deviate from their mean by {norm:.4g}, no more than "
+                f"rho = {rho:.4g} allows, so the mean is predicted everywhere.",
+            )
+        if steps < self.iterations:
+            return ()
+        return (
+            f"nuclear-norm completion stopped after {steps} steps at a distance of "
+            f"{distance:.4g} from the data, where rho is {rho:.4g}.",
         )
 
     def _distance(self, observations: Observations) -> float:

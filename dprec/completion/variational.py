@@ -123,21 +123,8 @@ class Side:
         numpy.linalg.LinAlgError
             When a system is singular or its solution is not finite.
         """
-        design = other.means.copy()
-        design[:, 0] = 1.0
-        width = design.shape[1]
-        uncertain = other.covariances.copy()
-        uncertain[:, :width] = 0.0
-        moments = packed_outer(design) + uncertain
-        effects = other.means[:, :1]
-        offsets = design * effects
-        offsets[:, 1:] += other.covariances[:, 1:width]
-        squares = effects**2 + other.covariances[:, :1]
-        # One product over the pattern serves the Gram matrices, the right-hand sides and the misfit.
-        summed = np.hstack([moments, offsets, squares])
-        reaching = np.hstack([design, effects])
-        packed = moments.shape[1]
-
+        summed, reaching = other.seen_from_the_other_side()
+        width, packed = self.means.shape[1], self.covariances.shape[1]
         means = np.empty_like(self.means)
         covariances = np.empty_like(self.covariances)
 
@@ -159,6 +146,29 @@ class Side:
         if not np.isfinite(misfit):
             raise np.linalg.LinAlgError(f"sum of squared residuals {misfit}")
         return Side(means, covariances, self.prior), misfit
+
+    def seen_from_the_other_side(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what the other side's problems sum over their cells, one row per entity.
+
+        Returns
+        -------
+        summed : ndarray of float64, shape (entities, packed + width + 1)
+            Summed with the cells' weights: E[x x^T] as a packed triangle, E[x c] and E[c^2]. One
+            product over the pattern serves the Gram matrices, the right-hand sides and the misfit.
+        reaching : ndarray of float64, shape (entities, width + 1)
+            Summed with weight times residual: E[x] and E[c].
+        """
+        design = self.means.copy()
+        design[:, 0] = 1.0
+        width = design.shape[1]
+        uncertain = self.covariances.copy()
+        uncertain[:, :width] = 0.0
+        moments = packed_outer(design) + uncertain
+        effects = self.means[:, :1]
+        offsets = design * effects
+        offsets[:, 1:] += self.covariances[:, 1:width]
+        squares = effects**2 + self.covariances[:, :1]
+        return np.hstack([moments, offsets, squares]), np.hstack([design, effects])
 
     def with_learned_prior(self) -> Side:
         """Re-estimate the prior variances from the posterior (empirical Bayes)."""

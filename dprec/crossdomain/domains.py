@@ -59,18 +59,7 @@ def joined(source: Ratings, target: Ratings, names: tuple[str, str]) -> CrossDom
     InputError
         When the names do not tell the domains apart, a domain has no rating, or the scales differ.
     """
-    if names[0] == names[1]:
-        raise InputError("target", f"{names[1]!r}, the source domain itself", "another domain")
-    for name, domain in zip(names, (source, target), strict=True):
-        if not domain.count:
-            raise InputError(f"domain {name}", "no ratings", "two domains with ratings")
-    one, other = source.scale, target.scale
-    if one.continuous != other.continuous or not np.array_equal(one.values, other.values):
-        raise InputError(
-            "scale",
-            f"{names[0]}: {one.describe()}; {names[1]}: {other.describe()}",
-            "the same scale in both domains",
-        )
+    _check(source, target, names)
     users = [domain.user_ids[domain.users] for domain in (source, target)]
     if users[0].dtype.kind != users[1].dtype.kind:
         users = [identifiers.astype(np.str_) for identifiers in users]
@@ -79,7 +68,7 @@ def joined(source: Ratings, target: Ratings, names: tuple[str, str]) -> CrossDom
         np.concatenate(users),
         np.concatenate(items),
         np.concatenate([source.values, target.values]),
-        one,
+        source.scale,
     )
     # Identifiers ascend and begin with their domain's name, so that a domain is one stretch of them.
     in_target = np.char.startswith(whole.item_ids, names[1] + SEPARATOR)
@@ -102,3 +91,19 @@ def joined(source: Ratings, target: Ratings, names: tuple[str, str]) -> CrossDom
 def _tagged(name: str, domain: Ratings) -> NDArray[np.str_]:
     identifiers: NDArray[np.str_] = np.char.add(name + SEPARATOR, domain.item_ids.astype(np.str_))
     return identifiers[domain.items]
+
+
+def _check(source: Ratings, target: Ratings, names: tuple[str, str]) -> None:
+    """Refuse domains that cannot be told apart or put side by side."""
+    if names[0] == names[1]:
+        raise InputError("target", f"{names[1]!r}, the source domain itself", "another domain")
+    for name, domain in zip(names, (source, target), strict=True):
+        if not domain.count:
+            raise InputError(f"domain {name}", "no ratings", "two domains with ratings")
+    one, other = source.scale, target.scale
+    if one.continuous != other.continuous or not np.array_equal(one.values, other.values):
+        raise InputError(
+            "scale",
+            f"{names[0]}: {one.describe()}; {names[1]}: {other.describe()}",
+            "the same scale in both domains",
+        )

@@ -93,7 +93,7 @@ class DelimitedDomains(DelimitedColumns):
         tables = [self.read(path) for path in (self.path, self.target_path)]
         values = np.concatenate([table.values for table in tables])
         scale = self.scale(values, f"{tables[0].source}, {tables[1].source}")
-        source, target = (table.ratings(scale, self.duplicates) for table in tables)
+        source, target = (Ratings.from_rows(table, scale, duplicates=self.duplicates) for table in tables)
         return joined(source, target, ("source", "target"))
 
 

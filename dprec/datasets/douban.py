@@ -7,7 +7,8 @@ from typing import Literal
 
 from dprec.crossdomain.domains import joined
 from dprec.datasets.base import FileDataset, locate
-from dprec.datasets.delimited import Layout, read_triples
+from dprec.datasets.delimited import read_rows
+from dprec.datasets.layout import Layout
 from dprec.errors import SettingError
 from dprec.options import option
 from dprec.ratings import Ratings, RatingScale
@@ -47,4 +48,5 @@ class Douban(FileDataset):
     def _read(self, domain: Domain, setting: str) -> Ratings:
         if domain not in _DOMAINS:
             raise SettingError(setting, repr(domain), ", ".join(_DOMAINS))
-        return read_triples(locate(self.path, f"{domain}.dat"), _LAYOUT).ratings(_SCALE, self.duplicates)
+        rows = read_rows(locate(self.path, f"{domain}.dat"), _LAYOUT)
+        return Ratings.from_rows(rows, _SCALE, duplicates=self.duplicates)

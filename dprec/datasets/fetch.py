@@ -68,18 +68,23 @@ def fetch(kind: str, cache: str | Path, *, url: str | None = None, progress: Pro
     if not place.is_dir():
         try:
             cache.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(prefix=f".{kind}-", dir=cache) as scratch:
-                archive, unpacked = Path(scratch, "archive"), Path(scratch, "unpacked")
-                _download(url, archive, progress)
-                _verify(url, archive, source)
-                _unpack(url, archive, unpacked)
-                _folder(unpacked, source, url)
-                _settle(unpacked, place)
+            _fill(place, source, url, progress)
         except OSError as error:
             raise InputError(
                 str(error.filename or cache), error.strerror or str(error), "a folder that can be written"
             ) from error
     return _folder(place, source, str(place))
+
+
+def _fill(place: Path, source: Source, url: str, progress: Progress) -> None:
+    """Download, verify and unpack beside a place in the cache, and take the place when all is well."""
+    with tempfile.TemporaryDirectory(prefix=f".{place.name}-", dir=place.parent) as scratch:
+        archive, unpacked = Path(scratch, "archive"), Path(scratch, "unpacked")
+        _download(url, archive, progress)
+        _verify(url, archive, source)
+        _unpack(url, archive, unpacked)
+        _folder(unpacked, source, url)
+        _settle(unpacked, place)
 
 
 def _download(url: str, archive: Path, progress: Progress) -> None:

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.datasets.base import FileDataset, Source, locate
-from dprec.datasets.delimited import WHITESPACE, Layout, first_cells, read_columns, read_triples
+from dprec.datasets.delimited import first_cells, read_columns, read_rows
+from dprec.datasets.layout import WHITESPACE, Layout
 from dprec.errors import InputError
 from dprec.options import option
 from dprec.ratings import Ratings, RatingScale
@@ -50,7 +51,8 @@ class Jester(FileDataset):
         separator = next((mark for mark in ",;" if mark in start), WHITESPACE)
         width = len(first_cells(path, separator))
         if width == 3:
-            return read_triples(path, Layout(separator=separator, width=3)).ratings(scale, self.duplicates)
+            rows = read_rows(path, Layout(separator=separator, width=3))
+            return Ratings.from_rows(rows, scale, duplicates=self.duplicates)
         columns = read_columns(
             path, Layout(separator=separator), [(position + 1, "number") for position in range(width)]
         )

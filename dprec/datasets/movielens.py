@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.datasets.base import Source, locate
-from dprec.datasets.delimited import DelimitedDataset, Layout, rated_cells, read_fold, read_triples
+from dprec.datasets.delimited import DelimitedDataset, read_rows
+from dprec.datasets.folds import rated_cells, read_fold
+from dprec.datasets.layout import Layout
 from dprec.errors import InputError
 from dprec.ratings import Ratings, RatingScale
 
@@ -48,7 +50,7 @@ class MovieLens100K(DelimitedDataset):
         self.check_fold(fold)
         folder = locate(self.path, self.file).parent
         train, test = (
-            read_triples(locate(str(folder), f"{fold}.{part}"), self.layout) for part in ("base", "test")
+            read_rows(locate(str(folder), f"{fold}.{part}"), self.layout) for part in ("base", "test")
         )
         parts = read_fold(train, test, self.scale, self.duplicates)
         if (folder / self.file).is_file():

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from dprec.datasets.base import Source
-from dprec.datasets.delimited import DelimitedDataset, Layout
+from dprec.datasets.delimited import DelimitedDataset
+from dprec.datasets.layout import Layout
 from dprec.ratings import RatingScale
 
 

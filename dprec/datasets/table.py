@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.datasets.base import FileDataset, locate
-from dprec.datasets.delimited import Layout, Triples, read_triples
+from dprec.datasets.delimited import read_rows
+from dprec.datasets.layout import Layout
 from dprec.errors import InputError, SettingError
 from dprec.options import option
+from dprec.rating_rows import RatingRows
 from dprec.ratings import MAX_LEVELS, Ratings, RatingScale
 
 _CONTINUOUS_STEPS = 40
@@ -52,7 +54,7 @@ class DelimitedColumns(FileDataset):
             if isinstance(column, str) and not self.has_header:
                 raise SettingError(name, repr(column), "a position counted from 1, as there is no header")
 
-    def read(self, path: str) -> Triples:
+    def read(self, path: str) -> RatingRows:
         """Read one file; InputError names the line of what cannot be read."""
         layout = Layout(
             separator=self.separator,
@@ -61,7 +63,7 @@ class DelimitedColumns(FileDataset):
             item=self.item_column,
             rating=self.rating_column,
         )
-        return read_triples(locate(path), layout)
+        return read_rows(locate(path), layout)
 
     def scale(self, values: NDArray[np.float64], source: str) -> RatingScale:
         """Return the scale of some ratings, naming where they are from in what cannot be one."""
@@ -96,5 +98,6 @@ class DelimitedTable(DelimitedColumns):
 
     def load(self) -> Ratings:
         """Return all ratings; InputError names the file and line of what cannot be read."""
-        triples = self.read(self.path)
-        return triples.ratings(self.scale(triples.values, triples.source), self.duplicates)
+        rows = self.read(self.path)
+        scale = self.scale(rows.values, rows.source)
+        return Ratings.from_rows(rows, scale, duplicates=self.duplicates)

@@ -142,7 +142,7 @@ def read_item_sets(
     items : ndarray of int32
         The sets of the valid users, by user, ascending.
     ends : ndarray of int64, shape (users,)
-        The bit behind each valid set.
+        The bit after each valid set.
     """
     starts, limits = stream.starts[users] + _PARAMETER_BITS, stream.ends[users]
     parameters = stream.peek(stream.starts[users], _PARAMETER_BITS)
@@ -153,26 +153,49 @@ def read_item_sets(
     ones = np.append(stream.ones, np.iinfo(np.int64).max)
     first = np.searchsorted(ones, bodies)
     counts = np.where(is_bitmap, np.searchsorted(ones, starts + n_items) - first, counts)
-    last = np.minimum(first + counts - 1, ones.size - 1)
-    unary_ends = ones[last]
+    unary_ends = ones[np.minimum(first + counts - 1, ones.size - 1)]
     valid = (counts >= 1) & (counts <= n_items) & (is_bitmap | (parameters <= MAX_FIELD_BITS))
     valid &= is_bitmap | (unary_ends < limits)
     ends = np.where(is_bitmap, starts + n_items, 0)
     ends[valid & ~is_bitmap] = (unary_ends + 1 + counts * parameters)[valid & ~is_bitmap]
     valid &= ends <= limits
 
-    kept = np.flatnonzero(valid)
-    sizes = counts[kept]
+    whole = np.flatnonzero(valid)
+    sizes = counts[whole]
+    fields = bodies[whole], unary_ends[whole] + 1, np.where(is_bitmap, 0, parameters)[whole]
+    items = _read_items(stream, ones[segments(first[whole], sizes)], sizes, *fields, n_items)
+    within = items[offsets(sizes)[1:] - 1] < n_items
+    valid[whole[~within]] = False
+    return valid, np.where(valid, counts, 0), items[np.repeat(within, sizes)].astype(np.int32), ends
+
+
+def _read_items(
+    stream: BitStream,
+    ones: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    bodies: NDArray[np.int64],
+    remainders: NDArray[np.int64],
+    parameters: NDArray[np.int64],
+    n_items: int,
+) -> NDArray[np.int64]:
+    """Read the items of sets that are whole; those beyond the catalogue come out as ``n_items`` or more.
+
+    Parameters
+    ----------
+    stream : BitStream
+    ones : ndarray of int64, shape (cells,)
+        The bit that ends each quotient, or stands for the item in a bitmap, by set.
+    sizes, bodies, remainders, parameters : ndarray of int64, shape (sets,)
+        Items of each set, its first bit after the header, the first bit of its remainders, and its
+        Rice parameter; 0 for a bitmap, which reads as gaps without remainders.
+    n_items : int
+    """
     first_cells = offsets(sizes)[:-1]
-    cells = ones[segments(first[kept], sizes)]
-    parameter_of = np.repeat(np.where(is_bitmap, 0, parameters)[kept], sizes)
-    steps = np.diff(cells, prepend=0) - 1
-    steps[first_cells] = cells[first_cells] - bodies[kept]
-    remainders = np.repeat(unary_ends[kept] + 1, sizes) + parameter_of * places_of(sizes)
-    gaps = (steps << parameter_of) | np.where(parameter_of > 0, stream.peek(remainders, parameter_of), 0)
+    parameter_of = np.repeat(parameters, sizes)
+    steps = np.diff(ones, prepend=0) - 1
+    steps[first_cells] = ones[first_cells] - bodies
+    places = np.repeat(remainders, sizes) + parameter_of * places_of(sizes)
+    gaps = (steps << parameter_of) | np.where(parameter_of > 0, stream.peek(places, parameter_of), 0)
     # A hostile gap may be astronomic; beyond the catalogue all are alike, and the sum stays small.
     reached = offsets(np.minimum(gaps, n_items) + 1)
-    items = reached[1:] - np.repeat(reached[first_cells], sizes) - 1
-    within = items[first_cells + sizes - 1] < n_items
-    valid[kept[~within]] = False
-    return valid, np.where(valid, counts, 0), items[np.repeat(within, sizes)].astype(np.int32), ends
+    return reached[1:] - np.repeat(reached[first_cells], sizes) - 1

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprec.errors import InputError
+from dprec.rating_rows import RatingRows
 from dprec.ratings import MAX_LEVELS, Ratings, RatingScale
 
 STARS = RatingScale.evenly(1, 5, 1)
@@ -122,8 +123,9 @@ def test_a_continuous_rating_keeps_its_value_and_has_a_level() -> None:
 
 @pytest.mark.parametrize("value", [0.0, 6.0, 2.5, np.nan, np.inf, -np.inf])
 def test_a_rating_off_the_scale_is_found(value: float) -> None:
+    rows = RatingRows(np.array([1, 2, 3]), np.ones(3), np.array([1, 2, value]), "file", first_line=10)
     with pytest.raises(InputError, match=r"file, line 12: rating .*; accepted: one of 1, 2, 3, 4, 5"):
-        Ratings.from_triples([1, 2, 3], [1, 1, 1], [1, 2, value], STARS, source="file", first_line=10)
+        Ratings.from_rows(rows, STARS)
 
 
 def test_duplicates() -> None:

@@ -149,39 +149,62 @@ def minimise(
     RunError
         When the objective is not finite.
     """
-    point = best = domain.zero()
-    entries = domain.cells(point)
-    value, slopes = likelihood.value_and_slopes(entries)
-    objectives = [value]
+    iterate = best = _Iterate.at(domain.zero(), likelihood, domain)
+    objectives = [iterate.value]
     length, residual = 1 / likelihood.link.largest_curvature, np.inf
     reason: StopReason = "iterations"
     while len(objectives) <= iterations:
         ceiling = max(objectives[-_MEMORY:])
-        for _ in range(_HALVINGS):
-            candidate = domain.step(point, slopes, length)
-            reached = domain.cells(candidate)
-            move = reached - entries
-            value, slopes_there = likelihood.value_and_slopes(reached)
-            if not np.isfinite(value):
-                raise RunError(f"one-bit completion diverged in iteration {len(objectives)}: {value}")
-            if value <= ceiling + _SUFFICIENT * float((slopes * move).sum()):
-                break
-            length /= 2
-        else:
+        step = iterate.step(likelihood, domain, length, ceiling, len(objectives))
+        if step is None:
             reason = "line search"
             break
-        moved = domain.distance(candidate, point)
+        following, length = step
+        moved = domain.distance(following.point, iterate.point)
         # Projected steps grow with their length, and their ratio to it falls.
-        residual = moved / min(1.0, length) / max(1.0, domain.norm(point))
-        curved = float((move * (slopes_there - slopes)).sum())
-        if value < min(objectives):
-            best = candidate
-        objectives.append(value)
-        point, entries, slopes = candidate, reached, slopes_there
+        residual = moved / min(1.0, length) / max(1.0, domain.norm(iterate.point))
+        curved = float(((following.entries - iterate.entries) * (following.slopes - iterate.slopes)).sum())
+        if following.value < min(objectives):
+            best = following
+        objectives.append(following.value)
+        iterate = following
         progress("completing", len(objectives) - 1, iterations)
         if residual <= tolerance:
             reason = "optimal"
             break
-        length = LONGEST_STEP if curved <= 0 else moved**2 / curved
-        length = min(max(length, SHORTEST_STEP), LONGEST_STEP)
-    return Solution(best, tuple(objectives), float(residual), reason)
+        length = np.clip(moved**2 / curved, SHORTEST_STEP, LONGEST_STEP) if curved > 0 else LONGEST_STEP
+    return Solution(best.point, tuple(objectives), float(residual), reason)
+
+
+@dataclass(frozen=True, eq=False)
+class _Iterate(Generic[PointT]):
+    """A point, its observed entries, and the objective and its slopes there."""
+
+    point: PointT
+    entries: NDArray[np.float64]
+    value: float
+    slopes: NDArray[np.float64]
+
+    @classmethod
+    def at(cls, point: PointT, likelihood: SignLikelihood, domain: Domain[PointT]) -> _Iterate[PointT]:
+        entries = domain.cells(point)
+        return cls(point, entries, *likelihood.value_and_slopes(entries))
+
+    def step(
+        self,
+        likelihood: SignLikelihood,
+        domain: Domain[PointT],
+        length: float,
+        ceiling: float,
+        iteration: int,
+    ) -> tuple[_Iterate[PointT], float] | None:
+        """Return the next iterate and the length that led to it; None when no length is short enough."""
+        for _ in range(_HALVINGS):
+            candidate = self.at(domain.step(self.point, self.slopes, length), likelihood, domain)
+            if not np.isfinite(candidate.value):
+                raise RunError(f"one-bit completion diverged in iteration {iteration}: {candidate.value}")
+            promised = float((self.slopes * (candidate.entries - self.entries)).sum())
+            if candidate.value <= ceiling + _SUFFICIENT * promised:
+                return candidate, length
+            length /= 2
+        return None

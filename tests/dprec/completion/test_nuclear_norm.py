@@ -93,7 +93,7 @@ def test_the_default_rho_is_that_of_the_noise() -> None:
 
 def test_a_rho_that_cannot_be_met_is_refused_with_one_that_can() -> None:
     observations, _ = planted((60, 45), 0.5, noise=0.5)
-    with pytest.raises(InputError, match=r"completion\.rho: cannot be met within max_rank 3") as refused:
+    with pytest.raises(InputError, match=r"^rho: cannot be met within max_rank 3") as refused:
         COMPLETIONS["nuclear-norm"](rho=0.1, max_rank=3).fit(observations, seed=0)
     assert float(refused.value.accepted.split()[2].rstrip(",")) > 0.1
     with pytest.raises(InputError, match="rho"):

@@ -11,17 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprec.datasets import delimited
-from dprec.datasets.delimited import Layout, Triples, first_cells, read_fold, read_triples
+from dprec.datasets import text_blocks
+from dprec.datasets.delimited import first_cells, read_rows
+from dprec.datasets.folds import read_fold
+from dprec.datasets.layout import Layout
 from dprec.errors import InputError
+from dprec.rating_rows import RatingRows
 from dprec.ratings import RatingScale
 
 STARS = RatingScale.evenly(1, 5, 1)
 
 
-def read(path: Path, text: str | bytes, layout: Layout = Layout()) -> Triples:  # noqa: B008 - frozen
+def read(path: Path, text: str | bytes, layout: Layout = Layout()) -> RatingRows:  # noqa: B008 - frozen
     path.write_bytes(text.encode() if isinstance(text, str) else text)
-    return read_triples(path, layout)
+    return read_rows(path, layout)
 
 
 @pytest.fixture
@@ -31,23 +34,23 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delimited, "_BLOCK_BYTES", 64)
+    monkeypatch.setattr(text_blocks, "_BLOCK_BYTES", 64)
 
 
 def test_identifiers_are_numbers_only_if_nothing_is_lost(path: Path) -> None:
-    triples = read(path, "7,007,1\n-3,8,2\n9223372036854775807,9,3\n")
-    assert triples.users.dtype == np.int64
-    assert triples.users.tolist() == [7, -3, 2**63 - 1]
-    assert triples.items.tolist() == ["007", "8", "9"]
+    rows = read(path, "7,007,1\n-3,8,2\n9223372036854775807,9,3\n")
+    assert rows.users.dtype == np.int64
+    assert rows.users.tolist() == [7, -3, 2**63 - 1]
+    assert rows.items.tolist() == ["007", "8", "9"]
     assert read(path, "1,9223372036854775808,1\n").items.tolist() == ["9223372036854775808"]
     assert read(path, "1,1.0,1\n").items.tolist() == ["1.0"]
 
 
 @pytest.mark.usefixtures("small_blocks")
 def test_one_word_makes_a_column_of_words_across_blocks(path: Path) -> None:
-    triples = read(path, "".join(f"{n},5,1\n" for n in range(100)) + "zoë,5,1\n")
-    assert triples.users.tolist() == [*map(str, range(100)), "zoë"]
-    assert triples.items.dtype == np.int64
+    rows = read(path, "".join(f"{n},5,1\n" for n in range(100)) + "zoë,5,1\n")
+    assert rows.users.tolist() == [*map(str, range(100)), "zoë"]
+    assert rows.items.dtype == np.int64
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -80,19 +83,19 @@ def test_an_overlong_cell(path: Path) -> None:
 
 
 def test_blanks_around_cells_are_not_part_of_them(path: Path) -> None:
-    triples = read(path, 'u , i,r\n a b ,\t7 , 4.5\n"c", 8 ,3\n', Layout(header=True, rating="r"))
-    assert triples.users.tolist() == ["a b", "c"]
-    assert triples.items.tolist() == [7, 8]
-    assert triples.values.tolist() == [4.5, 3]
+    rows = read(path, 'u , i,r\n a b ,\t7 , 4.5\n"c", 8 ,3\n', Layout(header=True, rating="r"))
+    assert rows.users.tolist() == ["a b", "c"]
+    assert rows.items.tolist() == [7, 8]
+    assert rows.values.tolist() == [4.5, 3]
 
 
 def test_quoted_cells(path: Path) -> None:
     text = '"user","title","item","rating"\n"1","a, ""b""","x,1","4"\n2,plain,"é",5\n'
-    triples = read(path, text, Layout(header=True, user="user", item="item", rating="rating"))
-    assert triples.users.tolist() == [1, 2]
-    assert triples.items.tolist() == ["x,1", "é"]
-    assert triples.values.tolist() == [4, 5]
-    assert triples.first_line == 2
+    rows = read(path, text, Layout(header=True, user="user", item="item", rating="rating"))
+    assert rows.users.tolist() == [1, 2]
+    assert rows.items.tolist() == ["x,1", "é"]
+    assert rows.values.tolist() == [4, 5]
+    assert rows.first_line == 2
 
 
 @pytest.mark.parametrize("cell", ['"b\nc"', '"b', '"b"c'])
@@ -104,14 +107,14 @@ def test_quotes_that_do_not_end_with_their_cell(cell: str, path: Path) -> None:
 @pytest.mark.parametrize("separator", [";", "|", "\t", "::", "<>", "¦"])
 def test_separators(separator: str, path: Path) -> None:
     text = "".join(separator.join(row) + "\n" for row in (["1", "2", "3.5"], ["4", "5", "1"]))
-    triples = read(path, text, Layout(separator=separator))
-    assert triples.users.tolist() == [1, 4]
-    assert triples.values.tolist() == [3.5, 1]
+    rows = read(path, text, Layout(separator=separator))
+    assert rows.users.tolist() == [1, 4]
+    assert rows.values.tolist() == [3.5, 1]
 
 
 def test_whitespace_in_any_amount(path: Path) -> None:
-    triples = read(path, "1 2\t3\n  4\t\t5   1  \r\n", Layout(separator="whitespace"))
-    assert triples.items.tolist() == [2, 5]
+    rows = read(path, "1 2\t3\n  4\t\t5   1  \r\n", Layout(separator="whitespace"))
+    assert rows.items.tolist() == [2, 5]
     assert first_cells(path, "whitespace") == ["1", "2", "3"]
 
 
@@ -150,10 +153,10 @@ def test_whatever_csv_writes_is_read_back(
 ) -> None:
     file = io.StringIO()
     csv.writer(file).writerows(rows)
-    triples = read(tmp_path_factory.mktemp("written") / "rows.csv", file.getvalue())
-    assert [str(user) for user in triples.users] == [user for user, _, _ in rows]
-    assert triples.items.tolist() == [item for _, item, _ in rows]
-    assert triples.values.tolist() == [value for _, _, value in rows]
+    found = read(tmp_path_factory.mktemp("written") / "rows.csv", file.getvalue())
+    assert [str(user) for user in found.users] == [user for user, _, _ in rows]
+    assert found.items.tolist() == [item for _, item, _ in rows]
+    assert found.values.tolist() == [value for _, _, value in rows]
 
 
 @given(
@@ -174,16 +177,16 @@ def test_any_text_is_read_or_refused_alike_in_blocks_of_any_size(
     outcomes = []
     for block_bytes in (40, 1 << 20):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(delimited, "_BLOCK_BYTES", block_bytes)
+            patch.setattr(text_blocks, "_BLOCK_BYTES", block_bytes)
             try:
-                triples = read_triples(path, Layout(separator=separator, header=header))
-                outcomes.append([triples.users.tolist(), triples.items.tolist(), triples.values.tolist()])
+                rows = read_rows(path, Layout(separator=separator, header=header))
+                outcomes.append([rows.users.tolist(), rows.items.tolist(), rows.values.tolist()])
             except InputError as error:
                 outcomes.append(["rows.csv" in error.where])
     assert outcomes[0] == outcomes[1]
 
 
-def fold(tmp_path: Path, train: str, test: str) -> tuple[Triples, Triples]:
+def fold(tmp_path: Path, train: str, test: str) -> tuple[RatingRows, RatingRows]:
     return read(tmp_path / "x.base", train), read(tmp_path / "x.test", test)
 
 

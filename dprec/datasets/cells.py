@@ -1,0 +1,116 @@
+"""From a block of lines to columns: cells are cut as a whole, with no Python object per line.
+
+A column becomes a table of characters, one row per place in a cell, that is turned into numbers or
+strings at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.datasets.layout import Layout
+from dprec.datasets.text_blocks import Block
+
+_CELL_BYTES = 255
+_NEWLINE = ord("\n")
+_BLANKS = np.frombuffer(b" \t\r", dtype=np.uint8)
+_INT64_DIGITS = 18
+
+
+def cut_cells(
+    block: Block, mark: str, width: int, layout: Layout
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where the cells of a block start and end, shape (rows, width) each."""
+    data = np.frombuffer(block.text, dtype=np.uint8)
+    marks = np.flatnonzero((data == ord(mark)) | (data == _NEWLINE))
+    rows = block.text.count(b"\n")
+    if marks.size != rows * width or np.any(data[marks[width - 1 :: width]] != _NEWLINE):
+        for row, line in enumerate(block.text.split(b"\n")):
+            found = line.count(mark.encode()) + 1
+            if found != width or not line.strip():
+                raise block.error(
+                    row,
+                    f"{found} column{'s' if found > 1 else ''}" if line.strip() else "an empty line",
+                    f"{width} columns separated by {layout.described_separator}",
+                )
+    starts = np.concatenate([[0], marks[:-1] + 1])
+    return starts.reshape(rows, width), marks.reshape(rows, width)
+
+
+def characters(
+    block: Block, starts: NDArray[np.int64], ends: NDArray[np.int64], name: str
+) -> NDArray[np.uint8]:
+    """Return the trimmed cells of a column, shape (longest cell, rows), padded with zeros."""
+    data = np.frombuffer(block.text, dtype=np.uint8)
+    starts, ends = np.ascontiguousarray(starts), np.ascontiguousarray(ends)
+    too_long = np.flatnonzero(ends - starts > _CELL_BYTES)
+    if too_long.size:
+        row = int(too_long[0])
+        raise block.error(row, f"{ends[row] - starts[row]} bytes in {name}", f"at most {_CELL_BYTES}")
+    while np.any(blank := (starts < ends) & np.isin(data[starts], _BLANKS)):
+        starts = starts + blank
+    while np.any(blank := (starts < ends) & np.isin(data[ends - 1], _BLANKS)):
+        ends = ends - blank
+    lengths = ends - starts
+    if np.any(lengths == 0):
+        raise block.error(int(np.argmin(lengths)), f"nothing in {name}", "a value in every line")
+    table = np.zeros((int(lengths.max()), lengths.size), dtype=np.uint8)
+    for place, places in enumerate(table):
+        # Past a cell's end the index may point beyond the block; what it reads there is cleared.
+        np.multiply(data[np.minimum(starts + place, data.size - 1)], place < lengths, out=places)
+    return table
+
+
+def identifiers(table: NDArray[np.uint8]) -> NDArray[Any]:
+    """Return a column as int64 where every cell is an integer in its shortest form, else as strings."""
+    if len(table) <= _INT64_DIGITS:
+        numbers = np.zeros(table.shape[1], dtype=np.int64)
+        # "007" and "7" are different identifiers, so a leading zero makes a string.
+        whole = (table[0] != ord("0")) | (len(table) == 1 or table[1] == 0)
+        for places in table:
+            digits, inside = places - np.uint8(ord("0")), places != 0
+            whole &= (digits <= 9) | ~inside
+            numbers = np.where(inside, numbers * 10 + digits, numbers)
+        if np.all(whole):
+            return numbers
+    cells = _as_bytes(table, len(table))
+    texts = np.asarray(cells.astype(np.str_) if np.all(table < 128) else np.char.decode(cells, "utf-8"))
+    try:
+        numbers = cells.astype(np.int64)  # Negative or very long ones.
+    except (ValueError, OverflowError):
+        return texts
+    return numbers if np.array_equal(numbers.astype(np.str_), texts) else texts
+
+
+def numbers(block: Block, table: NDArray[np.uint8], name: str) -> NDArray[np.float64]:
+    """Return a column as numbers; each distinct text is converted once."""
+    # Eight characters hold most ratings, and are compared as one integer.
+    short = len(table) <= 8
+    cells = _as_bytes(table, 8).view(np.uint64) if short else _as_bytes(table, len(table))
+    distinct = np.unique(cells)
+    texts = distinct.view("S8") if short else distinct
+    values = np.array([_finite(text) for text in texts.tolist()])
+    column: NDArray[np.float64] = values[np.searchsorted(distinct, cells)]
+    if np.any(np.isnan(values)):
+        row = int(np.flatnonzero(np.isnan(column))[0])
+        text = table[:, row].tobytes().rstrip(b"\0").decode()
+        raise block.error(row, f"{text!r} in {name}", "a finite number")
+    return column
+
+
+def _finite(text: bytes) -> float:
+    """Return the number that a text is, or NaN."""
+    try:
+        number = float(text) if b"_" not in text else np.nan
+    except ValueError:
+        return np.nan
+    return number if np.isfinite(number) else np.nan
+
+
+def _as_bytes(table: NDArray[np.uint8], width: int) -> NDArray[np.bytes_]:
+    padded = np.zeros((table.shape[1], width), dtype=np.uint8)
+    padded[:, : len(table)] = table.T
+    return padded.view(f"S{width}")[:, 0]

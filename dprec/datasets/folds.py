@@ -1,0 +1,59 @@
+"""Train and test ratings that are distributed as two files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.errors import InputError
+from dprec.rating_rows import Duplicates, RatingRows
+from dprec.ratings import Ratings, RatingScale
+
+
+def read_fold(
+    train: RatingRows, test: RatingRows, scale: RatingScale, duplicates: Duplicates
+) -> tuple[Ratings, Ratings]:
+    """Put two files on one space of users and items.
+
+    Raises
+    ------
+    InputError
+        When they have no user in common, or a test rating is also a train rating.
+    """
+    user_ids, train_users, test_users = _united(train.users, test.users)
+    item_ids, train_items, test_items = _united(train.items, test.items)
+    train = replace(train, users=train_users, items=train_items)
+    test = replace(test, users=test_users, items=test_items)
+    learnt, tested = (
+        Ratings.from_rows(rows, scale, duplicates=duplicates, user_ids=user_ids, item_ids=item_ids)
+        for rows in (train, test)
+    )
+    if not np.any((learnt.counts > 0) & (tested.counts > 0)):
+        raise InputError(
+            test.source, f"not one of the users of {train.source}", "a test file of the same users"
+        )
+    leaks = np.flatnonzero(np.isin(rated_cells(tested), rated_cells(learnt)))
+    if leaks.size:
+        user, item = user_ids[tested.users[leaks[0]]], item_ids[tested.items[leaks[0]]]
+        row = int(np.flatnonzero((test.users == user) & (test.items == item))[0])
+        raise test.error(
+            row,
+            f"user {user} and item {item} are in {train.source} too",
+            "test ratings that are not for training",
+        )
+    return learnt, tested
+
+
+def _united(first: NDArray[Any], second: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return the identifiers of both columns, and the columns in one type."""
+    if first.dtype.kind != second.dtype.kind:
+        first, second = first.astype(np.str_), second.astype(np.str_)
+    return np.union1d(first, second), first, second
+
+
+def rated_cells(ratings: Ratings) -> NDArray[np.int64]:
+    """Return the row-major position of every rating in the matrix, ascending, shape (ratings,)."""
+    return ratings.users.astype(np.int64) * ratings.n_items + ratings.items

@@ -1,0 +1,47 @@
+"""How the lines of a file of ratings are laid out."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from dprec.errors import InputError
+
+WHITESPACE = "whitespace"
+"""The separator that stands for any run of blanks and tabs."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the lines of a file are laid out.
+
+    Parameters
+    ----------
+    separator : str
+        One character, several ("::"), or `WHITESPACE`. Quoted cells are understood with one
+        character.
+    header : bool
+        True when the first line names the columns.
+    width : int, optional
+        Number of columns; by default that of the first line.
+    user, item, rating : str or int
+        The columns of the three: a name of the header, or a position counted from 1.
+    """
+
+    separator: str = ","
+    header: bool = False
+    width: int | None = None
+    user: str | int = 1
+    item: str | int = 2
+    rating: str | int = 3
+
+    def __post_init__(self) -> None:
+        if self.separator != WHITESPACE and not re.fullmatch(r'[^"\n\r\w.+-]+', self.separator):
+            raise InputError(
+                "separator", repr(self.separator), f"such as ',', ';', a tab, '::' or {WHITESPACE!r}"
+            )
+
+    @property
+    def described_separator(self) -> str:
+        """The separator in words, for error messages."""
+        return {"\t": "a tab", WHITESPACE: "blanks"}.get(self.separator, repr(self.separator))

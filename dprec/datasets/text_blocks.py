@@ -1,0 +1,118 @@
+"""Text files in blocks of whole lines, with one character between the cells.
+
+What does not fit that mould (quoted cells, separators of several characters) is rewritten, block by
+block, so that it does.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dprec.datasets.layout import WHITESPACE
+from dprec.errors import InputError
+
+_BLOCK_BYTES = 4 << 20
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_UNIT = "\x1f"  # The separator of rewritten blocks: ASCII's own, which no table uses in a cell.
+
+
+@dataclass(frozen=True)
+class Block:
+    """Whole lines, each with its end, and where they stand.
+
+    Parameters
+    ----------
+    text : bytes
+        UTF-8.
+    source : str
+        The file's name.
+    line : int
+        Number of the first line, counted from 1.
+    """
+
+    text: bytes
+    source: str
+    line: int
+
+    def error(self, row: int, found: str, accepted: str) -> InputError:
+        """Return the error of a row, counted from 0, with the line that it stands on."""
+        return InputError(f"{self.source}, line {self.line + row}", found, accepted)
+
+
+def blocks(path: Path) -> Iterator[Block]:
+    """Yield the lines of a file; empty ones at its end are dropped, those between ratings are not.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read, or is not text in UTF-8.
+    """
+    source = str(path)
+    try:
+        with path.open("rb") as file:
+            waiting, line = file.read(_BLOCK_BYTES).removeprefix(_BYTE_ORDER_MARK), 1
+            while more := file.read(_BLOCK_BYTES):
+                waiting += more
+                # The last filled line waits, and with it the empty ones that nothing may follow.
+                end = waiting.rfind(b"\n", 0, len(waiting.rstrip())) + 1
+                if end:
+                    yield _decodable(Block(waiting[:end], source, line))
+                    line += waiting.count(b"\n", 0, end)
+                    waiting = waiting[end:]
+                elif len(waiting.rstrip()) > 2 * _BLOCK_BYTES:
+                    raise InputError(f"{source}, line {line}", "a line of megabytes", "one rating per line")
+            filled = len(waiting.rstrip())
+            if filled:
+                last = waiting[:filled] + waiting[filled:].partition(b"\n")[0] + b"\n"
+                yield _decodable(Block(last, source, line))
+    except OSError as error:
+        reason = "a folder" if path.is_dir() else (error.strerror or str(error)).lower()
+        raise InputError(source, reason, "a file that can be read") from error
+
+
+def _decodable(block: Block) -> Block:
+    """Return the block with plain line ends once it is known to be text."""
+    text = block.text
+    if (position := text.find(b"\0")) >= 0:
+        row = text.count(b"\n", 0, position)
+        raise block.error(row, "a zero byte", "text; this looks like a binary file")
+    if not text.isascii():
+        try:
+            text.decode()
+        except UnicodeDecodeError as error:
+            row = text.count(b"\n", 0, error.start)
+            raise block.error(row, f"byte 0x{text[error.start]:02x}", "text in UTF-8") from error
+    return replace(block, text=text.replace(b"\r\n", b"\n")) if b"\r" in text else block
+
+
+def separated(block: Block, separator: str) -> tuple[Block, str]:
+    """Return the block with cells that need no quotes, and the one character between them."""
+    text, mark = block.text, _UNIT
+    if separator == WHITESPACE:
+        bare = re.sub(rb"(?m)^[ \t]+|[ \t]+$", b"", text)
+        text = re.sub(rb"[ \t]+", _UNIT.encode(), bare)
+    elif len(separator.encode()) > 1:
+        text = text.replace(separator.encode(), _UNIT.encode())
+    elif b'"' in text:
+        text = _unquoted(block, separator)
+    else:
+        mark = separator
+    return replace(block, text=text), mark
+
+
+def _unquoted(block: Block, separator: str) -> bytes:
+    lines = block.text.decode().split("\n")[:-1]
+    rows = csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=True)
+    plain: list[str] = []
+    try:
+        for row in rows:
+            if rows.line_num != len(plain) + 1:
+                raise csv.Error("line break inside quotes")
+            plain.append(_UNIT.join(row) + "\n")
+    except csv.Error as error:
+        raise block.error(len(plain), str(error), "quoted cells that end on their line") from error
+    return "".join(plain).encode()

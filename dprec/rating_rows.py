@@ -1,0 +1,122 @@
+"""Rows of ratings as a file or a caller gives them, before they are put on a scale and into a matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dprec.errors import InputError
+from dprec.sorted_keys import find
+
+Duplicates = Literal["error", "last"]
+
+
+@dataclass(frozen=True, eq=False)
+class RatingRows:
+    """One (user, item, rating) row per rating, in any order.
+
+    Parameters
+    ----------
+    users, items : ndarray, shape (rows,)
+        The data set's identifiers, numbers or strings.
+    values : ndarray of float64, shape (rows,)
+    source : str
+        Name of the rows in error messages, usually the file.
+    first_line : int
+        Line number of the first row, for error messages.
+    """
+
+    users: NDArray[Any]
+    items: NDArray[Any]
+    values: NDArray[np.float64]
+    source: str = "ratings"
+    first_line: int = 1
+
+    @classmethod
+    def of(cls, users: ArrayLike, items: ArrayLike, values: ArrayLike, source: str) -> RatingRows:
+        """Check columns and put them side by side.
+
+        Raises
+        ------
+        InputError
+            When ratings are not numbers, or the columns have different lengths.
+        """
+        try:
+            numbers = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(source, str(error), "ratings that are numbers") from error
+        rows = cls(np.asarray(users), np.asarray(items), numbers, source)
+        if not rows.users.shape == rows.items.shape == numbers.shape or numbers.ndim != 1:
+            raise InputError(source, "columns of different lengths", "one user, item and rating per row")
+        return rows
+
+    def error(self, row: int, found: str, accepted: str) -> InputError:
+        """Return the error of a row, with the line that it stands on."""
+        return InputError(f"{self.source}, line {row + self.first_line}", found, accepted)
+
+    def placed(
+        self, user_ids: NDArray[Any] | None, item_ids: NDArray[Any] | None
+    ) -> tuple[tuple[NDArray[Any], NDArray[np.int64]], tuple[NDArray[Any], NDArray[np.int64]]]:
+        """Return the identifiers of users and of items, ascending, each with every row's place in them.
+
+        Parameters
+        ----------
+        user_ids, item_ids : ndarray or None
+            The identifier spaces, ascending; None for what occurs in the rows.
+
+        Raises
+        ------
+        InputError
+            When identifiers cannot be sorted, or one is not in the given space.
+        """
+        return (
+            _placed(self.users, user_ids, f"{self.source}: user"),
+            _placed(self.items, item_ids, f"{self.source}: item"),
+        )
+
+    def ordered(self, cells: NDArray[np.int64], duplicates: Duplicates) -> NDArray[np.int64]:
+        """Return the rows in the order of the cells that they rate, one row per cell.
+
+        Parameters
+        ----------
+        cells : ndarray of int64, shape (rows,)
+            Row-major position of each rating in the matrix.
+        duplicates : {"error", "last"}
+            What to do when a user rated an item twice: refuse, or keep the last row.
+
+        Raises
+        ------
+        InputError
+            On a duplicate that is refused.
+        """
+        order = np.argsort(cells, kind="stable")
+        repeated = np.flatnonzero(np.diff(cells[order]) == 0)
+        if not repeated.size:
+            return order
+        if duplicates == "error":
+            row = int(np.min(order[repeated + 1]))
+            raise self.error(
+                row,
+                f"user {self.users[row]} rates item {self.items[row]} a second time",
+                "each pair once, or duplicates: last",
+            )
+        return np.delete(order, repeated)
+
+
+def _placed(
+    identifiers: NDArray[Any], space: NDArray[Any] | None, where: str
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    if space is None:
+        try:
+            distinct, places = np.unique(identifiers, return_inverse=True)
+        except TypeError as error:
+            raise InputError(where, "identifiers of different types", "all numbers or all strings") from error
+        return distinct, places.astype(np.int64)
+    places, known = find(space, identifiers)
+    if not known.all():
+        stranger = identifiers[int(np.argmin(known))]
+        raise InputError(where, f"unknown identifier {stranger}", f"the {space.size} known ones")
+    return space, places
