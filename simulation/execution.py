@@ -130,10 +130,13 @@ def run_in(
     )
     # Sums in dense algebra depend on how it is divided over threads; one thread, one result.
     with threadpool_limits(limits=1):
+        ready = time.perf_counter()
         with within("protocol"):
             outcome = config.protocol.run(session.grid, task)
+        seconds = time.perf_counter() - ready
         predictions, measured = measure(outcome.predict, outcome.hidden)
-    outcome = replace(outcome, rounds=[*outcome.rounds[:-1], replace(outcome.rounds[-1], accuracy=measured)])
+    *earlier, last = outcome.rounds
+    outcome = replace(outcome, rounds=(*earlier, replace(last, accuracy=measured)), seconds=seconds)
     return RunRecord(
         config=config,
         summary=summarise(

@@ -43,13 +43,27 @@ class ReplacementOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        private = self.selection == "private"
-        if private and self.epsilon is None:
+        if self.private and self.epsilon is None:
             raise SettingError("epsilon", "none, with private selection", "a number above 0")
-        if not private and self.epsilon is not None:
+        if not self.private and self.epsilon is not None:
             raise SettingError(
                 "epsilon", f"a budget, with selection {self.selection!r}", "selection: private"
             )
+
+    @property
+    def private(self) -> bool:
+        """Whether replacements are drawn by PRS, within a budget."""
+        return self.selection == "private"
+
+    @property
+    def whole_catalogue(self) -> bool:
+        """Whether target items without an X-Sim value can be drawn as well."""
+        return self.private and self.candidates == "catalogue"
+
+    @property
+    def deviations(self) -> bool:
+        """Whether replacements inherit deviations from the source items' means, and not ratings."""
+        return self.transfer == "deviation"
 
     def sensitivity(self, kind: SimilarityKind) -> float:
         """Return GS for a similarity.
@@ -85,6 +99,11 @@ class AlterEgos:
     indptr: NDArray[np.int64]
     targets: NDArray[np.int64]
     values: NDArray[np.float64]
+
+    @classmethod
+    def none(cls, n_users: int) -> AlterEgos:
+        """Return users without AlterEgos."""
+        return cls(np.zeros(n_users + 1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
 
 
 def alter_egos(

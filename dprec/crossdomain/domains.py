@@ -37,6 +37,11 @@ class CrossDomainRatings(Ratings):
         items = np.arange(self.n_items)
         return (items >= self.target_start) & (items < self.target_stop)
 
+    @property
+    def n_targets(self) -> int:
+        """Number of items of the target domain."""
+        return self.target_stop - self.target_start
+
     def straddlers(self) -> NDArray[np.bool_]:
         """Return which users rated in both domains, shape (users,)."""
         in_target = self.in_target[self.items]

@@ -91,8 +91,9 @@ class Outcome:
     traffic : TrafficLedger
     privacy : PrivacyLedger
     guarantee : Guarantee
-    rounds : list of RoundRecord
-    clients_seconds, server_seconds : float
+    rounds : tuple of RoundRecord
+    deployed_factor : float
+        Bytes that the deployment engine moves per byte of a report's message.
     channel : DeviceChannel or None
         What the devices applied to their ratings, where that is a channel that adds noise.
     notes : tuple of str
@@ -105,23 +106,32 @@ class Outcome:
     hidden : callable or None
         From arrays of users and items to the entries of the hidden matrix behind the ratings, where
         the completion models one.
-    deployed_factor : float or None
-        Bytes that the deployment engine moves per byte of a message.
+    seconds : float
+        What the protocol took in this process, as measured by whoever ran it.
     """
 
     predict: Predict
     traffic: TrafficLedger
     privacy: PrivacyLedger
     guarantee: Guarantee
-    rounds: list[RoundRecord]
-    clients_seconds: float
-    server_seconds: float
+    rounds: tuple[RoundRecord, ...]
+    deployed_factor: float
     channel: DeviceChannel | None = None
     notes: tuple[str, ...] = ()
     diagnostics: dict[str, Any] = field(default_factory=dict)
     distance: dict[str, float | None] = field(default_factory=dict)
     hidden: Predict | None = None
-    deployed_factor: float | None = None
+    seconds: float = 0.0
+
+    @property
+    def clients_seconds(self) -> float:
+        """Seconds of the rounds, in which the devices work; of all processes that ran them."""
+        return sum(record.seconds for record in self.rounds)
+
+    @property
+    def server_seconds(self) -> float:
+        """Seconds outside the rounds; 0 where rounds before an interruption hide them."""
+        return max(0.0, self.seconds - self.clients_seconds)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 
@@ -104,7 +103,6 @@ class GradientPerturbationProtocol(Protocol):
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Run the rounds."""
-        started = time.perf_counter()
         strategy = SlopeRounds(
             completion=self.completion,
             channel=self._channel(),
@@ -124,16 +122,13 @@ class GradientPerturbationProtocol(Protocol):
             task.progress("rounds", done + 1, self.rounds)
         if not any(record.replies for record in strategy.records):
             raise RunError(f"none of the {self.rounds} rounds brought a report that could be used")
-        clients = sum(record.seconds for record in strategy.records)
         payload = mean_payload(strategy.traffic, sum(record.replies for record in strategy.records))
         return Outcome(
             predict=strategy.matrix.predict,
             traffic=strategy.traffic,
             privacy=strategy.privacy,
             guarantee=self._guarantee(),
-            rounds=strategy.records,
-            clients_seconds=clients,
-            server_seconds=time.perf_counter() - started - clients,
+            rounds=tuple(strategy.records),
             notes=cold_notes(*strategy.observed, strategy.shape) + notes_on_failures(strategy.records),
             diagnostics={"tau": self.completion.radius(strategy.shape), "rounds": self.rounds},
             hidden=strategy.matrix.hidden,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, Self
@@ -128,7 +127,6 @@ class IterativeProtocol(Protocol):
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Run the rounds, each checkpointed and evaluated, and deliver the result."""
-        started = time.perf_counter()
         fit = self.held_ratings(task.train, task.seed)
         state = State.begin(fit.counts > 0, fit.n_items, self.rank, task.seed)
         if task.checkpoints is not None:
@@ -153,16 +151,13 @@ class IterativeProtocol(Protocol):
         if self.early_stopping is not None:
             state.factors = state.best_factors
         strategy.deliver(grid)
-        clients = sum(record.seconds for record in state.records)
         payload = mean_payload(state.traffic, sum(record.replies for record in state.records))
         return Outcome(
             predict=self._predictor(strategy, fit),
             traffic=state.traffic,
             privacy=state.privacy,
             guarantee=self._guarantee(),
-            rounds=state.records,
-            clients_seconds=clients,
-            server_seconds=time.perf_counter() - started - clients,
+            rounds=tuple(state.records),
             notes=self._notes(state, fit.n_users),
             deployed_factor=measured_deployment(TRAIN, payload, task.group),
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 
@@ -99,12 +98,9 @@ class OneShotProtocol(Protocol):
         """Collect the reports and complete the matrix."""
         calibrated = self._calibrated(task.train)
         strategy = OneShot(calibrated, self.completion, task.seed, task.group)
-        started = time.perf_counter()
         collected = strategy.collect(grid, task.roster)
-        received = time.perf_counter()
         with within("completion"):
             completed = strategy.complete(collected.observations, task.progress)
-        finished = time.perf_counter()
         notes = completed.notes + notes_on_failures([collected.record])
         distance: dict[str, float | None] = {}
         if self.mechanism.hides_rated_items:
@@ -118,9 +114,7 @@ class OneShotProtocol(Protocol):
             traffic=collected.traffic,
             privacy=mechanism_ledger(calibrated, task.train.counts, collected.sent),
             guarantee=self._guarantee(),
-            rounds=[collected.record],
-            clients_seconds=received - started,
-            server_seconds=finished - received,
+            rounds=(collected.record,),
             channel=device_channel(calibrated, task.train.counts),
             notes=notes,
             diagnostics=completed.diagnostics,

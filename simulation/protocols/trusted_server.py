@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 
@@ -80,9 +79,7 @@ class TrustedServerProtocol(Protocol):
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Collect the signs and complete the matrix with noise."""
-        started = time.perf_counter()
         collected = collect_reports(grid, task.roster, self._calibrated(task.train), task.group)
-        received = time.perf_counter()
         completed = self.perturbation.complete(
             self.completion,
             collected.observations,
@@ -96,9 +93,7 @@ class TrustedServerProtocol(Protocol):
             traffic=collected.traffic,
             privacy=_charge(noise, task.train, collected),
             guarantee=Guarantee(True, False, self._notes(noise)),
-            rounds=[collected.record],
-            clients_seconds=received - started,
-            server_seconds=time.perf_counter() - received,
+            rounds=(collected.record,),
             notes=completed.notes + notes_on_failures([collected.record]),
             diagnostics={**completed.diagnostics, "noise_scale": noise.scale},
             hidden=completed.hidden,

@@ -1,0 +1,231 @@
+"""The protocol X-Map: two rounds at most, ratings up, then candidates down and AlterEgos up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, Self
+
+import numpy as np
+from flwr.serverapp import Grid
+from numpy.typing import NDArray
+
+from dprec.crossdomain.alter_ego import AlterEgos, ReplacementOptions
+from dprec.crossdomain.domains import CrossDomainRatings
+from dprec.crossdomain.recommender import RecommendationOptions
+from dprec.errors import InputError, SettingError, within
+from dprec.messages import REPLACE
+from dprec.options import option
+from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.device_channel import device_channel
+from dprec.privacy.ledger import PrivacyLedger
+from dprec.privacy.units import ComparableUnit
+from dprec.ratings import Ratings
+from dprec.setups import ReplacementSetup, XMapSetup
+from simulation.protocols.accounting import (
+    mean_payload,
+    measured_deployment,
+    mechanism_budget,
+    mechanism_ledger,
+    notes_on_failures,
+)
+from simulation.protocols.base import Outcome, Protocol, Task
+from simulation.protocols.components import AnyMechanism
+from simulation.protocols.x_map.diagnostics import diagnostics_of, note_on_items, note_on_profiles
+from simulation.protocols.x_map.guarantee import guarantee_of
+from simulation.protocols.x_map.item_comparison import (
+    GraphOptions,
+    ItemComparison,
+    compare_items,
+    received_items,
+)
+from simulation.protocols.x_map.replacing import replaced_on_server, replacement_round
+from simulation.protocols.x_map.target_domain import predictor, target_recommender
+from strategies.one_shot import Collected, collect_reports
+from strategies.x_map import Exchanged
+
+
+@dataclass(frozen=True, kw_only=True)
+class XMapProtocol(Protocol):
+    """Devices replace what they rated in one domain by items of another; the server recommends there."""
+
+    kind: Literal["x-map"] = "x-map"
+    privacy: PrivacyBudget | None = option("What the mechanism promises; left out with none.", None)
+    mechanism: AnyMechanism = option("What the device applies to the ratings that it uploads.")
+    graph: GraphOptions = option("How items are compared across the domains.", GraphOptions())
+    replacement: ReplacementOptions = option("How AlterEgos are made.", ReplacementOptions())
+    recommendation: RecommendationOptions = option("How ratings are predicted.", RecommendationOptions())
+
+    @property
+    def private(self) -> bool:
+        """Whether any of the steps takes a budget."""
+        return self.mechanism.private or self.replacement.private or self.recommendation.epsilon is not None
+
+    def at_budget(self, epsilon: float, unit: ComparableUnit) -> Self:
+        """Return the protocol at a budget: of the mechanism, or of a replacement and of a prediction."""
+        if self.mechanism.private:
+            return replace(self, privacy=mechanism_budget(self.mechanism, epsilon, unit))
+        made, given = self.replacement, self.recommendation
+        if self.replacement.private:
+            with within("replacement"):
+                made = replace(made, epsilon=epsilon)
+        if given.epsilon is not None:
+            with within("recommendation"):
+                given = replace(given, epsilon=epsilon)
+        return replace(self, replacement=made, recommendation=given)
+
+    @property
+    def mechanism_name(self) -> str:
+        """What protects the users: the mechanism on the uploads, or private replacement."""
+        if self.mechanism.private:
+            return self.mechanism.kind
+        return "private-replacement" if self.replacement.private else self.mechanism.kind
+
+    @property
+    def completion_name(self) -> str:
+        """What predicts."""
+        return "item-knn" if self.replacement.selection == "none" else "alter-ego-knn"
+
+    def check(self, train: Ratings) -> None:
+        """Refuse what ratings, mechanism and budgets cannot do together."""
+        domains = _two_domains(train)
+        if not domains.straddlers().any():
+            raise InputError(
+                "dataset",
+                f"no user has training ratings both in {domains.source} and in {domains.target}",
+                "domains with users in common",
+            )
+        self._calibrated(train).codec()
+        with within("replacement"):
+            self.replacement.sensitivity(self.graph.similarity)
+        received = self._calibrated(train).reference_channel.values
+        if self.graph.similarity == "cosine" and np.nanmin(received) < 0:
+            raise SettingError(
+                "graph.similarity",
+                f"'cosine', with ratings that arrive as low as {np.nanmin(received):g}",
+                "'adjusted-cosine', or ratings of 0 and more: the range of cosine is 0 to 1 only there",
+            )
+        if self.mechanism.private and self.replacement.private:
+            raise SettingError(
+                "replacement.selection",
+                f"'private', with mechanism {self.mechanism.kind}",
+                "best, random or none: what follows a private upload costs no more privacy",
+            )
+        if self.mechanism.private and self.recommendation.epsilon is not None:
+            raise SettingError(
+                "recommendation.epsilon",
+                f"{self.recommendation.epsilon:g}, with mechanism {self.mechanism.kind}",
+                "no budget: what follows a private upload costs no more privacy",
+            )
+
+    def setup(self) -> XMapSetup:
+        """Return the mechanism, its budget, and how the device draws replacements."""
+        return XMapSetup(
+            mechanism=self.mechanism,
+            privacy=self.privacy,
+            replacement=ReplacementSetup(
+                epsilon=self.replacement.epsilon,
+                sensitivity=self.replacement.sensitivity(self.graph.similarity),
+                whole_catalogue=self.replacement.whole_catalogue,
+                transfer=self.replacement.transfer,
+            ),
+        )
+
+    def run(self, grid: Grid, task: Task) -> Outcome:
+        """Collect the ratings, exchange candidates for AlterEgos, and predict from these."""
+        train, similarity = _two_domains(task.train), self.graph.similarity
+        calibrated = self._calibrated(train)
+        collected = collect_reports(grid, task.roster, calibrated, task.group)
+        observed = collected.observations
+        items = received_items(observed, similarity, self.recommendation.prior_ratings)
+        comparison = None
+        if self.replacement.selection != "none":
+            comparison = compare_items(items, train, self.graph, self.replacement, task.progress)
+        egos, exchanged = self._alter_egos(grid, task, train, collected, items.means, comparison)
+        deviations = self.replacement.deviations
+        recommender = target_recommender(
+            observed,
+            egos,
+            train,
+            self.recommendation,
+            similarity=similarity,
+            deviations=deviations,
+            seed=task.seed,
+        )
+        if self.recommendation.epsilon is not None:
+            task.progress("measuring sensitivities", 0, 1)
+            _ = recommender.sensitivities
+        rounds = (collected.record, exchanged.record) if exchanged else (collected.record,)
+        whole_catalogue = self.replacement.whole_catalogue
+        notes = note_on_items(observed, train, comparison, whole_catalogue=whole_catalogue)
+        return Outcome(
+            predict=predictor(recommender, items.means, train),
+            traffic=collected.traffic,
+            privacy=self._ledger(calibrated, train, collected, exchanged),
+            guarantee=guarantee_of(self.mechanism, self.replacement, self.recommendation),
+            rounds=rounds,
+            channel=device_channel(calibrated, train.counts),
+            notes=_failures(collected, exchanged) + notes + note_on_profiles(recommender),
+            diagnostics=diagnostics_of(train, comparison, egos, recommender, deviations=deviations),
+            deployed_factor=_deployed_factor(collected, exchanged, task.group),
+        )
+
+    def _calibrated(self, train: Ratings) -> CalibratedMechanism:
+        return CalibratedMechanism(self.mechanism, self.privacy, train.scale, train.n_items)
+
+    def _alter_egos(
+        self,
+        grid: Grid,
+        task: Task,
+        train: CrossDomainRatings,
+        collected: Collected,
+        means: NDArray[np.float64],
+        comparison: ItemComparison | None,
+    ) -> tuple[AlterEgos, Exchanged | None]:
+        """Have the AlterEgos made: by nobody, by the server, or by the devices in a round of their own."""
+        if comparison is None:
+            return AlterEgos.none(train.n_users), None
+        observed, candidates = collected.observations, comparison.candidates
+        if self.mechanism.private:
+            seed = task.seed
+            return replaced_on_server(self.replacement, candidates, means, observed, train, seed), None
+        asking = replacement_round(self.replacement, candidates, means, train, task.group)
+        exchanged = asking.exchange(grid, task.roster, observed, collected.traffic)
+        return exchanged.egos, exchanged
+
+    def _ledger(
+        self,
+        calibrated: CalibratedMechanism,
+        train: CrossDomainRatings,
+        collected: Collected,
+        exchanged: Exchanged | None,
+    ) -> PrivacyLedger:
+        """Charge the uploads, or the replacements and the predictions where both are private."""
+        drawn, shown = self.replacement.epsilon, self.recommendation.epsilon
+        if self.mechanism.private or exchanged is None or drawn is None or shown is None:
+            return mechanism_ledger(calibrated, train.counts, collected.sent)
+        ledger = PrivacyLedger(rated=np.ones(train.n_users, dtype=np.bool_))
+        last, replaced = exchanged.record.round, exchanged.replaced.astype(np.float64)
+        ledger.charge(last, exchanged.sent, drawn, drawn * replaced)
+        # Predictions are made after the last round.
+        ledger.charge(last, collected.accepted, shown, shown * train.n_targets)
+        return ledger
+
+
+def _two_domains(train: Ratings) -> CrossDomainRatings:
+    if not isinstance(train, CrossDomainRatings):
+        raise InputError(
+            "dataset",
+            "ratings of one domain",
+            "two: douban with a source and a target, movielens-genres, csv-domains, synthetic-domains",
+        )
+    return train
+
+
+def _failures(collected: Collected, exchanged: Exchanged | None) -> tuple[str, ...]:
+    notes = notes_on_failures([collected.record])
+    return notes if exchanged is None else notes + notes_on_failures([exchanged.record], "AlterEgos")
+
+
+def _deployed_factor(collected: Collected, exchanged: Exchanged | None, group: str) -> float:
+    replies = int(collected.sent.sum()) + (int(exchanged.sent.sum()) if exchanged else 0)
+    return measured_deployment(REPLACE, mean_payload(collected.traffic, replies), group)

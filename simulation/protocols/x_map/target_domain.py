@@ -1,0 +1,83 @@
+"""Recommendation in the target domain, from the users' own ratings there and from their AlterEgos."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from dprec.completion import Observations
+from dprec.crossdomain.alter_ego import AlterEgos
+from dprec.crossdomain.domains import CrossDomainRatings
+from dprec.crossdomain.recommender import ItemBasedRecommender, RecommendationOptions
+from dprec.crossdomain.similarity import RatedItems, SimilarityKind
+from dprec.ragged import rows_of
+from simulation.protocols.base import Predict
+
+
+def target_recommender(
+    observed: Observations,
+    egos: AlterEgos,
+    train: CrossDomainRatings,
+    options: RecommendationOptions,
+    *,
+    similarity: SimilarityKind,
+    deviations: bool,
+    seed: int,
+) -> ItemBasedRecommender:
+    """Return what predicts ratings of target items.
+
+    Items are compared by the ratings that were received for them; a user's profile is what the user
+    rated in the target domain, and the AlterEgo.
+
+    Parameters
+    ----------
+    observed : Observations
+        What was received, of both domains.
+    egos : AlterEgos
+    train : CrossDomainRatings
+        For where the domains begin and end; the ratings are not read.
+    options : RecommendationOptions
+    similarity : {"adjusted-cosine", "cosine"}
+    deviations : bool
+        Whether AlterEgos hold deviations from the items' means, and not ratings.
+    seed : int
+    """
+    start, stop = train.target_start, train.target_stop
+    own = (observed.items >= start) & (observed.items < stop)
+    users, targets, values = observed.users[own], observed.items[own] - start, observed.values[own]
+    shape = (train.n_users, train.n_targets)
+    received = sp.coo_array((values, (users, targets)), shape=shape).tocsr()
+    items = RatedItems.of(received, similarity, options.prior_ratings)
+    made_for = rows_of(np.diff(egos.indptr))
+    made = egos.values if deviations else egos.values - items.means[egos.targets]
+    profiles = sp.coo_array(
+        (
+            np.concatenate([values - items.means[targets], made]),
+            (np.concatenate([users, made_for]), np.concatenate([targets, egos.targets])),
+        ),
+        shape=shape,
+    ).tocsr()
+    return ItemBasedRecommender(options, similarity, items, profiles, seed)
+
+
+def predictor(
+    recommender: ItemBasedRecommender, means: NDArray[np.float64], train: CrossDomainRatings
+) -> Predict:
+    """Return predictions for every item; those of source items are their means.
+
+    Parameters
+    ----------
+    recommender : ItemBasedRecommender
+    means : ndarray of float64, shape (items,)
+    train : CrossDomainRatings
+        For where the domains begin and end.
+    """
+
+    def predict(users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+        predictions: NDArray[np.float64] = means[items].copy()
+        wanted = np.flatnonzero((items >= train.target_start) & (items < train.target_stop))
+        predictions[wanted] = recommender.predict(users[wanted], items[wanted] - train.target_start)
+        return predictions
+
+    return predict
