@@ -1,14 +1,12 @@
 """A population small enough to run in an instant, and the presets that are tried on it."""
 
 import copy
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from simulation.configuration.strict_yaml import read_yaml
-
-CONFIGS = Path(__file__).parents[2] / "configs"
+from tests.paths import CONFIGS
 
 TINY: dict[str, Any] = {
     "name": "tiny",

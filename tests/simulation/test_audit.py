@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from clients import one_bit, one_shot
+from clients import gradient_perturbation, one_shot
 from dprec.errors import InputError
 from simulation import load
 from simulation.audit import audit
 from simulation.auditing import Audit
 from simulation.console.command_line import main
+from tests.paths import CONFIGS
 
-CONFIGS = Path(__file__).parents[2] / "configs"
 CONFIDENCE = 1 - 1e-7
 """A test of a promise that is kept fails by chance less than once in ten million runs; that a bound comes
 near its promise holds for the seeds of the presets."""
@@ -133,11 +133,11 @@ def test_what_a_run_refuses_an_audit_refuses(name: str, override: str, where: st
 
 
 def test_noise_that_is_used_again_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    fresh = one_bit.words
+    fresh = gradient_perturbation.words
 
     def stale(*arguments: Any, round_index: int = 0) -> Any:
         return fresh(*arguments, round_index=1)
 
-    monkeypatch.setattr(one_bit, "words", stale)
+    monkeypatch.setattr(gradient_perturbation, "words", stale)
     found = audited("one-bit-gradient", "protocol.rounds=2", "protocol.privacy.epsilon=2", trials=50_000)
     assert not found.holds

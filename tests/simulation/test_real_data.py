@@ -1,7 +1,5 @@
 """The figures that are known of MovieLens 100K."""
 
-import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,9 +7,7 @@ import pytest
 
 from simulation import load
 from simulation.run import run
-
-ROOT = Path(__file__).parents[2]
-DATA = Path(os.environ.get("DPREC_DATA", ROOT.parent / "shared" / "data"))
+from tests.paths import CONFIGS, DATA
 
 pytestmark = pytest.mark.skipif(
     not (DATA / "ml-100k").is_dir(), reason=f"no MovieLens 100K in {DATA}; set DPREC_DATA"
@@ -25,7 +21,7 @@ def rmse(preset: str, split: str, **changes: Any) -> float:
         "simulation.backend=local",
         *(f"{key}={value}" for key, value in changes.items()),
     ]
-    result = run(load(ROOT / "configs" / f"{preset}.yaml", overrides))
+    result = run(load(CONFIGS / f"{preset}.yaml", overrides))
     return float(result.summary["accuracy"]["rmse"])
 
 

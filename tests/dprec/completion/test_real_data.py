@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -12,18 +9,20 @@ from dprec.completion import COMPLETIONS, Observations
 from dprec.mechanisms import MECHANISMS
 from dprec.randomness import words
 from dprec.ratings import Ratings, RatingScale
+from tests.paths import DATA
 
-DATA = Path(os.environ.get("DPREC_DATA", Path(__file__).resolve().parents[4] / "shared" / "data")) / "ml-100k"
 STARS = RatingScale.evenly(1, 5, 1)
 
+MOVIELENS = DATA / "ml-100k"
 pytestmark = pytest.mark.skipif(
-    not (DATA / "u1.base").exists(), reason=f"MovieLens 100K is not at {DATA} (set DPREC_DATA)"
+    not (MOVIELENS / "u1.base").exists(),
+    reason=f"MovieLens 100K is not at {MOVIELENS} (set DPREC_DATA)",
 )
 
 
 @pytest.fixture(scope="module")
 def fold() -> tuple[Ratings, Ratings]:
-    base, test = (np.loadtxt(DATA / name, dtype=int)[:, :3].T for name in ("u1.base", "u1.test"))
+    base, test = (np.loadtxt(MOVIELENS / name, dtype=int)[:, :3].T for name in ("u1.base", "u1.test"))
     users, items = np.union1d(base[0], test[0]), np.union1d(base[1], test[1])
     train, held_out = (
         Ratings.from_triples(*part, STARS, user_ids=users, item_ids=items) for part in (base, test)

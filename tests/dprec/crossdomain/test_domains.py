@@ -1,6 +1,5 @@
 """Two domains in one matrix, the data sets that make them, and the cold-start split."""
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +18,9 @@ from dprec.datasets.synthetic import Synthetic
 from dprec.errors import InputError
 from dprec.ratings import Ratings, RatingScale
 from dprec.splits import ColdStart
+from tests.paths import DATA
 
 STARS = RatingScale.evenly(1, 5, 1)
-DATA = Path(os.environ.get("DPREC_DATA", Path(__file__).parents[4] / "shared" / "data"))
 
 
 def ratings(*rows: tuple[int, int, float], scale: RatingScale = STARS) -> Ratings:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from dprec.datasets.douban import Douban
 from dprec.datasets.movielens import MovieLens100K
 from dprec.datasets.rc import RestaurantConsumer
-
-DATA = Path(os.environ.get("DPREC_DATA", Path(__file__).parents[4] / "shared" / "data"))
+from tests.paths import DATA
 
 
 def folder(name: str) -> str:

@@ -6,8 +6,7 @@ import yaml
 
 from dprec.errors import InputError
 from simulation.comparison.configuration import load_comparison
-
-ROOT = Path(__file__).parents[3]
+from tests.paths import CONFIGS
 
 PRESETS = {
     "clear": {"kind": "one-shot", "mechanism": {"kind": "none"}, "completion": {"kind": "mf", "rank": 2}},
@@ -168,7 +167,7 @@ def test_a_run_is_not_a_comparison(tmp_path: Path, comparison: dict[str, Any]) -
         load_comparison(tmp_path / "clear.yaml")
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.glob("configs/**/*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(CONFIGS.rglob("*.yaml")), ids=lambda path: path.stem)
 def test_every_comparison_of_the_project_is_valid(path: Path) -> None:
     if "protocols" in yaml.safe_load(path.read_text()):
         assert load_comparison(path).cells

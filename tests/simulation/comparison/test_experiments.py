@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from simulation.compare import compare
+from tests.paths import CONFIGS
 
-EXPERIMENTS = Path(__file__).parents[3] / "configs" / "experiments"
+EXPERIMENTS = CONFIGS / "experiments"
 
 
 def jester(path: Path) -> None:

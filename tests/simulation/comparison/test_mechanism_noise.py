@@ -19,8 +19,8 @@ from simulation.compare import compare
 from simulation.comparison.configuration import Comparison, load_comparison
 from simulation.comparison.mechanism_noise import exact_probabilities, noise_edges, sampled_noise
 from simulation.configuration.strict_yaml import read_yaml
+from tests.paths import CONFIGS
 
-CONFIGS = Path(__file__).parents[3] / "configs"
 STARS = RatingScale.evenly(1, 5, 1)
 SHARES = np.array([0.06, 0.11, 0.27, 0.34, 0.22])
 FALSE_ALARM = 1e-7

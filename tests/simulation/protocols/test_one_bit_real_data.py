@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,9 +12,8 @@ from simulation import load
 from simulation.configuration.models import RunConfig
 from simulation.execution import load_ratings, run_prepared
 from simulation.run import run
+from tests.paths import CONFIGS, DATA
 
-ROOT = Path(__file__).parents[3]
-DATA = Path(os.environ.get("DPREC_DATA", ROOT.parent / "shared" / "data"))
 U1 = ("split={kind: predefined, fold: u1}", "binarization={kind: mean}")
 
 
@@ -25,7 +22,7 @@ def configured(name: str, preset: str, *changes: str) -> RunConfig:
         pytest.skip(f"no {name} in {DATA}; set DPREC_DATA to the folder that holds it")
     dataset = {"ml-100k": "movielens-100k"}.get(name, name)
     overrides = [f"dataset={{kind: {dataset}, path: {DATA / name}}}", "simulation.backend=local", *changes]
-    return load(ROOT / "configs" / f"{preset}.yaml", overrides)
+    return load(CONFIGS / f"{preset}.yaml", overrides)
 
 
 @cache

@@ -30,8 +30,8 @@ from simulation.evaluation import relative_error
 from simulation.execution import load_ratings, run_in
 from simulation.run import run
 from strategies.envelope import message_size
+from tests.paths import CONFIGS
 
-CONFIGS = Path(__file__).parents[3] / "configs"
 PRESETS = ("one-bit-clear", "one-bit-input", "one-bit-objective", "one-bit-gradient", "one-bit-output")
 USERS, ITEMS, EPSILON, ROUNDS = 24, 18, 2.0, 3
 

@@ -23,8 +23,7 @@ from simulation.engine.session import open_session
 from simulation.execution import load_ratings
 from simulation.run import run
 from strategies.envelope import message_size
-
-CONFIGS = Path(__file__).parents[3] / "configs"
+from tests.paths import CONFIGS
 
 SMALL: dict[str, Any] = {
     "name": "small",

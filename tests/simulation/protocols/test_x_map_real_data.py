@@ -1,16 +1,12 @@
 """X-Map on the distributed ratings: what AlterEgos are worth to users who are new to a domain."""
 
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from simulation import load
 from simulation.run import run
-
-ROOT = Path(__file__).parents[3]
-DATA = Path(os.environ.get("DPREC_DATA", ROOT.parent / "shared" / "data"))
+from tests.paths import CONFIGS, DATA
 
 DATASETS = {
     "douban": f"{{kind: douban, path: {DATA / 'douban'}, source: book, target: music}}",
@@ -27,7 +23,7 @@ def summary(name: str, preset: str, **changes: Any) -> dict[str, Any]:
         "simulation.backend=local",
         *(f"{key}={value}" for key, value in changes.items()),
     ]
-    return run(load(ROOT / "configs" / f"{preset}.yaml", overrides)).summary
+    return run(load(CONFIGS / f"{preset}.yaml", overrides)).summary
 
 
 @pytest.mark.parametrize("name", DATASETS)

@@ -18,8 +18,8 @@ from dprec.ratings import Ratings, RatingScale
 from simulation import run
 from simulation.compare import compare
 from simulation.protocols.zheng_distance import RATING_NOISE, TOLERANCE, distance_per_cell
+from tests.paths import CONFIGS
 
-CONFIGS = Path(__file__).parents[3] / "configs"
 KINDS = ("zheng-laplace", "zheng-randomized-response")
 
 
