@@ -1,26 +1,22 @@
 """What is configured: frozen dataclasses whose fields carry their own bounds and descriptions.
 
-A mechanism, a completion or a data set declares its settings once, here in plain Python. The bounds
-hold when the object is built in a notebook, and the configuration files validate against the same
-metadata (pydantic reads `ge`, `gt`, `le`, `lt` and `description` from it), so no default and no
-bound is written twice.
+A mechanism, a completion or a data set declares its settings once, here in plain Python. Types and
+bounds hold when the object is built in a notebook, and the configuration files are validated against
+the same declarations, so no default and no bound is written twice.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
-import operator
-from typing import Any, ClassVar
+import functools
+from typing import Any, ClassVar, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from dprec.errors import SettingError
+from dprec.validation import accepted_by, shown
 
-_BOUNDS = {
-    "gt": (operator.gt, "greater than"),
-    "ge": (operator.ge, "at least"),
-    "lt": (operator.lt, "less than"),
-    "le": (operator.le, "at most"),
-}
+_BOUNDS = {"gt", "ge", "lt", "le"}
 
 
 def option(description: str, default: Any = dataclasses.MISSING, **bounds: float) -> Any:
@@ -35,7 +31,7 @@ def option(description: str, default: Any = dataclasses.MISSING, **bounds: float
     **bounds : float
         Any of ``gt``, ``ge``, ``lt``, ``le``.
     """
-    unknown = set(bounds) - set(_BOUNDS)
+    unknown = set(bounds) - _BOUNDS
     if unknown:
         raise TypeError(f"unknown bounds {sorted(unknown)}; accepted: {sorted(_BOUNDS)}")
     return dataclasses.field(default=default, metadata={"description": description, **bounds})
@@ -43,23 +39,53 @@ def option(description: str, default: Any = dataclasses.MISSING, **bounds: float
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """Base of everything that is configured; a subclass adds ``kind`` and its own fields."""
+    """Base of everything that is configured; a subclass adds ``kind`` and its own fields.
 
-    __pydantic_config__: ClassVar[dict[str, Any]] = {
-        "extra": "forbid",
-        "strict": True,
-        "allow_inf_nan": False,
-    }
+    Raises
+    ------
+    SettingError
+        When a value is not of its field's type, not one of the allowed words, or out of bounds. A
+        whole number is accepted where a number is wanted, and becomes one; a bool is neither.
+    TypeError
+        When the class names a type for a field that cannot be resolved where the class is defined.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid", strict=True, allow_inf_nan=False, arbitrary_types_allowed=True
+    )
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if not isinstance(value, int | float):
-                continue
-            # Whole numbers are finite, and the largest of them do not fit into a float.
-            if isinstance(value, float) and not math.isfinite(value):
-                raise SettingError(field.name, repr(value), "a finite number")
-            for name, (holds, words) in _BOUNDS.items():
-                bound = field.metadata.get(name)
-                if bound is not None and not holds(value, bound):
-                    raise SettingError(field.name, repr(value), f"{words} {bound:g}")
+        names = [field.name for field in dataclasses.fields(self)]
+        try:
+            # mypy takes the hash of the instances for that of their class.
+            model = _model_of(type(self))  # type: ignore[arg-type]
+            checked = model.model_validate({name: getattr(self, name) for name in names})
+        except ValidationError as error:
+            raise _first_error(error) from None
+        for name in names:
+            object.__setattr__(self, name, getattr(checked, name))
+
+
+@functools.cache
+def _model_of(options: type[Options]) -> type[BaseModel]:
+    """Return a model with the fields of a class, which checks what the dataclass itself does not."""
+    try:
+        types = get_type_hints(options, include_extras=True)
+    except NameError as error:
+        raise TypeError(
+            f"{options.__qualname__}: {error}; the types of its fields must be defined where the module "
+            f"{options.__module__} sees them, not inside a function"
+        ) from None
+    fields: dict[str, Any] = {
+        field.name: (types[field.name], Field(**field.metadata)) for field in dataclasses.fields(options)
+    }
+    config = ConfigDict(**options.__pydantic_config__, protected_namespaces=())
+    return create_model(options.__name__, __config__=config, **fields)
+
+
+def _first_error(error: ValidationError) -> SettingError:
+    """Return the error of the first field that has one, with everything that the field accepts."""
+    errors = error.errors()
+    key = str(errors[0]["loc"][0])
+    accepted = [accepted_by(other) for other in errors if other["loc"][0] == key]
+    return SettingError(key, shown(repr(errors[0]["input"])), ", or ".join(dict.fromkeys(accepted)))

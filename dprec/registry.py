@@ -7,8 +7,12 @@ import operator
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, Generic, TypeVar
 
+from pydantic import Discriminator, ValidationInfo, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic_core import PydanticKnownError
+
 from dprec.errors import InputError
 from dprec.options import Options
+from dprec.validation import listed
 
 OptionsT = TypeVar("OptionsT", bound=Options)
 
@@ -40,18 +44,31 @@ class Registry(Generic[OptionsT]):
 
     def __getitem__(self, kind: str) -> type[OptionsT]:
         if kind not in self._components:
-            raise InputError(self.name, repr(kind), ", ".join(self.kinds))
+            raise InputError(self.name, repr(kind), listed(self.kinds, kind))
         return self._components[kind]
 
 
-def one_of(components: Iterable[type[Options]]) -> Any:
-    """Return the type "one of these components, told apart by kind", for pydantic to validate."""
-    from pydantic import Discriminator
+def one_of(components: Iterable[type[Options]], base: type[Options]) -> Any:
+    """Return the type of a field that holds a component, for pydantic to validate.
 
-    types = tuple(components)
-    if len(types) == 1:
-        return types[0]
-    return Annotated[functools.reduce(operator.or_, types), Discriminator("kind")]
+    In a file that is one of the components, told apart by their kind; in Python, any instance of the
+    class that they have in common.
+
+    Parameters
+    ----------
+    components : iterable of Options subclasses
+    base : type
+    """
+
+    def instance_or_values(value: Any, validate: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+        if info.mode == "json":
+            return validate(value)
+        if isinstance(value, base):
+            return value
+        raise PydanticKnownError("is_instance_of", {"class": base.__name__})
+
+    registered = functools.reduce(operator.or_, components)
+    return Annotated[registered, Discriminator("kind"), WrapValidator(instance_or_values)]
 
 
 def kind_of(component: type[Options]) -> str:

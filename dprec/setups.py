@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     _AnyMechanism = Mechanism
     _AnyGradient = GradientReport
 else:
-    _AnyMechanism = one_of(MECHANISMS)
-    _AnyGradient = one_of(GRADIENTS)
+    _AnyMechanism = one_of(MECHANISMS, Mechanism)
+    _AnyGradient = one_of(GRADIENTS, GradientReport)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +99,7 @@ class XMapSetup(ReportSetup):
 if TYPE_CHECKING:
     AnySetup = Setup
 else:
-    AnySetup = one_of((OneShotSetup, IterativeSetup, GradientPerturbationSetup, XMapSetup))
+    AnySetup = one_of((OneShotSetup, IterativeSetup, GradientPerturbationSetup, XMapSetup), Setup)
 
 InstalledT = TypeVar("InstalledT", bound=Options)
 

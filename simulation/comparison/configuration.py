@@ -14,16 +14,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from dprec.errors import InputError, within
 from dprec.options import Options, option
 from dprec.privacy.units import ComparableUnit, unit_from_text
+from simulation.configuration.dotted_keys import apply_override, flatten, replace_value
 from simulation.configuration.models import EvaluationOptions, RunConfig, SimulationOptions, parse_config
 from simulation.configuration.presets import find_configuration, presets
-from simulation.configuration.strict_yaml import (
-    apply_override,
-    dump_yaml,
-    flatten,
-    parse_yaml,
-    read_yaml,
-    replace_value,
-)
+from simulation.configuration.strict_yaml import dump_yaml, parse_yaml, read_yaml
 from simulation.configuration.validation import validated
 from simulation.protocols.components import AnyBinarization, AnyDataset, AnySplit
 from simulation.storage.names import cell_key
@@ -190,7 +184,7 @@ def load_comparison(path: str | Path, overrides: Sequence[str] = ()) -> Comparis
     entries = values.get("protocols")
     if isinstance(entries, list):
         values["protocols"] = [{"name": entry} if isinstance(entry, str) else entry for entry in entries]
-    config: ComparisonConfig = validated(ComparisonConfig, values, str(source))
+    config = validated(ComparisonConfig, values, str(source))
     names = [entry.name for entry in config.protocols]
     for name in names:
         if names.count(name) > 1:

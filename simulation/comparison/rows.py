@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dprec.errors import InputError
 from simulation.comparison.configuration import Cell
-from simulation.configuration.strict_yaml import flatten
+from simulation.configuration.dotted_keys import flatten
 from simulation.storage.names import SUMMARY
 from simulation.storage.tables import Row
 

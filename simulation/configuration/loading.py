@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from dprec.errors import InputError
+from simulation.configuration.dotted_keys import apply_override
 from simulation.configuration.models import RunConfig, parse_config
 from simulation.configuration.presets import find_configuration
-from simulation.configuration.strict_yaml import apply_override, read_yaml
+from simulation.configuration.strict_yaml import read_yaml
 
 
 def load(config: RunConfig | Mapping[str, Any] | str | Path, overrides: Sequence[str] = ()) -> RunConfig:

@@ -26,7 +26,7 @@ from simulation.protocols.components import AnyBinarization, AnyDataset, AnySpli
 if TYPE_CHECKING:
     AnyProtocol = Protocol
 else:
-    AnyProtocol = one_of(PROTOCOLS)
+    AnyProtocol = one_of(PROTOCOLS, Protocol)
 
 _USERS_AT_ONCE = 20_000
 """Most users of an automatic cohort: bounds the memory of a worker."""
@@ -92,8 +92,7 @@ class RunConfig(BaseModel):
 
 def parse_config(values: Mapping[str, Any], source: str = "configuration") -> RunConfig:
     """Check a configuration given as plain values; see `simulation.load`."""
-    config: RunConfig = validated(RunConfig, values, source)
-    return config
+    return validated(RunConfig, values, source)
 
 
 def _without_nulls(values: Any) -> Any:

@@ -9,8 +9,7 @@ from typing import Any
 import yaml
 
 from dprec.errors import InputError
-
-MAPPING = "a mapping of keys to values"
+from dprec.validation import MAPPING
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -31,37 +30,6 @@ def read_yaml(path: Path) -> dict[str, Any]:
         found = {list: "a list", str: "text", type(None): "nothing"}.get(type(values), "a value")
         raise InputError(str(path), found, MAPPING)
     return values
-
-
-def apply_override(values: dict[str, Any], override: str) -> None:
-    """Replace one value, in place; see `simulation.load`."""
-    key, equals, text = override.partition("=")
-    if not equals or not all(key.split(".")):
-        raise InputError("--set", repr(override), "dotted.key=value")
-    replace_value(values, key, parse_yaml(text, f"--set {key}"), "--set")
-
-
-def flatten(values: Any, prefix: str = "") -> dict[str, Any]:
-    """Return nested mappings as one, with dotted keys."""
-    if not isinstance(values, dict):
-        return {prefix: values}
-    return {
-        key: value
-        for name, inner in values.items()
-        for key, value in flatten(inner, f"{prefix}.{name}" if prefix else str(name)).items()
-    }
-
-
-def replace_value(values: dict[str, Any], key: str, value: Any, source: str) -> None:
-    """Replace what stands under a dotted key, in place; mappings on the way are made where missing."""
-    *parents, last = key.split(".")
-    target: Any = values
-    for position, part in enumerate(parents):
-        target = target.setdefault(part, {})
-        if not isinstance(target, dict):
-            where = ".".join(parents[: position + 1])
-            raise InputError(f"{source} {key}", f"{where} is {target!r}", "a key below a mapping")
-    target[last] = value
 
 
 def parse_yaml(text: str, source: str) -> Any:

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     AnyPerturbation = Perturbation
     AnySplit = Split
 else:
-    AnyBinarization = one_of(BINARIZATIONS)
-    AnyCompletion = one_of(COMPLETIONS)
-    AnyDataset = one_of(DATASETS)
-    AnyGradient = one_of(GRADIENTS)
-    AnyMechanism = one_of(MECHANISMS)
-    AnyPerturbation = one_of(PERTURBATIONS)
-    AnySplit = one_of(SPLITS)
+    AnyBinarization = one_of(BINARIZATIONS, Binarization)
+    AnyCompletion = one_of(COMPLETIONS, Completion)
+    AnyDataset = one_of(DATASETS, Dataset)
+    AnyGradient = one_of(GRADIENTS, GradientReport)
+    AnyMechanism = one_of(MECHANISMS, Mechanism)
+    AnyPerturbation = one_of(PERTURBATIONS, Perturbation)
+    AnySplit = one_of(SPLITS, Split)

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from dprec.errors import InputError, RunError
 from dprec.ratings import Ratings
+from simulation.configuration.dotted_keys import flatten
 from simulation.configuration.models import RunConfig
-from simulation.configuration.strict_yaml import flatten, parse_yaml, read_yaml
+from simulation.configuration.strict_yaml import parse_yaml, read_yaml
 from simulation.storage.atomic import write_atomically
 from simulation.storage.channel_file import read_channel, write_channel
 from simulation.storage.checkpoints import CHECKPOINT, Checkpoints

@@ -1,16 +1,22 @@
 import dataclasses
+import pkgutil
+from importlib import import_module
 from typing import Any
 
 import pytest
 
+import dprec
+from dprec.binarization import BINARIZATIONS
 from dprec.completion import COMPLETIONS
+from dprec.completion.one_bit.perturbation import PERTURBATIONS
 from dprec.datasets import DATASETS
 from dprec.errors import InputError
+from dprec.gradients import GRADIENTS
 from dprec.mechanisms import MECHANISMS
 from dprec.registry import Registry, kind_of, summary_of
 from dprec.splits import SPLITS
 
-REGISTRIES = [COMPLETIONS, DATASETS, MECHANISMS, SPLITS]
+REGISTRIES = [BINARIZATIONS, COMPLETIONS, DATASETS, GRADIENTS, MECHANISMS, PERTURBATIONS, SPLITS]
 COMPONENTS = [component for registry in REGISTRIES for component in registry]
 
 
@@ -42,7 +48,14 @@ def test_kinds_are_unique() -> None:
         Registry("mechanism", [first, first])
 
 
-def test_kinds_are_unique_over_all_registries() -> None:
-    # Error messages tell components apart by their kind alone.
-    kinds = [kind_of(component) for component in COMPONENTS]
-    assert len(kinds) == len(set(kinds))
+def test_no_registry_is_left_out() -> None:
+    modules = [import_module(module.name) for module in pkgutil.walk_packages(dprec.__path__, "dprec.")]
+    registries = {
+        value for module in modules for value in vars(module).values() if isinstance(value, Registry)
+    }
+    assert registries == set(REGISTRIES)
+
+
+def test_a_misspelt_kind_is_recognised() -> None:
+    with pytest.raises(InputError, match=r"binary-flip; did you mean bounded-laplace\?$"):
+        MECHANISMS["bounded-lapalce"]

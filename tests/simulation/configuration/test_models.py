@@ -10,8 +10,9 @@ import yaml
 
 from dprec.errors import InputError
 from simulation import load
+from simulation.configuration.dotted_keys import apply_override
 from simulation.configuration.models import RunConfig, parse_config
-from simulation.configuration.strict_yaml import apply_override, dump_yaml, parse_yaml, read_yaml
+from simulation.configuration.strict_yaml import dump_yaml, parse_yaml, read_yaml
 from simulation.run import run
 
 

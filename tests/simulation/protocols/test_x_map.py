@@ -16,8 +16,8 @@ from clients.replacement import alter_ego_reports
 from dprec.errors import InputError, RunError
 from dprec.messages import ReplacementRequest
 from simulation import load
+from simulation.configuration.dotted_keys import replace_value
 from simulation.configuration.models import parse_config
-from simulation.configuration.strict_yaml import replace_value
 from simulation.console.command_line import main
 from simulation.engine.session import open_session
 from simulation.execution import load_ratings

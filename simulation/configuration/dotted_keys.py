@@ -1,0 +1,39 @@
+"""Dotted keys: values of a configuration flattened, replaced and overridden by them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dprec.errors import InputError
+from simulation.configuration.strict_yaml import parse_yaml
+
+
+def apply_override(values: dict[str, Any], override: str) -> None:
+    """Replace one value, in place; see `simulation.load`."""
+    key, equals, text = override.partition("=")
+    if not equals or not all(key.split(".")):
+        raise InputError("--set", repr(override), "dotted.key=value")
+    replace_value(values, key, parse_yaml(text, f"--set {key}"), "--set")
+
+
+def flatten(values: Any, prefix: str = "") -> dict[str, Any]:
+    """Return nested mappings as one, with dotted keys."""
+    if not isinstance(values, dict):
+        return {prefix: values}
+    return {
+        key: value
+        for name, inner in values.items()
+        for key, value in flatten(inner, f"{prefix}.{name}" if prefix else str(name)).items()
+    }
+
+
+def replace_value(values: dict[str, Any], key: str, value: Any, source: str) -> None:
+    """Replace what stands under a dotted key, in place; mappings on the way are made where missing."""
+    *parents, last = key.split(".")
+    target: Any = values
+    for position, part in enumerate(parents):
+        target = target.setdefault(part, {})
+        if not isinstance(target, dict):
+            where = ".".join(parents[: position + 1])
+            raise InputError(f"{source} {key}", f"{where} is {target!r}", "a key below a mapping")
+    target[last] = value
