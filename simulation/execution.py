@@ -20,8 +20,7 @@ from dprec.splits import Split
 from simulation.configuration.models import RunConfig
 from simulation.engine.session import Session, open_session
 from simulation.evaluation import accuracy, check_relevance, relative_error
-from simulation.protocols import Task
-from simulation.protocols.base import Predict
+from simulation.protocols.task import Predict, Task
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_record import (
     RunRecord,

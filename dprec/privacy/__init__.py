@@ -1,1 +1,15 @@
-"""What was promised to whom: guarantees, the ledger of every user, and the papers' theory."""
+"""What was promised to whom: budgets, guarantees, the ledger of every user, and the papers' theory."""
+
+from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.ledger import Charge, Guarantee, PrivacyLedger
+from dprec.privacy.units import ComparableUnit, PrivacyUnit
+
+__all__ = [
+    "CalibratedMechanism",
+    "Charge",
+    "ComparableUnit",
+    "Guarantee",
+    "PrivacyBudget",
+    "PrivacyLedger",
+    "PrivacyUnit",
+]

@@ -1,10 +1,12 @@
 """The protocols, each a way in which devices and server reach predictions together."""
 
 from dprec.registry import Registry
-from simulation.protocols.base import Outcome, Protocol, Task
+from simulation.protocols.base import Protocol
 from simulation.protocols.gradient_perturbation import GradientPerturbationProtocol
 from simulation.protocols.iterative import IterativeProtocol
 from simulation.protocols.one_shot import OneShotProtocol
+from simulation.protocols.outcome import Outcome
+from simulation.protocols.task import Checkpoints, Measure, Predict, Task
 from simulation.protocols.trusted_server import TrustedServerProtocol
 from simulation.protocols.x_map import XMapProtocol
 
@@ -19,4 +21,4 @@ PROTOCOLS: Registry[Protocol] = Registry(
     ],
 )
 
-__all__ = ["PROTOCOLS", "Outcome", "Protocol", "Task"]
+__all__ = ["PROTOCOLS", "Checkpoints", "Measure", "Outcome", "Predict", "Protocol", "Task"]

@@ -25,7 +25,9 @@ from simulation.protocols.accounting import (
     measured_deployment,
     notes_on_failures,
 )
-from simulation.protocols.base import Outcome, Protocol, Task
+from simulation.protocols.base import Protocol
+from simulation.protocols.outcome import Outcome
+from simulation.protocols.task import Task
 from strategies.one_bit import SlopeRounds
 
 _ROUNDING = 1e-3

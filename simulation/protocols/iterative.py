@@ -9,7 +9,6 @@ from typing import Literal, Self
 
 import numpy as np
 from flwr.serverapp import Grid
-from numpy.typing import NDArray
 
 from clients.population import HeldFactors
 from dprec.completion.factors import inner_products
@@ -17,12 +16,10 @@ from dprec.completion.item_updates import StepOptions
 from dprec.completion.local_factors import Profiles, solve_user_factors
 from dprec.errors import RunError, SettingError, within
 from dprec.messages import TRAIN
-from dprec.metrics import root_mean_squared_error
-from dprec.options import Options, option
+from dprec.options import option
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.ledger import Guarantee
 from dprec.privacy.units import ComparableUnit
-from dprec.randomness import uniforms, words
 from dprec.ratings import Ratings
 from dprec.setups import IterativeSetup
 from dprec.wire.broadcast import BroadcastOptions
@@ -32,17 +29,12 @@ from simulation.protocols.accounting import (
     measured_deployment,
     notes_on_failures,
 )
-from simulation.protocols.base import Outcome, Predict, Protocol, Task
+from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyGradient
+from simulation.protocols.early_stopping import EarlyStopping
+from simulation.protocols.outcome import Outcome
+from simulation.protocols.task import Predict, Task
 from strategies.iterative import IterativeFactorization, SamplingOptions, State
-
-
-@dataclass(frozen=True, kw_only=True)
-class EarlyStopping(Options):
-    """Stop when the error on ratings that the devices held back no longer falls."""
-
-    patience: int = option("Rounds without a lower error after which the run stops.", 5, ge=1)
-    validation_fraction: float = option("Share of each device's ratings that is held back.", 0.1, gt=0, lt=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,17 +115,44 @@ class IterativeProtocol(Protocol):
 
     def held_ratings(self, train: Ratings, seed: int) -> Ratings:
         """Return what the devices learn from: without what they hold back for early stopping."""
-        return train if self.early_stopping is None else train.select(~self._held_back(train, seed))
+        if self.early_stopping is None:
+            return train
+        return train.select(~self.early_stopping.held_back(train, seed))
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Run the rounds, each checkpointed and evaluated, and deliver the result."""
         fit = self.held_ratings(task.train, task.seed)
+        strategy = self._strategy(task, self._state(task, fit))
+        state = strategy.state
+        while not self._finished(state):
+            self._round(strategy, grid, task, fit)
+        if state.empty_rounds == state.rounds_done:
+            raise RunError(f"none of the {state.rounds_done} rounds brought a report that could be used")
+        if self.early_stopping is not None:
+            state.factors = state.best_factors
+        strategy.deliver(grid)
+        payload = mean_payload(state.traffic, sum(record.replies for record in state.records))
+        return Outcome(
+            predict=self._predictor(state, fit),
+            traffic=state.traffic,
+            privacy=state.privacy,
+            guarantee=self._guarantee(),
+            rounds=tuple(state.records),
+            notes=self._notes(state, fit.n_users),
+            deployed_factor=measured_deployment(TRAIN, payload, task.group),
+        )
+
+    def _state(self, task: Task, fit: Ratings) -> State:
+        """Return the state before the first round, or after the last one of an interrupted run."""
         state = State.begin(fit.counts > 0, fit.n_items, self.rank, task.seed)
         if task.checkpoints is not None:
             state = task.checkpoints.load(state)
         if state.broadcast is not None:
             task.restore(HeldFactors(state.rounds_done, state.broadcast))
-        strategy = IterativeFactorization(
+        return state
+
+    def _strategy(self, task: Task, state: State) -> IterativeFactorization:
+        return IterativeFactorization(
             gradient=self.gradient,
             epsilon=self.epsilon_per_round,
             step=self.step,
@@ -144,35 +163,20 @@ class IterativeProtocol(Protocol):
             roster=task.roster,
             state=state,
         )
-        while state.rounds_done < self.rounds and not self._exhausted(state):
-            self._round(strategy, grid, task, fit)
-        if state.empty_rounds == state.rounds_done:
-            raise RunError(f"none of the {state.rounds_done} rounds brought a report that could be used")
-        if self.early_stopping is not None:
-            state.factors = state.best_factors
-        strategy.deliver(grid)
-        payload = mean_payload(state.traffic, sum(record.replies for record in state.records))
-        return Outcome(
-            predict=self._predictor(strategy, fit),
-            traffic=state.traffic,
-            privacy=state.privacy,
-            guarantee=self._guarantee(),
-            rounds=tuple(state.records),
-            notes=self._notes(state, fit.n_users),
-            deployed_factor=measured_deployment(TRAIN, payload, task.group),
-        )
+
+    def _finished(self, state: State) -> bool:
+        """Return whether all rounds are done, or early stopping ends them."""
+        stopped = self.early_stopping is not None and self.early_stopping.exhausted(state)
+        return stopped or state.rounds_done >= self.rounds
 
     def _round(self, strategy: IterativeFactorization, grid: Grid, task: Task, fit: Ratings) -> None:
+        """Run the next round, evaluate its factors and keep a checkpoint."""
         state = strategy.state
         record = strategy.run_round(grid)
-        last = record.round == self.rounds
-        predict = self._predictor(strategy, fit)
+        predict = self._predictor(state, fit)
         if self.early_stopping is not None:
-            error = self._validation_error(predict, task)
-            if error < state.best_error:
-                state.best_error, state.best_round = error, record.round
-                state.best_factors = state.factors.copy()
-        if last or record.round % self.evaluate_every == 0:
+            self.early_stopping.remember_best(state, predict, task.train, task.seed)
+        if record.round == self.rounds or record.round % self.evaluate_every == 0:
             state.records[-1] = replace(record, accuracy=task.measure(predict))
         if task.checkpoints is not None:
             task.checkpoints.save(state)
@@ -183,28 +187,12 @@ class IterativeProtocol(Protocol):
                 f"{record.round} (protocol.max_empty_rounds: {self.max_empty_rounds})"
             )
 
-    def _exhausted(self, state: State) -> bool:
-        """Tell whether early stopping has waited long enough."""
-        return (
-            self.early_stopping is not None
-            and state.rounds_done - state.best_round >= self.early_stopping.patience
-        )
-
-    def _predictor(self, strategy: IterativeFactorization, fit: Ratings) -> Predict:
+    def _predictor(self, state: State, fit: Ratings) -> Predict:
         """Return the predictions that the devices would make with the factors as they stand."""
-        item_factors = self.downlink.rounded(strategy.state.factors).astype(np.float64)
+        item_factors = self.downlink.rounded(state.factors).astype(np.float64)
         profiles = Profiles(fit.indptr, fit.items, fit.values, fit.n_items)
         user_factors = solve_user_factors(profiles, item_factors, self.ridge)
         return partial(inner_products, user_factors, item_factors)
-
-    def _validation_error(self, predict: Predict, task: Task) -> float:
-        held_back = task.train.select(self._held_back(task.train, task.seed))
-        return root_mean_squared_error(predict(held_back.users, held_back.items), held_back.values)
-
-    def _held_back(self, train: Ratings, seed: int) -> NDArray[np.bool_]:
-        assert self.early_stopping is not None
-        draws = uniforms(words(seed, "validation", 0, train.count))
-        return draws < self.early_stopping.validation_fraction
 
     def _guarantee(self) -> Guarantee:
         if self.privacy is None:

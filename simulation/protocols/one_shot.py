@@ -27,8 +27,10 @@ from simulation.protocols.accounting import (
     mechanism_ledger,
     notes_on_failures,
 )
-from simulation.protocols.base import Outcome, Protocol, Task
+from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyCompletion, AnyMechanism
+from simulation.protocols.outcome import Outcome
+from simulation.protocols.task import Task
 from simulation.protocols.zheng_distance import distance_per_cell
 from strategies.one_shot import OneShot
 

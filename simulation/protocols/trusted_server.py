@@ -21,8 +21,10 @@ from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
 from dprec.setups import OneShotSetup
 from simulation.protocols.accounting import check_unit, measured_deployment, notes_on_failures
-from simulation.protocols.base import Outcome, Protocol, Task
+from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyPerturbation
+from simulation.protocols.outcome import Outcome
+from simulation.protocols.task import Task
 from strategies.one_shot import Collected, collect_reports
 
 _MECHANISM = Raw()

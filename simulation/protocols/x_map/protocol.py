@@ -28,8 +28,10 @@ from simulation.protocols.accounting import (
     mechanism_ledger,
     notes_on_failures,
 )
-from simulation.protocols.base import Outcome, Protocol, Task
+from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyMechanism
+from simulation.protocols.outcome import Outcome
+from simulation.protocols.task import Task
 from simulation.protocols.x_map.diagnostics import diagnostics_of, note_on_items, note_on_profiles
 from simulation.protocols.x_map.guarantee import guarantee_of
 from simulation.protocols.x_map.item_comparison import (

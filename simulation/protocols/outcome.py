@@ -1,0 +1,66 @@
+"""What a protocol leaves behind: predictions, and what they cost in bytes and in privacy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from dprec.privacy.device_channel import DeviceChannel
+from dprec.privacy.ledger import Guarantee, PrivacyLedger
+from dprec.wire.traffic import TrafficLedger
+from simulation.protocols.task import Predict
+from strategies.rounds import RoundRecord
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a protocol leaves behind.
+
+    Parameters
+    ----------
+    predict : callable
+        From arrays of users and items to predicted ratings, not clipped.
+    traffic : TrafficLedger
+    privacy : PrivacyLedger
+    guarantee : Guarantee
+    rounds : tuple of RoundRecord
+    deployed_factor : float
+        Bytes that the deployment engine moves per byte of a report's message.
+    channel : DeviceChannel or None
+        What the devices applied to their ratings, where that is a channel that adds noise.
+    notes : tuple of str
+        What a reader of the figures must know.
+    diagnostics : dict
+        What the completion learned; JSON values only.
+    distance : dict
+        Root mean square difference between the reports and the ratings, and a bound on it, where a
+        paper gives one.
+    hidden : callable or None
+        From arrays of users and items to the entries of the hidden matrix behind the ratings, where
+        the completion models one.
+    seconds : float
+        What the protocol took in this process, as measured by whoever ran it.
+    """
+
+    predict: Predict
+    traffic: TrafficLedger
+    privacy: PrivacyLedger
+    guarantee: Guarantee
+    rounds: tuple[RoundRecord, ...]
+    deployed_factor: float
+    channel: DeviceChannel | None = None
+    notes: tuple[str, ...] = ()
+    diagnostics: dict[str, Any] = field(default_factory=dict)
+    distance: dict[str, float | None] = field(default_factory=dict)
+    hidden: Predict | None = None
+    seconds: float = 0.0
+
+    @property
+    def clients_seconds(self) -> float:
+        """Seconds of the rounds, in which the devices work; of all processes that ran them."""
+        return sum(record.seconds for record in self.rounds)
+
+    @property
+    def server_seconds(self) -> float:
+        """Seconds outside the rounds; 0 where rounds before an interruption hide them."""
+        return max(0.0, self.seconds - self.clients_seconds)

@@ -1,0 +1,69 @@
+"""What a protocol is given: the ratings, the population that holds them, and who watches the rounds."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clients.population import HeldFactors
+from dprec.progress import Progress
+from dprec.ratings import Ratings
+from strategies.iterative import State
+from strategies.roster import Roster
+
+Predict = Callable[[NDArray[np.integer], NDArray[np.integer]], NDArray[np.float64]]
+"""From arrays of users and items to predicted ratings, not clipped."""
+
+
+class Measure(typing.Protocol):
+    """Measures accuracy on the test ratings."""
+
+    def __call__(self, predict: Predict, hidden: Predict | None = None) -> dict[str, float | None]:
+        """Return the accuracy, by the names that the run directory uses."""
+
+
+class Checkpoints(typing.Protocol):
+    """Keeps the state of a run between rounds."""
+
+    def save(self, state: State) -> None:
+        """Keep the state after a round."""
+
+    def load(self, fresh: State) -> State:
+        """Return the state to go on from: the fresh one where no round has ended."""
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What a protocol works on.
+
+    Parameters
+    ----------
+    train : Ratings
+        What the devices hold.
+    seed : int
+    group : str
+        Run key of the population on disk.
+    roster : Roster
+        Which node hosts which users.
+    progress : callable
+    measure : callable
+        From a function that predicts, and one that returns entries of the hidden matrix or None, to
+        the accuracy on the test ratings, for the experiment's eyes.
+    checkpoints : Checkpoints or None
+        Where a protocol of rounds keeps its state.
+    restore : callable
+        Gives the devices back what they had received when the run was interrupted.
+    """
+
+    train: Ratings
+    seed: int
+    group: str
+    roster: Roster
+    progress: Progress
+    measure: Measure
+    checkpoints: Checkpoints | None
+    restore: Callable[[HeldFactors], None]
