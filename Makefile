@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 .PHONY: demo test clean
 
 demo: $(VENV)/run.stamp
-	$(BIN)/dprec compare configs/compare-quick.yaml
+	$(BIN)/dprec compare compare-quick
 
 test: $(VENV)/test.stamp
 	$(BIN)/ruff check .

@@ -1,0 +1,92 @@
+"""The code of the README does what the README says."""
+
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from simulation import compare
+from simulation.comparison.configuration import load_comparison
+from simulation.console.command_line import main
+from tests.paths import ROOT
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+LOCAL = ["--set", "simulation.backend=local"]
+TRIALS = ["--trials", "1000"]
+
+
+def blocks(language: str) -> list[str]:
+    """Return the code of the README in a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+
+
+def commands() -> list[list[str]]:
+    """Return the commands of the README, each as its words."""
+    lines = "".join(blocks("bash")).replace("\\\n", " ").splitlines()
+    return [shlex.split(line, comments=True) for line in lines]
+
+
+def typed(*beginning: str) -> list[str]:
+    """Return the only command that begins with some words."""
+    (command,) = [words for words in commands() if words[: len(beginning)] == list(beginning)]
+    return command[1:]
+
+
+@pytest.fixture
+def dprec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[list[str]], None]:
+    """Return the command line in an empty directory; it has to end well."""
+    monkeypatch.chdir(tmp_path)
+
+    def command(arguments: list[str]) -> None:
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        assert ended.value.code == 0
+
+    return command
+
+
+def test_every_command_is_tried_here() -> None:
+    tried = [["make", "demo"], ["make", "test"]]
+    tried += [["dprec", verb] for verb in ("compare", "run", "advise", "audit")]
+    assert [command[:2] for command in commands()] == tried
+
+
+def test_the_make_targets_exist() -> None:
+    rules = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert {words[1] for words in commands() if words[0] == "make"} <= set(rules)
+
+
+def test_the_comparison_of_published_systems_is_accepted() -> None:
+    _, name, flag, override = typed("dprec", "compare")
+    assert flag == "--set"
+    loaded = load_comparison(name, [override])
+    assert loaded.config.dataset.path == "PATH/TO/ml-100k"
+
+
+def test_ratings_of_one_s_own_are_run(dprec: Callable[[list[str]], None], tmp_path: Path) -> None:
+    rows = [f"{user},{item},{(user * item) % 5 + 1}" for user in range(20) for item in range(12)]
+    (tmp_path / "ratings.csv").write_text("\n".join(["user,item,rating", *rows]) + "\n")
+    dprec([*typed("dprec", "run"), *LOCAL])
+    assert (tmp_path / "runs" / "mine" / "report.html").is_file()
+
+
+def test_the_advice_is_given(
+    dprec: Callable[[list[str]], None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = ["dataset={kind: synthetic, users: 40, items: 30, ratings: 400}", "simulation.backend=local"]
+    compare("compare-quick", tmp_path / "COMPARISON", overrides=[*small, "seeds=[1]", "epsilons=[1.0]"])
+    dprec(typed("dprec", "advise"))
+    assert "blp-mf" in capsys.readouterr().out
+
+
+def test_the_audit_is_run(dprec: Callable[[list[str]], None], capsys: pytest.CaptureFixture[str]) -> None:
+    dprec([*typed("dprec", "audit"), *TRIALS])
+    assert "nothing found against it" in capsys.readouterr().out
+
+
+def test_a_run_in_python(capsys: pytest.CaptureFixture[str]) -> None:
+    program, _ = blocks("python")
+    exec(program, {})
+    assert 0.5 < float(capsys.readouterr().out.splitlines()[0]) < 2.0
