@@ -1,0 +1,39 @@
+"""Contract tests: what every mechanism, completion, gradient report and data set has to do.
+
+They are for whoever writes one, here or in a project of their own. In a file that pytest collects,
+subclass the contract and give the component as a fixture; every test of the contract then runs on it::
+
+    class TestMine(MechanismContract):
+        @pytest.fixture
+        def mechanism(self) -> Mechanism:
+            return Mine(symbols=16)
+
+A fixture with ``params`` tries several components or settings. Statistical tests have fixed seeds and
+say how likely a correct component would fail with another one. This package needs pytest; nothing
+else in dprec does.
+"""
+
+import pytest
+
+# Before the modules are imported: a failing assertion then shows its values, as in a test file.
+pytest.register_assert_rewrite(
+    "dprec.testing.completions",
+    "dprec.testing.datasets",
+    "dprec.testing.gradients",
+    "dprec.testing.mechanisms",
+)
+
+from dprec.testing.completions import CompletionContract  # noqa: E402
+from dprec.testing.datasets import DatasetContract, FileDatasetContract  # noqa: E402
+from dprec.testing.gradients import GradientContract  # noqa: E402
+from dprec.testing.mechanisms import MechanismContract  # noqa: E402
+from dprec.testing.samples import Sample  # noqa: E402
+
+__all__ = [
+    "CompletionContract",
+    "DatasetContract",
+    "FileDatasetContract",
+    "GradientContract",
+    "MechanismContract",
+    "Sample",
+]

@@ -1,0 +1,162 @@
+"""What every completion of a rating matrix promises, whatever it is."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import ClassVar, Literal
+
+import numpy as np
+import pytest
+
+from dprec.binarization import binary_scale
+from dprec.completion.base import Completion, Observations
+from dprec.errors import InputError, RunError
+from dprec.randomness import generator
+from dprec.ratings import RatingScale
+
+_USERS, _ITEMS = 30, 24
+_COLD_USER, _COLD_ITEM = _USERS - 1, _ITEMS - 1
+_CELLS = np.divmod(np.arange(_USERS * _ITEMS), _ITEMS)
+
+
+class CompletionContract:
+    """Tests of a completion, given by the fixture `completion`.
+
+    Ratings are stars, or signs where the completion refuses stars.
+
+    Attributes
+    ----------
+    prior : {"mean", "middle"}
+        What is predicted where nothing is known: the mean of what was observed, or the middle of the
+        scale whatever was observed.
+    """
+
+    prior: ClassVar[Literal["mean", "middle"]] = "mean"
+
+    @pytest.fixture
+    def completion(self) -> Completion:
+        """Return the completion that is tested."""
+        raise NotImplementedError("a subclass gives the completion")
+
+    @pytest.fixture
+    def scale(self, completion: Completion) -> RatingScale:
+        """Return a scale that the completion works on."""
+        stars = RatingScale.evenly(1, 5, 1)
+        try:
+            completion.check_scale(stars)
+        except InputError:
+            return binary_scale()
+        return stars
+
+    def observations(self, scale: RatingScale, factor: float = 1.0, *, empty: bool = False) -> Observations:
+        """Return ratings of a small catalogue, whose last user and last item have none."""
+        random = generator(0, "contract")
+        tastes = random.normal(size=(_USERS, 1)) + random.normal(size=(1, _ITEMS))
+        seen = random.random(tastes.shape) < 0.4
+        seen[_COLD_USER] = seen[:, _COLD_ITEM] = False
+        seen &= not empty
+        users, items = np.nonzero(seen)
+        middle = (scale.low + scale.high) / 2
+        opinions = middle + (scale.high - scale.low) / 4 * (0.5 + tastes[users, items])
+        values = scale.values[scale.level_of(opinions) - 1] * factor
+        return Observations(users.astype(np.int32), items.astype(np.int32), values, tastes.shape, scale)
+
+    def expected(self, observations: Observations) -> float:
+        """Return the prediction where nothing is known."""
+        scale = observations.scale
+        return observations.mean if self.prior == "mean" else (scale.low + scale.high) / 2
+
+    def test_predictions_are_finite_numbers_for_every_cell(
+        self, completion: Completion, scale: RatingScale
+    ) -> None:
+        """Whatever is asked for, nothing included."""
+        completed = completion.fit(self.observations(scale), seed=3)
+        predictions = completed.predict(*_CELLS)
+        assert predictions.shape == (_USERS * _ITEMS,)
+        assert predictions.dtype == np.float64
+        assert np.all(np.isfinite(predictions))
+        assert completed.predict(_CELLS[0][:0], _CELLS[1][:0]).shape == (0,)
+
+    def test_it_learns(self, completion: Completion, scale: RatingScale) -> None:
+        """Observed ratings are predicted better than by their mean."""
+        seen = self.observations(scale)
+        errors = completion.fit(seen, seed=3).predict(seen.users, seen.items) - seen.values
+        assert np.sqrt(np.mean(errors**2)) < 0.9 * seen.values.std()
+
+    def test_the_unseen_are_predicted_from_the_prior(
+        self, completion: Completion, scale: RatingScale
+    ) -> None:
+        """A user and an item without ratings, together and each beside the others."""
+        seen, width = self.observations(scale), scale.high - scale.low
+        completed = completion.fit(seen, seed=3)
+        cold = completed.predict(np.array([_COLD_USER]), np.array([_COLD_ITEM]))
+        assert cold[0] == pytest.approx(self.expected(seen), abs=width / 40)
+        for users, items in (
+            (np.full(_ITEMS, _COLD_USER), np.arange(_ITEMS)),
+            (np.arange(_USERS), np.full(_USERS, _COLD_ITEM)),
+        ):
+            assert np.all(np.abs(completed.predict(users, items) - self.expected(seen)) < width)
+
+    def test_the_same_seed_gives_the_same_bits(self, completion: Completion, scale: RatingScale) -> None:
+        """And a completion keeps no state between two fits."""
+        runs = [completion.fit(self.observations(scale), seed=5).predict(*_CELLS) for _ in range(2)]
+        np.testing.assert_array_equal(runs[0], runs[1])
+
+    def test_nothing_observed_predicts_mid_scale(self, completion: Completion, scale: RatingScale) -> None:
+        """With diagnostics that can be written all the same."""
+        completed = completion.fit(self.observations(scale, empty=True), seed=3)
+        middle = (scale.low + scale.high) / 2
+        np.testing.assert_allclose(completed.predict(*_CELLS), middle, atol=1e-9)
+        json.dumps(completed.diagnostics, allow_nan=False)
+
+    def test_one_rating_is_enough(self, completion: Completion, scale: RatingScale) -> None:
+        """It is predicted everywhere, or at its own cell where the prior does not follow the ratings."""
+        one = Observations(
+            np.array([2], np.int32), np.array([1], np.int32), scale.values[-2:-1], (_USERS, _ITEMS), scale
+        )
+        completed = completion.fit(one, seed=3)
+        if self.prior == "mean":
+            np.testing.assert_allclose(completed.predict(*_CELLS), scale.values[-2], atol=1e-6)
+        else:
+            own, middle = completed.predict(one.users, one.items)[0], (scale.low + scale.high) / 2
+            assert (own - middle) * (scale.values[-2] - middle) > 0
+
+    def test_diagnostics_and_notes_can_be_written(self, completion: Completion, scale: RatingScale) -> None:
+        """As JSON, and as sentences."""
+        completed = completion.fit(self.observations(scale), seed=3)
+        assert completed.diagnostics
+        json.dumps(completed.diagnostics, allow_nan=False)
+        assert all(note and note == note.strip() for note in completed.notes)
+
+    def test_progress_moves_forward(self, completion: Completion, scale: RatingScale) -> None:
+        """Step by step, never beyond what is planned."""
+        seen: list[tuple[str, int, int]] = []
+        completion.fit(self.observations(scale), seed=3, progress=lambda *step: seen.append(step))
+        assert seen
+        assert {stage for stage, _, _ in seen} == {"completing"}
+        assert [done for _, done, _ in seen] == sorted({done for _, done, _ in seen})
+        assert all(0 < done <= planned for _, done, planned in seen)
+
+    def test_a_rank_beyond_the_catalogue_is_refused(self, completion: Completion) -> None:
+        """Where the setting `rank` is a number of factors."""
+        if not isinstance(getattr(completion, "rank", None), int):
+            pytest.skip("has no number of factors")
+        dataclasses.replace(completion, rank=_ITEMS - 1).check((_USERS, _ITEMS))  # type: ignore[call-arg]
+        for rank in (_ITEMS, _USERS):
+            with pytest.raises(InputError, match="rank"):
+                dataclasses.replace(completion, rank=rank).check((_USERS, _ITEMS))  # type: ignore[call-arg]
+        with pytest.raises(InputError, match="rank"):
+            dataclasses.replace(completion, rank=0)  # type: ignore[call-arg]
+
+    @pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value", "ignore:divide by zero")
+    def test_values_that_overflow_end_in_an_error_or_in_numbers(
+        self, completion: Completion, scale: RatingScale
+    ) -> None:
+        """Never in predictions that are not numbers."""
+        try:
+            predictions = completion.fit(self.observations(scale, 1e160), seed=3).predict(*_CELLS)
+        except RunError as error:
+            assert "iteration 1" in str(error) or "cannot start" in str(error)  # noqa: PT017 - may not raise
+        else:
+            assert np.all(np.isfinite(predictions))

@@ -1,0 +1,248 @@
+"""What every data set promises, whatever it is, and what those that read a file of ratings promise."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from dprec.datasets.base import Dataset
+from dprec.errors import InputError
+from dprec.ratings import Ratings
+from dprec.registry import kind_of, summary_of
+from dprec.testing.samples import Sample
+
+Load = Callable[..., Ratings]
+"""From a path, and settings that differ from the sample's, to the ratings there."""
+
+Refused = Callable[..., str]
+"""From the same to the line that refuses what is there."""
+
+
+class DatasetContract:
+    """Tests of a data set's class, given by the fixture `dataset`.
+
+    `settings` gives what has to be set, as in a configuration.
+    """
+
+    @pytest.fixture
+    def dataset(self) -> type[Dataset]:
+        """Return the class that is tested."""
+        raise NotImplementedError("a subclass gives the class of the data set")
+
+    def settings(self, dataset: type[Dataset]) -> dict[str, Any]:
+        """Return settings without which the data set cannot be made."""
+        return {}
+
+    def test_describes_itself(self, dataset: type[Dataset]) -> None:
+        """In a sentence, and each setting in one of its own."""
+        assert summary_of(dataset).endswith(".")
+        assert dataclasses.fields(dataset)[0].name == "kind"
+        for field in dataclasses.fields(dataset)[1:]:
+            assert field.metadata["description"]
+
+    def test_is_read_strictly_from_a_configuration(self, dataset: type[Dataset]) -> None:
+        """By its kind, without settings that it does not have."""
+        adapter: TypeAdapter[Dataset] = TypeAdapter(dataset)
+        configured = {"kind": kind_of(dataset), **self.settings(dataset)}
+        assert isinstance(adapter.validate_json(json.dumps(configured)), dataset)
+        with pytest.raises(ValueError, match="nonsense"):
+            adapter.validate_json(json.dumps({**configured, "nonsense": 1}))
+        assert adapter.json_schema()["properties"]["kind"]["const"] == kind_of(dataset)
+
+    def test_refuses_a_fold_it_does_not_have(self, dataset: type[Dataset]) -> None:
+        """Whether or not it comes with folds."""
+        with pytest.raises(InputError, match=r"fold: 'u9'.*accepted: "):
+            dataset(**self.settings(dataset)).load_fold("u9")
+
+
+class FileDatasetContract:
+    """Tests of a data set that reads one file, given by the fixtures `dataset` and `sample`."""
+
+    @pytest.fixture
+    def dataset(self) -> type[Dataset]:
+        """Return the class that is tested."""
+        raise NotImplementedError("a subclass gives the class of the data set")
+
+    @pytest.fixture
+    def sample(self) -> Sample:
+        """Return a file in the layout of the data set."""
+        raise NotImplementedError("a subclass gives a sample of the data set")
+
+    @pytest.fixture
+    def load(self, dataset: type[Dataset], sample: Sample) -> Load:
+        """Return the function that loads."""
+
+        def load_from(path: Path, **settings: Any) -> Ratings:
+            build: Callable[..., Dataset] = dataset
+            return build(path=str(path), **{**sample.settings, **settings}).load()
+
+        return load_from
+
+    @pytest.fixture
+    def refused(self, load: Load) -> Refused:
+        """Return the function that sees a path refused."""
+
+        def message(path: Path, **settings: Any) -> str:
+            with pytest.raises(InputError) as caught:
+                load(path, **settings)
+            line = str(caught.value)
+            assert "\n" not in line
+            assert "; accepted: " in line
+            assert str(path.name) in line
+            return line
+
+        return message
+
+    def test_loads_what_the_file_says(self, load: Load, sample: Sample, tmp_path: Path) -> None:
+        """Users, items and ratings, with their identifiers in order and on the right scale."""
+        path = _written(tmp_path, sample, sample.lines())
+        ratings = load(path)
+        assert (ratings.n_users, ratings.n_items, ratings.count) == (3, 3, 5)
+        assert triples_of(ratings) == set(sample.triples)
+        assert ratings.user_ids.tolist() == sorted(sample.users)
+        assert ratings.item_ids.tolist() == [8, 50, 900]
+        assert ratings.user_ids.dtype.kind == ("U" if isinstance(sample.users[0], str) else "i")
+        assert (ratings.scale.low, ratings.scale.high) == (sample.low, sample.high)
+        assert ratings.scale.levels == sample.levels
+        assert ratings.scale.continuous == sample.continuous
+
+    def test_a_folder_stands_for_the_file_in_it(
+        self, load: Load, refused: Refused, sample: Sample, tmp_path: Path
+    ) -> None:
+        """Where the distributor names the file."""
+        path = _written(tmp_path, sample, sample.lines())
+        if sample.found_in_folder:
+            assert load(tmp_path).count == load(path).count == 5
+        else:
+            assert "a folder" in refused(tmp_path)
+
+    @pytest.mark.parametrize("style", ["windows", "byte order mark", "no last line end", "empty last lines"])
+    def test_styles_of_text_make_no_difference(
+        self, load: Load, sample: Sample, style: str, tmp_path: Path
+    ) -> None:
+        """Line ends, a byte order mark, empty lines at the end."""
+        text = "\n".join(sample.lines())
+        path = tmp_path / sample.file
+        path.write_bytes(
+            {
+                "windows": text.replace("\n", "\r\n") + "\r\n",
+                "byte order mark": "\ufeff" + text + "\n",
+                "no last line end": text,
+                "empty last lines": text + "\n\n \r\n\n",
+            }[style].encode()
+        )
+        assert triples_of(load(path)) == set(sample.triples)
+
+    @pytest.mark.parametrize(
+        ("rating", "found"),
+        [("99.5", "99.5"), ("-99", "-99"), ("nan", "nan"), ("inf", "inf"), ("good", "good"), ("1_0", "1_0")],
+    )
+    def test_a_bad_rating_is_found_on_its_line(
+        self, refused: Refused, sample: Sample, rating: str, found: str, tmp_path: Path
+    ) -> None:
+        """Off the scale, or no number at all."""
+        lines = sample.lines()
+        lines[-2] = sample.row(sample.users[2], 900, rating)
+        message = refused(_written(tmp_path, sample, lines))
+        assert f"{sample.file}, line {len(lines) - 1}:" in message
+        assert found in message
+
+    def test_a_rating_between_the_levels_needs_a_continuous_scale(
+        self, load: Load, refused: Refused, sample: Sample, tmp_path: Path
+    ) -> None:
+        """It is kept there, and refused elsewhere."""
+        lines = [*sample.lines(), sample.row(sample.users[0], 900, "1.27")]
+        path = _written(tmp_path, sample, lines)
+        if sample.continuous:
+            assert 1.27 in load(path).values
+        else:
+            assert f"line {len(lines)}: rating 1.27" in refused(path)
+
+    def test_a_second_rating_of_an_item(
+        self, load: Load, refused: Refused, sample: Sample, tmp_path: Path
+    ) -> None:
+        """Refused, or the last one kept."""
+        lines = [*sample.lines(), sample.row(sample.users[0], 50, f"{sample.low:g}")]
+        path = _written(tmp_path, sample, lines)
+        assert f"line {len(lines)}: user {sample.users[0]} rates item 50 a second time" in refused(path)
+        last = load(path, duplicates="last")
+        assert (sample.users[0], 50, sample.low) in triples_of(last)
+        assert last.count == 5
+        with pytest.raises(InputError, match="duplicates: 'first'"):
+            load(path, duplicates="first")
+
+    @pytest.mark.parametrize("cut", ["", "5", "5 6"])
+    def test_an_incomplete_line(self, refused: Refused, sample: Sample, cut: str, tmp_path: Path) -> None:
+        """Named with its number."""
+        lines = sample.lines()
+        place = sample.first_line + 1
+        lines[place - 1] = cut
+        message = refused(_written(tmp_path, sample, lines))
+        assert f"{sample.file}, line {place}:" in message
+        assert "column" in message
+
+    def test_a_line_with_a_column_too_many(self, refused: Refused, sample: Sample, tmp_path: Path) -> None:
+        """Even if the next one lacks it."""
+        lines = sample.lines()
+        # Together with a shorter line, so that counting separators in the whole file finds nothing.
+        separator = next(mark for mark in ("::", "\t\t", "\t", ";", ",") if mark in lines[-1])
+        head, _, tail = lines[-1].rpartition(separator)
+        lines[-2:] = [lines[-2] + separator + tail, head]
+        assert f"{sample.file}, line {len(lines) - 1}:" in refused(_written(tmp_path, sample, lines))
+
+    def test_files_that_are_not_there(self, refused: Refused, sample: Sample, tmp_path: Path) -> None:
+        """Neither file nor folder, or a folder in the place of the file."""
+        assert "no such file" in refused(tmp_path / "absent" / sample.file)
+        refused(tmp_path)
+        (tmp_path / sample.file).mkdir()
+        assert "a folder" in refused(tmp_path / sample.file)
+
+    @pytest.mark.parametrize("content", [b"", b"\n\n", b"\xef\xbb\xbf"])
+    def test_an_empty_file(self, refused: Refused, sample: Sample, content: bytes, tmp_path: Path) -> None:
+        """Of no byte, of line ends, of a byte order mark."""
+        path = tmp_path / sample.file
+        path.write_bytes(content)
+        assert "empty" in refused(path)
+
+    def test_not_a_text_file(self, refused: Refused, sample: Sample, tmp_path: Path) -> None:
+        """With the line at which it ceases to be one."""
+        good = "\n".join(sample.lines()).encode()
+        place = len(sample.lines()) + 1
+        path = tmp_path / sample.file
+        path.write_bytes(good + b"\nPK\x03\x04\x00\x00")
+        assert f"{sample.file}, line {place}: a zero byte" in refused(path)
+        path.write_bytes(good + b"\n" + sample.row("caf\xe9", 1, 2).encode("latin-1"))
+        assert f"{sample.file}, line {place}: byte 0xe9" in refused(path)
+
+    def test_a_header_without_the_column(self, refused: Refused, sample: Sample, tmp_path: Path) -> None:
+        """Or a header with nothing below it."""
+        if sample.renamed_header is None:
+            pytest.skip("has no header")
+        lines = sample.lines()
+        path = _written(tmp_path, sample, [sample.renamed_header, *lines[1:]])
+        assert f"{sample.file}, line 1: no column" in refused(path)
+        assert "nothing below" in refused(_written(tmp_path, sample, lines[:1]))
+
+
+def triples_of(ratings: Ratings) -> set[tuple[Any, Any, float]]:
+    """Return the ratings with the data set's own identifiers."""
+    return set(
+        zip(
+            ratings.user_ids[ratings.users].tolist(),
+            ratings.item_ids[ratings.items].tolist(),
+            ratings.values.tolist(),
+            strict=True,
+        )
+    )
+
+
+def _written(folder: Path, sample: Sample, lines: list[str]) -> Path:
+    path = folder / sample.file
+    path.write_text("\n".join(lines) + "\n")
+    return path
