@@ -7,17 +7,15 @@ so that its promise holds against any server. A setup travels as JSON and is che
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
-
 from dprec.completion.one_bit.links import LinkKind
-from dprec.errors import InputError
+from dprec.errors import InputError, SettingError
 from dprec.gradients import GRADIENTS, GradientReport
 from dprec.mechanisms import MECHANISMS, Mechanism
 from dprec.options import Options, option
+from dprec.parsing import parse_json
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.registry import one_of
 from dprec.wire.broadcast import BroadcastOptions
@@ -127,19 +125,6 @@ def from_json(kind: type[InstalledT], text: str, where: str) -> InstalledT:
         Naming the file and the first key whose value cannot have been installed.
     """
     try:
-        return TypeAdapter(kind).validate_json(text)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(_keys(first["loc"], text)) or "JSON"
-        found = f"{first['input']!r:.80} ({first['msg']})"
-        raise InputError(f"{where}, {key}", found, "what dprec wrote to it") from error
-
-
-def _keys(location: tuple[int | str, ...], text: str) -> Iterator[str]:
-    """Yield the keys that lead to an error, without the kinds that pydantic names on the way."""
-    here = json.loads(text) if location else None
-    for step in location:
-        if isinstance(here, dict) and step == here.get("kind"):
-            continue
-        yield str(step)
-        here = here.get(step) if isinstance(here, dict) else None
+        return parse_json(kind, text)
+    except SettingError as error:
+        raise InputError(f"{where}, {error.key or 'JSON'}", error.found, error.accepted) from None

@@ -26,6 +26,7 @@ ACCEPTED = {
     "greater_than_equal": "at least {ge}",
     "int_type": "a whole number",
     "is_instance_of": "an instance of {class}",
+    "json_invalid": "JSON",
     "less_than": "less than {lt}",
     "less_than_equal": "at most {le}",
     "list_type": "a list",

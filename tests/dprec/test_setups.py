@@ -112,17 +112,17 @@ def test_a_damaged_value_is_named(setup: Setup, key: str, value: Any) -> None:
 def test_a_missing_value_is_named(key: str) -> None:
     values = json.loads(to_json(ONE_SHOT))
     del values[key]
-    with pytest.raises(InputError, match=rf"setup\.{key}: .*required"):
+    with pytest.raises(InputError, match=rf"setup\.{key}: missing"):
         read(values)
 
 
 @pytest.mark.parametrize("values", [None, 1, [], {}, {"kind": "no-such-protocol"}, {"kind": 3}])
 def test_what_is_no_setup_is_refused(values: Any) -> None:
-    with pytest.raises(InputError, match=r"population\.json, setup: "):
+    with pytest.raises(InputError, match=r"population\.json, setup(\.kind)?: "):
         read(values)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"setup": '])
 def test_text_that_was_cut_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match=r"population\.json, JSON: "):
+    with pytest.raises(InputError, match=r"population\.json, JSON: .*; accepted: "):
         from_json(Holder, text, "population.json")

@@ -1,4 +1,4 @@
-"""Where in a configuration an error of pydantic is: its location, followed through the types.
+"""Where in a configuration an error of pydantic's is: its location, followed through the types.
 
 A location holds the keys as they are written. Between them it also names the kind of each component
 that was chosen, and the alternatives of a type: these lead to other types, but are no keys.
@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from dprec.options import Options
 from dprec.registry import kind_of
 
-Group = type[BaseModel] | type[Options]
+Group = type[BaseModel | Options]
 """A class whose fields are keys of a configuration."""
 
 
@@ -45,11 +45,11 @@ class Place:
         return [kind_of(component) for component in _components(self.accepts)]
 
 
-def follow(location: Sequence[str | int], model: type[BaseModel]) -> Place:
-    """Return the place that a location of an error means, in a configuration of a model."""
+def follow(location: Sequence[str | int], whole: Group) -> Place:
+    """Return the place that the location of an error means, in a configuration that a class declares."""
     keys: list[str] = []
-    group: Group = model
-    here: Any = model
+    group: Group = whole
+    here: Any = whole
     for part in location:
         chosen = {kind_of(component): component for component in _components(here)}
         inner = _group(here)

@@ -1,0 +1,67 @@
+"""Settings from JSON: checked against the class that declares them, the first error in plain words."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from dprec.errors import SettingError
+from dprec.locations import descriptions, field_names, follow
+from dprec.options import Options
+from dprec.validation import accepted_by, listed, shown
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+GroupT = TypeVar("GroupT", bound=BaseModel | Options)
+
+
+def parse_json(group: type[GroupT], text: str | bytes) -> GroupT:
+    """Read settings from JSON.
+
+    Parameters
+    ----------
+    group : type
+        The class that declares them.
+    text : str or bytes
+
+    Raises
+    ------
+    SettingError
+        Naming the first key at fault as it is written; an empty key for the whole text.
+    """
+    try:
+        return TypeAdapter(group).validate_json(text)
+    except ValidationError as error:
+        raise _first_error(error.errors(), group) from None
+
+
+def _first_error(errors: list[ErrorDetails], group: type[Any]) -> SettingError:
+    """Return the first error under the key that is at fault."""
+    first = errors[0]
+    place = follow(first["loc"], group)
+    key = ".".join(place.keys)
+    match first["type"]:
+        case "unexpected_keyword_argument" | "extra_forbidden":
+            return SettingError(key, "an unknown key", listed(field_names(place.group), place.keys[-1]))
+        case "missing" | "missing_argument":
+            return SettingError(key, "missing", descriptions(place.group)[place.keys[-1]] or "a value")
+        case "union_tag_invalid":
+            kind = first["input"]["kind"]
+            return SettingError(f"{key}.kind", _as_written(kind), listed(place.kinds, kind))
+        case "union_tag_not_found":
+            return SettingError(f"{key}.kind", "missing", ", ".join(place.kinds))
+        case "value_error":
+            # A component refuses what it is given, and names its own setting.
+            raised: SettingError = first["ctx"]["error"]
+            return SettingError(f"{key}.{raised.key}".strip("."), raised.found, raised.accepted)
+    # A key of several types has an error for each; its value may be what any of them accepts.
+    alike = [accepted_by(other) for other in errors if follow(other["loc"], group).keys == place.keys]
+    return SettingError(key, _as_written(first["input"]), ", or ".join(dict.fromkeys(alike)))
+
+
+def _as_written(value: Any) -> str:
+    """Return a value as it is written in a file."""
+    return shown(json.dumps(value) if value is None or isinstance(value, bool) else repr(value))
