@@ -31,6 +31,11 @@ class Measure:
         """Which way is better, in words."""
         return "lower is better" if self.lower_is_better else "higher is better"
 
+    @property
+    def heading(self) -> str:
+        """What it is and which way is better, as on an axis."""
+        return f"{self.label} ({self.direction})"
+
     def better(self, one: float, other: float) -> bool:
         """Return whether one value is strictly better than another."""
         return one < other if self.lower_is_better else one > other

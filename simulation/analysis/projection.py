@@ -18,8 +18,8 @@ from dprec.errors import InputError
 
 CONFIDENCE = 0.95
 METHOD = (
-    "95 % interval by normal theory (Student's t on the mean per user), for both who was simulated "
-    "and who comes"
+    "95 % interval by normal theory (Student's t for the mean per user), allowing for chance in both who "
+    "was simulated and who takes part"
 )
 _SECONDS_A_DAY = 86_400
 

@@ -20,7 +20,7 @@ from simulation.analysis.vocabulary import listed, plural
 from simulation.pages.comparison_plots import bytes_plot, epsilon_plot, round_plot, traces_of
 from simulation.pages.comparison_tables import best_table, published_section, settings_table
 from simulation.pages.deployment import comparison_projections, projection_section, reference_traffic
-from simulation.pages.figures.accuracy import EpsilonAxis
+from simulation.pages.figures.accuracy_by_epsilon import EpsilonAxis
 from simulation.pages.figures.bounded_distance import distance_plot
 from simulation.pages.figures.looks import Looks, looks_of
 from simulation.pages.figures.rendering import Draw
@@ -65,7 +65,7 @@ def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw
         _provenance(),
     ]
     title = str(files.config.get("title") or files.config.get("name") or files.directory.name)
-    return page(title, "dprec, a comparison", comparison_in_words(files), _notes(files), sections)
+    return page(title, "dprec comparison", comparison_in_words(files), _notes(files), sections)
 
 
 def _suffix(words: Sequence[str], taken: Sequence[str]) -> str:
@@ -86,10 +86,10 @@ def _notes(files: ComparisonFiles) -> list[str]:
     shown: list[str] = []
     if files.unfinished:
         missing = listed(files.unfinished[:4]) + (" and others" if len(files.unfinished) > 4 else "")
-        shown.append(f"{plural(len(files.unfinished), 'run')} not finished and left out: {missing}.")
+        shown.append(f"{plural(len(files.unfinished), 'unfinished run')} left out: {missing}.")
     for names, note, others in merged_notes(every):
         whom = "Every protocol" if len(names) == protocols > 1 else listed(names)
-        more = f" (Other numbers in {plural(others, 'other run')}.)" if others else ""
+        more = f" (With other numbers in {plural(others, 'more run')}.)" if others else ""
         shown.append(Markup("<strong>{}:</strong> {}").format(whom, note + more))
     return shown
 
@@ -137,12 +137,14 @@ def _accuracy_sections(
     ]
 
 
-_ONE_ROUND = "By round: every protocol here has one evaluated round; accuracy against bytes shows it all."
+_ONE_ROUND = (
+    "By round: every protocol here has a single evaluated round, so accuracy against bytes shows it all."
+)
 
 
 def _provenance() -> Section:
     words = (
-        "Every line of the table is in comparison.csv too, run by run; what took how long is in timing.csv, "
-        "each run in cells/, what was asked for in comparison.yaml, the figures in figures/ as PNG and SVG."
+        "comparison.csv holds the figures of every run, timing.csv how long each took, cells/ the runs "
+        "themselves, comparison.yaml the configuration, and figures/ the figures as PNG and SVG."
     )
     return Section("provenance", "How it was made", (paragraph(words),))

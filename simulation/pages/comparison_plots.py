@@ -10,16 +10,15 @@ from simulation.analysis.measures import Measure
 from simulation.analysis.numbers import loss, size
 from simulation.analysis.settings import Setting, at_reference, by_protocol, reference_budget
 from simulation.analysis.vocabulary import listed
-from simulation.pages.figures.accuracy import (
-    EpsilonAxis,
+from simulation.pages.figures.accuracy_by_bytes import (
     Trace,
     draw_accuracy_against_bytes,
-    draw_accuracy_against_epsilon,
     draw_accuracy_by_round,
 )
-from simulation.pages.figures.accuracy_by_round import evaluated_rounds
+from simulation.pages.figures.accuracy_by_epsilon import EpsilonAxis, draw_accuracy_against_epsilon
 from simulation.pages.figures.looks import Looks
 from simulation.pages.figures.rendering import Plot
+from simulation.pages.figures.run_rounds import evaluated_rounds
 from simulation.pages.run_files import ComparisonFiles, read_rounds
 from simulation.pages.words import label_of
 
@@ -38,7 +37,7 @@ def epsilon_plot(
         f"accuracy-epsilon-{'asked' if axis.asked else f'per-{axis.unit}'}{suffix}",
         f"{measure.label} against {axis.name}",
         " ".join(_how_to_read(settings, drawn, axis)),
-        f"{measure.label} against {axis.label}, logarithmic. {'; '.join(lines)}.",
+        f"{measure.label} against {axis.label}, on a logarithmic axis. {'; '.join(lines)}.",
         lambda style: draw_accuracy_against_epsilon(style, settings, measure, axis, looks),
     )
 
@@ -61,21 +60,25 @@ def _references_in_words(settings: Sequence[Setting], measure: Measure) -> Itera
 
 def _how_to_read(settings: Sequence[Setting], drawn: Sequence[Setting], axis: EpsilonAxis) -> Iterator[str]:
     runs = max(len(setting.rows) for setting in drawn)
-    yield f"Bars: one standard deviation over {runs} runs." if runs > 1 else "One run each, hence no bars."
+    yield (
+        f"Error bars: one standard deviation over {runs} runs."
+        if runs > 1
+        else "One run per point: no error bars."
+    )
     if any(setting.reference for setting in settings):
-        yield "Dashed lines have no privacy."
+        yield "Dashed lines: no privacy."
     if axis.asked:
-        yield "†: the ε in the ledger is larger than the one asked for, or none is proved; see the table."
+        yield "†: the privacy ledger holds a larger ε than was requested, or no ε is proved; see the table."
     unproved = [
         name
         for name, points in by_protocol(settings).items()
         if not axis.asked and all(setting.budget and setting.epsilon(axis.unit) is None for setting in points)
     ]
     if unproved:
-        yield f"Not drawn, as no ε is proved: {listed(unproved)}."
+        yield f"Not drawn, because no ε is proved: {listed(unproved)}."
     hiding = [name for name, points in by_protocol(drawn).items() if points[0].flag("hides_rated_items")]
     if hiding and axis.unit == "rating":
-        yield f"{listed(hiding)} keep{'s' if len(hiding) == 1 else ''} ε for every entry, rated or not."
+        yield f"For {listed(hiding)}, ε covers every entry, rated or not."
 
 
 def bytes_plot(settings: Sequence[Setting], measure: Measure, looks: Looks, suffix: str) -> Plot:
@@ -88,9 +91,9 @@ def bytes_plot(settings: Sequence[Setting], measure: Measure, looks: Looks, suff
     return Plot(
         f"accuracy-bytes{suffix}",
         f"{measure.label} against bytes per user",
-        "Each step line is the frontier of one budget: nothing at that budget is more accurate for as few "
-        "bytes. Points on it are filled, the others hollow.",
-        f"{measure.label} against mean bytes per user, logarithmic. {'; '.join(lines)}.",
+        "Each stepped line is the frontier of one budget: nothing at that budget is more accurate for as "
+        "many bytes or fewer. Points on the frontier are filled, the others hollow.",
+        f"{measure.label} against mean bytes per user, on a logarithmic axis. {'; '.join(lines)}.",
         lambda style: draw_accuracy_against_bytes(style, settings, measure, looks),
     )
 
@@ -106,11 +109,11 @@ def round_plot(
         else f"{trace.label} {trace.accuracy[0]:.3f} in one round and {size(float(trace.bytes_per_user[0]))}"
         for trace in traces
     ]
-    budget = "" if reference is None else f" Protocols with a budget are at ε = {reference:g}."
+    budget = "" if reference is None else f" Protocols with a budget are shown at ε = {reference:g}."
     return Plot(
         f"accuracy-rounds{suffix}",
-        "One-shot against iterative, by round",
-        f"A single mark is a one-shot protocol; a line has a mark for every evaluated round.{budget}",
+        "One-shot and iterative protocols, round by round",
+        f"A single marker is a one-shot protocol; a line has one per evaluated round.{budget}",
         f"{measure.label} against the cumulative bytes per user. {'; '.join(lines)}.",
         lambda style: draw_accuracy_by_round(style, traces, measure, looks),
     )

@@ -73,7 +73,7 @@ def settings_table(
     columns = [BUDGET, *accuracies, *LOSSES, MEDIAN_LOSS, SERVER_SEES, ROUNDS]
     columns += [*BYTES_UP, *BYTES_DOWN, TOTAL_BYTES, *_timing_columns(files), RUNS]
     return table(
-        "Means over seeds and folds, ± one standard deviation; ε is the largest",
+        "Means over seeds and folds, ± one standard deviation; ε is the largest of any run",
         [_PROTOCOL, *(Column(column.title, column.hint, column.numeric) for column in columns)],
         [
             [named_cell(setting, looks), *(_cell(column, setting) for column in columns)]
@@ -152,14 +152,14 @@ def published_section(files: ComparisonFiles) -> list[Section]:
             ]
         )
     words = (
-        "What papers print for a round, beside what was counted here. A payload is the encoded report "
-        "alone, a message is all of it."
+        "What the papers state for one round, beside what was counted here. A payload is the encoded report "
+        "alone; a message is everything that is sent."
     )
     return [
         Section(
             "published",
             "Published costs beside measured ones",
-            (paragraph(words), table("Cost of a round", columns, rows)),
+            (paragraph(words), table("Cost of one round", columns, rows)),
         )
     ]
 

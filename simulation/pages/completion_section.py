@@ -1,4 +1,4 @@
-"""What a run's page says of its completion."""
+"""What a run's page says about its completion."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def completion_section(run: RunFiles, draw: Draw) -> Section:
     diagnostics = run.summary.get("completion_diagnostics") or {}
     heading = f"What the completion learned ({run.summary.get('completion') or DASH})"
     if not diagnostics:
-        return does_not_apply("completion", heading, "it says nothing of itself.")
+        return does_not_apply("completion", heading, "it reports no diagnostics.")
     content: list[str] = []
     trace = numbers(diagnostics.get("log_likelihood"))
     pi, sigma = numbers(diagnostics.get("pi")), numbers(diagnostics.get("sigma"))
@@ -28,10 +28,10 @@ def completion_section(run: RunFiles, draw: Draw) -> Section:
         plot = Plot(
             "completion",
             "How the mixture was fitted",
-            "The log-likelihood must not fall. The mixture is what the completion takes the noise to be.",
+            "The log-likelihood must never fall. The mixture is the completion's estimate of the noise.",
             f"Left: the log-likelihood rises from {trace[0]:,.0f} to {trace[-1]:,.0f} in {len(trace)} steps. "
-            f"Right: {len(pi)} Gaussians around 0; the largest share, {pi[widest]:.2f}, has a standard "
-            f"deviation of {sigma[widest]:.2f}.",
+            f"Right: {len(pi)} Gaussians around 0; the one with the largest share, {pi[widest]:.2f}, has a "
+            f"standard deviation of {sigma[widest]:.2f}.",
             lambda style: draw_completion(style, trace, pi, sigma),
             full_width=True,
         )
@@ -44,7 +44,7 @@ def completion_section(run: RunFiles, draw: Draw) -> Section:
         for key, value in diagnostics.items()
         if not (drawn and key == "log_likelihood") and not (plots and isinstance(value, dict))
     ]
-    columns = [Column("figure", numeric=False), Column("value", numeric=False)]
+    columns = [Column("diagnostic", numeric=False), Column("value", numeric=False)]
     content.append(table("Diagnostics", columns, rows, sortable=False))
     return Section("completion-section", heading, tuple(content))
 
@@ -53,6 +53,8 @@ def _shown(value: Any) -> str | None:
     if isinstance(value, list):
         few = [_shown(entry) or DASH for entry in value[:8]]
         return ", ".join(few) + (f", … ({len(value)} in all)" if len(value) > len(few) else "")
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
     if isinstance(value, float):
         return f"{value:,.5g}"
     return None if value is None else str(value)

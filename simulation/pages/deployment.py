@@ -27,7 +27,7 @@ def run_projections(run: RunFiles, population: float) -> list[tuple[str, Project
     ]
     factor = at(run.summary, "traffic", "deployed_factor")
     if factor:
-        rows.append((f"both, deployed (x {factor:.2f})", both.times(factor)))
+        rows.append((f"both, deployed (× {factor:.2f})", both.times(factor)))
     return rows
 
 
@@ -56,11 +56,11 @@ def both_directions(columns: Numbers) -> NDArray[np.float64]:
 def projection_section(rows: Sequence[tuple[str, Projection]], population: float | None) -> Section:
     """Return the projected traffic of a deployment, or how to ask for it."""
     if population is None:
-        asked = Markup("Not asked for: <code>dprec report DIR --population 10e6</code> adds it.")
+        asked = Markup("Not requested: <code>dprec report DIR --population 10e6</code> adds it.")
         return Section("projection", "Traffic of a deployment", (dashed(asked),))
     words = (
-        f"{population:,.0f} users a day, each taking part once, with the bytes per user of the simulated "
-        f"ones. {METHOD}. Deployed is what Flower's deployment engine moves for the same messages, where it "
+        f"{population:,.0f} users a day, each taking part once, with as many bytes per user as the simulated "
+        f"ones. {METHOD}. “Deployed” is what Flower's deployment engine moves for the same messages, if that "
         "was measured."
     )
     return Section(
@@ -71,8 +71,8 @@ def projection_section(rows: Sequence[tuple[str, Projection]], population: float
 def projection_table(rows: Sequence[tuple[str, Projection]], population: float) -> Markup:
     """Return projections as a table."""
     columns = [
-        Column("what", numeric=False),
-        Column("a day"),
+        Column("traffic", numeric=False),
+        Column("per day"),
         Column("from", "95 % interval"),
         Column("to", "95 % interval"),
         Column("mean rate", "Mbit/s"),

@@ -1,4 +1,4 @@
-"""What a comparison's page says of the noise of its mechanisms, from their channels and as drawn."""
+"""What a comparison's page says about the noise of its mechanisms, from their channels and as sampled."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def mechanisms_section(files: ComparisonFiles, draw: Draw) -> Section:
         return does_not_apply("noise", heading, "no mechanism here maps a rating to a symbol.")
     drawn = [(", ".join(names), noise) for names, noise in mechanisms.values()]
     lines = [f"{label}: slope {noise.slope:.2f}" for label, noise in drawn]
-    budget = "" if reference is None else f" At ε = {reference:g} unless the label says another."
+    budget = "" if reference is None else f" At ε = {reference:g} unless the label says otherwise."
     plot = Plot(
         "noise",
-        "What the server reads, on average",
-        f"A flat line pulls every rating to one value; the dashed line has no bias.{budget} "
+        "What the server receives, on average",
+        f"The flatter a line, the more it pulls ratings together; the dashed line has no bias.{budget} "
         "The page of a single run shows the whole distribution.",
         f"Mean of what is sent against the true rating. {'; '.join(lines)}.",
         lambda style: draw_mechanisms(style, drawn),
@@ -82,15 +82,15 @@ def sampled_noise_section(
     if not noises:
         return []
     words = (
-        "Noise is what is sent less the true rating, drawn through the mechanisms for true ratings as "
-        "frequent as in the train set. Theory: of bounded Laplace its continuous density, of others the "
-        "probabilities that the mechanism draws from. All intervals are in noise.csv."
+        "Noise is what is sent minus the true rating, sampled with true ratings as frequent as in the "
+        "training set. Theory is the continuous density for bounded Laplace, and for other mechanisms the "
+        "probabilities that they draw from. noise.csv holds every interval."
     )
     plots = [sampled_noise_plot(epsilon, drawn, looks) for epsilon, drawn in noises.items()]
     return [
         Section(
             "sampled-noise",
-            "Noise drawn, and in theory",
+            "Noise, sampled and in theory",
             (paragraph(words), figures([draw(plot) for plot in plots])),
         )
     ]

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from simulation.analysis.columns import SERVER_SEES
 from simulation.analysis.measures import HEADLINE_MEASURES, Measure
 from simulation.analysis.numbers import loss, size
-from simulation.analysis.vocabulary import plural, server_sees
+from simulation.analysis.vocabulary import listed, plural, server_sees
 from simulation.pages.completion_section import completion_section
 from simulation.pages.deployment import projection_section, run_projections
 from simulation.pages.figures.rendering import Draw
@@ -42,28 +42,26 @@ def run_page(run: RunFiles, config_text: str, population: float | None, draw: Dr
             "How accurate, how private, how many bytes",
             (_tiles(run), figures([draw(summary_plot(run))])),
         ),
-        Section(
-            "users", "Bytes and ε of every user", (user_table(run), figures([draw(user_bytes_plot(run))]))
-        ),
+        Section("users", "Bytes and ε per user", (user_table(run), figures([draw(user_bytes_plot(run))]))),
         noise_section(run, draw),
         rounds_section(run, draw),
         completion_section(run, draw),
         projection_section(run_projections(run, population) if population else [], population),
         _provenance(run, config_text),
     ]
-    return page(summary["name"], "dprec, one run", run_in_words(run), notes, sections)
+    return page(summary["name"], "dprec run", run_in_words(run), notes, sections)
 
 
 def _unknown_entities(dataset: dict[str, Any]) -> list[str]:
-    found = [
-        f"{count:,} {what} in the test ratings have no training rating"
-        for what, count in (
-            ("users", dataset.get("users_only_in_test")),
-            ("items", dataset.get("items_only_in_test")),
+    unknown = [
+        plural(count, entity)
+        for entity, count in (
+            ("user", dataset.get("users_only_in_test")),
+            ("item", dataset.get("items_only_in_test")),
         )
         if count
     ]
-    return [" and ".join(found) + "."] if found else []
+    return [f"Only in the test ratings, never in the training ratings: {listed(unknown)}."] if unknown else []
 
 
 def _tiles(run: RunFiles) -> Markup:
@@ -83,8 +81,10 @@ def _tiles(run: RunFiles) -> Markup:
     ]
     for direction, words in (("uplink", "from the device"), ("downlink", "to the device")):
         spent = traffic[direction]
-        detail = f"95 %: {size(spent['message_p95_per_user'])}, largest {size(spent['message_max_per_user'])}"
-        tiles.append((f"bytes {words}, mean", size(spent["message_mean_per_user"]), detail))
+        detail = (
+            f"95 % below {size(spent['message_p95_per_user'])}, largest {size(spent['message_max_per_user'])}"
+        )
+        tiles.append((f"mean bytes {words}", size(spent["message_mean_per_user"]), detail))
     return render_template("tiles.html", tiles=tiles)
 
 
@@ -97,8 +97,8 @@ def _provenance(run: RunFiles, config_text: str) -> Section:
     seconds, environment = summary["time"], summary["environment"]
     versions = ", ".join(f"{key} {value}" for key, value in environment.items() if isinstance(value, str))
     words = (
-        f"{seconds['total_s']:.1f} s in all: {seconds['clients_s']:.1f} s for the devices, "
-        f"{seconds['server_s']:.1f} s for the server, {seconds['startup_s']:.1f} s to start; peak memory "
+        f"{seconds['total_s']:.1f} s in total: {seconds['clients_s']:.1f} s on the devices, "
+        f"{seconds['server_s']:.1f} s on the server, {seconds['startup_s']:.1f} s to start up; peak memory "
         f"{summary['peak_memory_mb']:,.0f} MB. {versions}."
     )
     return Section(

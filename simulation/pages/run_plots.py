@@ -6,14 +6,14 @@ import numpy as np
 
 from simulation.analysis.measures import main_measure
 from simulation.analysis.numbers import size
-from simulation.pages.figures.accuracy_by_round import evaluated_rounds
 from simulation.pages.figures.rendering import Plot
 from simulation.pages.figures.run_overview import draw_bytes, draw_summary, group_by_rating
+from simulation.pages.figures.run_rounds import evaluated_rounds
 from simulation.pages.run_files import RunFiles
 
 _PREDICTIONS = (
-    "Predictions: dot, bar and line are the median, 50 % and 90 % of them for every true rating; dashed, "
-    "perfect ones."
+    "Predictions for each true rating: the dot is their median, the bar the middle 50 %, the line the middle "
+    "90 %. Dashed: perfect predictions."
 )
 
 
@@ -27,7 +27,7 @@ def summary_plot(run: RunFiles) -> Plot:
         accurate = "No accuracy was measured."
     elif len(evaluated_rounds(run.rounds, measure)) > 1:
         accurate = f"Left: {measure.label} against the bytes per user, by round."
-        how = "Accuracy: a point for every evaluated round."
+        how = "Accuracy: one point per evaluated round."
     else:
         how = _PREDICTIONS
         groups = group_by_rating(run.predictions["rating"], run.predictions["prediction"])
@@ -38,7 +38,7 @@ def summary_plot(run: RunFiles) -> Plot:
     private = (
         f"Middle: epsilon per user, median {np.median(losses):.3g}, largest {losses.max():.3g}."
         if np.isfinite(losses).all()
-        else "Middle: no privacy loss is bounded."
+        else "Middle: the privacy loss has no bound."
     )
     traffic = (
         f"Right: bytes per user, median {size(float(np.median(spent)))}, largest {size(float(spent.max()))}."
@@ -46,7 +46,7 @@ def summary_plot(run: RunFiles) -> Plot:
     return Plot(
         "summary",
         "The run at a glance",
-        f"{how} Bytes are those of whole messages, both directions.",
+        f"{how} Bytes count whole messages in both directions.",
         f"Three panels. {accurate} {private} {traffic}",
         lambda style: draw_summary(style, run),
         full_width=True,
@@ -59,7 +59,7 @@ def user_bytes_plot(run: RunFiles) -> Plot:
     return Plot(
         "bytes-per-user",
         "Bytes per user, by direction",
-        "Whole messages as if the user were alone on its node. A broadcast is charged to everybody in full.",
+        "Whole messages, as if each user were alone on a node. A broadcast is charged in full to every user.",
         f"Two histograms. From the device: median {size(float(np.median(up)))}, 95th percentile "
         f"{size(float(np.percentile(up, 95)))}. To the device: median {size(float(np.median(down)))}, 95th "
         f"percentile {size(float(np.percentile(down, 95)))}.",

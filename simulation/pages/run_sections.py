@@ -1,4 +1,4 @@
-"""What a run's page says of its users, its mechanism's noise and its rounds."""
+"""What a run's page says about its users, its mechanism's noise and its rounds."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from markupsafe import Markup
 
 from simulation.analysis.measures import MEASURES, main_measure
 from simulation.analysis.numbers import size
-from simulation.pages.figures.accuracy_by_round import draw_rounds_figure, evaluated_rounds
 from simulation.pages.figures.mechanism_channels import draw_noise
 from simulation.pages.figures.rendering import Draw, Plot
+from simulation.pages.figures.run_rounds import draw_rounds_figure, evaluated_rounds
 from simulation.pages.markup import Cell, Column, number_cell, table
 from simulation.pages.page import Section, dashed, does_not_apply, figures
 from simulation.pages.run_files import RunFiles, at
@@ -29,7 +29,7 @@ _USER_FIGURES = (
 def user_table(run: RunFiles) -> Markup:
     """Return how every figure is distributed over the users."""
     columns = [Column("per user", numeric=False), Column("mean")]
-    columns += [Column(head) for head in ("least", "5 %", "median", "95 %", "largest")]
+    columns += [Column(head) for head in ("smallest", "5 %", "median", "95 %", "largest")]
     rows = []
     for column, label, digits in _USER_FIGURES:
         values = run.traffic[column][np.isfinite(run.traffic[column])]
@@ -45,7 +45,7 @@ def noise_section(run: RunFiles, draw: Draw) -> Section:
     noise = run.channel
     if noise is None:
         return does_not_apply(
-            "noise", "Noise of the mechanism", "no mechanism that maps a rating to a symbol."
+            "noise", "Noise of the mechanism", "the protocol has no mechanism that maps a rating to a symbol."
         )
     calibrated = (
         f" Calibrated for the median user, who reports {noise.cells:,} cells." if noise.per_user else ""
@@ -53,8 +53,8 @@ def noise_section(run: RunFiles, draw: Draw) -> Section:
     plot = Plot(
         "noise",
         "What the mechanism sends",
-        "Where the mean of what is sent rises more slowly than the true rating, reports are pulled to the "
-        f"middle: here by a slope of {noise.slope:.2f}.{calibrated}",
+        "If the mean of what is sent rises more slowly than the true rating, reports are pulled to the "
+        f"middle of the scale: here the slope is {noise.slope:.2f}.{calibrated}",
         f"Left: probabilities of what is sent for each of {noise.ratings.size} true ratings. Right: the mean "
         f"of what is sent runs from {noise.expected[0]:.2f} for a true {noise.ratings[0]:g} to "
         f"{noise.expected[-1]:.2f} for a true {noise.ratings[-1]:g}, a slope of {noise.slope:.2f}.",
@@ -76,14 +76,14 @@ def rounds_section(run: RunFiles, draw: Draw) -> Section:
         plot = Plot(
             "rounds",
             "Accuracy against bytes, by round",
-            "Every point is an evaluated round; bytes are the mean per user up to it.",
+            "Each point is an evaluated round; bytes are the mean per user up to then.",
             f"{measure.label} goes from {start:.4g} after round {first} to {end:.4g} after round {last}, "
-            f"when the mean user has moved {size(total / users)}.",
+            f"after {size(total / users)} per user on average.",
             lambda style: draw_rounds_figure(style, run, measure),
         )
         content.append(figures([draw(plot)]))
     else:
-        content.append(dashed("One evaluated round: there is no course to draw."))
+        content.append(dashed("One evaluated round: there is no curve to draw."))
     content.append(_rounds_table(run))
     return Section("rounds-section", heading, tuple(content))
 

@@ -24,8 +24,8 @@ def user_section(
     if not traffic:
         return Section("users", heading, (dashed("The runs themselves are not in this directory."),))
     reference = reference_budget(files.settings)
-    budget = "" if reference is None else f" Budgets: ε = {reference:g} unless the label says another."
-    caption = f"Line: all users. Bars: 90 % and 50 % of them. Dot: the median.{budget}"
+    budget = "" if reference is None else f" ε = {reference:g} unless the label says otherwise."
+    caption = f"Thin line: all users. Bars: the middle 90 % and 50 %. Dot: the median user.{budget}"
     spent = [_spread(setting, label, both_directions(columns)) for setting, label, columns in traffic]
     lost = [
         _spread(setting, label, columns["epsilon_per_user"])
@@ -51,13 +51,18 @@ def user_section(
                 caption,
                 "Privacy loss per user of each protocol. " + _medians(lost, "epsilon"),
                 lambda style: draw_spreads(
-                    style, lost, "ε per user, over everything sent", "ε per user", looks, in_bytes=False
+                    style,
+                    lost,
+                    "ε per user, over everything that is sent",
+                    "ε per user",
+                    looks,
+                    in_bytes=False,
                 ),
             )
         )
     content: list[str] = [figures([draw(plot) for plot in plots])]
     if not lost:
-        content.append(dashed("ε per user: nothing here has one."))
+        content.append(dashed("ε per user: no protocol here has one."))
     return Section("users", heading, tuple(content))
 
 

@@ -1,4 +1,4 @@
-"""What was run, in words made from the configuration and from what the components say of themselves."""
+"""What was run, in words from the configuration and from the descriptions of the components."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def run_in_words(run: RunFiles) -> str:
     summary, protocol = run.summary, at(run.config, "protocol")
     sentences = [population(summary["dataset"]), _about(PROTOCOLS, summary["protocol"])]
     if (at(protocol, "mechanism", "kind") or "none") != "none":
-        sentences.append(f"Mechanism: {_named(MECHANISMS, summary['mechanism'])}")
+        sentences.append(_described("Mechanism", MECHANISMS, summary["mechanism"]))
     if epsilon := at(protocol, "privacy", "epsilon"):
         unit: Any = at(protocol, "privacy", "per")
         sentences.append(f"The budget is ε = {epsilon:g} {UNITS_IN_WORDS.get(unit, f'per {unit}')}.")
     if summary.get("completion"):
-        sentences.append(f"Completion: {_named(COMPLETIONS, summary['completion'])}")
+        sentences.append(_described("Completion", COMPLETIONS, summary["completion"]))
     sentences.append(f"Seed {run.config.get('seed', 0)}.")
     return " ".join(sentences)
 
@@ -52,7 +52,7 @@ def comparison_in_words(files: ComparisonFiles) -> str:
     return (
         f"{plural(len(names), 'protocol')}{at_budgets} over {repeated}: {plural(len(runs), 'run')}. "
         + " ".join(populations)
-        + f" Every protocol with a budget is asked for the same ε per {unit}; the table says what it costs."
+        + f" Every protocol with a budget was given the same ε per {unit}; the table shows what it cost."
     )
 
 
@@ -71,7 +71,7 @@ def population(dataset: Mapping[str, Any]) -> str:
         return f"Data: {dataset.get('kind')}."
     return (
         f"{users:,} people and their {train:,} ratings of {items:,} items ({dataset['kind']}); "
-        f"accuracy is measured on {test:,} ratings held out."
+        f"accuracy is measured on {test:,} held-out ratings."
     )
 
 
@@ -107,5 +107,5 @@ def _about(registry: Registry[Any], kind: str) -> str:
     return summary_of(registry[kind]) if kind in registry.kinds else f"Protocol {kind}."
 
 
-def _named(registry: Registry[Any], kind: str) -> str:
-    return f"{kind}, {summary_of(registry[kind]).rstrip('.')}." if kind in registry.kinds else f"{kind}."
+def _described(what: str, registry: Registry[Any], kind: str) -> str:
+    return f"{what} ({kind}): {summary_of(registry[kind])}" if kind in registry.kinds else f"{what}: {kind}."

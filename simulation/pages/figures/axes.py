@@ -72,3 +72,18 @@ def plain_axis(
 def percentage(share: float) -> str:
     """Write a share in per cent."""
     return f"{100 * share:.3g} %"
+
+
+_WIDE_RANGE = 20
+"""Ratio of the largest to the smallest accuracy from which on their axis is logarithmic."""
+
+
+def accuracy_axis(ax: Axes, values: Sequence[float]) -> None:
+    """Fit the vertical axis to accuracies; logarithmic if they lie far apart."""
+    low, high = (min(values), max(values)) if values else (0.0, 1.0)
+    if 0 < _WIDE_RANGE * low < high:
+        log_axis(ax, values, which="y")
+        return
+    spread = (high - low) or 0.1 * abs(high) or 1.0
+    ax.set_ylim(low - 0.07 * spread, high + 0.07 * spread)
+    plain_axis(ax, which="y")

@@ -1,4 +1,4 @@
-"""How far the reports of a mechanism are from the ratings, measured and bounded, in a comparison."""
+"""How far the reports of a mechanism are from the ratings: measured, and bounded by theory."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def distance_plot(settings: Sequence[Setting], looks: Looks) -> Plot | None:
     ]
     return Plot(
         "distance-epsilon",
-        "Bound and distance of what the server sees",
-        "Root mean squares per cell, in rating units. Bound: Zheng's Theorem 3 on ‖P(Θ − Z)‖, over the root "
-        "of the number of cells shown, true and made up; it holds with probability at least "
+        "Distance of what the server sees from the ratings",
+        "Root mean square per cell, in rating units. Bound: Zheng's Theorem 3 on ‖P(Θ − Z)‖, divided by the "
+        "root of the number of cells shown, true or made up; it holds with probability at least "
         f"{_written(None if tolerance is None else 1 - tolerance)}. "
-        "Measured: what is shown less the train rating, on the shown cells that are truly rated; the truth "
-        "of a made-up cell is not known. Dotted: RMSE of the predictions.",
+        "Measured: what is shown minus the training rating, on the cells shown that are truly rated; a "
+        "made-up cell has no known truth. Dotted: RMSE of the predictions.",
         f"Distances against epsilon per cell, both logarithmic. {'; '.join(words)}.",
         lambda style: draw_distances(style, bounded, looks),
     )

@@ -58,6 +58,6 @@ def exchanged(colour: str) -> str:
 
 def ramp(count: int) -> list[str]:
     """Return colours for ordered things, from little to much."""
-    if count == 1:
-        return [RAMP[-2]]
+    if count <= 1:
+        return [RAMP[-2]] * count
     return [RAMP[round(place * (len(RAMP) - 1) / (count - 1))] for place in range(count)]

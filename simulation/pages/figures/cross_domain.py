@@ -15,7 +15,7 @@ from simulation.pages.figures.panels import Style, axis_labels, panels, shortene
 from simulation.pages.figures.rendering import Plot
 
 _LAYERS = ("NN", "NB", "BB")
-_WORDS = {"NN": "further off", "NB": "next to a bridge", "BB": "bridge"}
+_WORDS = {"NN": "away from bridges", "NB": "next to a bridge", "BB": "bridge"}
 _BOX = (0.34, 0.22)
 
 
@@ -33,8 +33,8 @@ def cross_domain_plots(diagnostics: dict[str, Any]) -> list[Plot]:
         Plot(
             "layers",
             "The two domains as layers",
-            "BB items have an edge into the other domain, NB items one to a BB item of their own, NN items "
-            "neither. A path of X-Sim goes inwards on the left, over, and outwards on the right.",
+            "BB items have an edge into the other domain, NB items one to a BB item of their own domain, NN "
+            "items neither. An X-Sim path goes inwards on the left, across, and outwards on the right.",
             f"Items by layer. {counts}.",
             lambda style: draw_layers(style, diagnostics),
             full_width=True,
@@ -46,7 +46,7 @@ def cross_domain_plots(diagnostics: dict[str, Any]) -> list[Plot]:
                 "alter-ego",
                 "One user's AlterEgo",
                 f"What user {ego['user']} rated in the source domain, and what stands for it in the target "
-                "domain: the user of the middle size among those without ratings there.",
+                "domain. Of the users without ratings there, this one has an AlterEgo of median size.",
                 f"User {ego['user']}: {ego['source_ratings']} source ratings become {ego['items']} items.",
                 lambda style: draw_alter_ego(style, diagnostics),
                 full_width=True,
@@ -66,7 +66,8 @@ def draw_layers(style: Style, diagnostics: dict[str, Any]) -> Figure:
     for side, domain in enumerate(("source", "target")):
         across = 0.42 + 1.16 * side
         name = diagnostics["domains"][domain]
-        ax.text(across, 1.05, f"{name} ({domain})", ha="center", va="center", color=INK,
+        heading = name if name == domain else f"{name} ({domain})"
+        ax.text(across, 1.05, heading, ha="center", va="center", color=INK,
                 fontsize=style.points + 0.5, parse_math=False)  # fmt: skip
         for place, layer in enumerate(_LAYERS):
             height = 0.86 - 0.36 * place

@@ -66,5 +66,5 @@ def draw_mixture(ax: Axes, style: Style, pi: Sequence[float], sigma: Sequence[fl
             ha="right",
             color=colour,
         )
-    title(ax, "Noise that the mixture found", style)
+    title(ax, "Noise estimated by the mixture", style)
     axis_labels(ax, style, x="residual, rating units")

@@ -30,7 +30,7 @@ class Plot:
     caption : str
         How to read it.
     alt : str
-        What is seen, for whom does not see it.
+        What it shows, for readers who cannot see it.
     draw : callable
         From a style to a matplotlib figure.
     full_width : bool
@@ -90,4 +90,4 @@ def to_svg(figure: Figure) -> str:
 
 
 Draw = Callable[[Plot], Rendered]
-"""What renders a figure, and keeps its files."""
+"""Renders a figure and keeps its files."""

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from simulation.analysis.measures import main_measure
 from simulation.analysis.numbers import short, size
-from simulation.pages.figures.accuracy_by_round import draw_rounds, evaluated_rounds
 from simulation.pages.figures.axes import plain_axis
 from simulation.pages.figures.colours import MUTED, SERIES, SURFACE
 from simulation.pages.figures.distributions import histogram
 from simulation.pages.figures.panels import Style, axis_labels, empty, panels, title
+from simulation.pages.figures.run_rounds import draw_rounds, evaluated_rounds
 from simulation.pages.run_files import RunFiles
 
 
@@ -22,7 +22,7 @@ def draw_summary(style: Style, run: RunFiles) -> Figure:
     figure, (accurate, private, traffic) = panels(style, 3, aspect=0.95 if style.narrow else 0.9)
     measure = main_measure(run.summary["accuracy"])
     if measure is None:
-        empty(accurate, DASHES["accuracy"], style)
+        empty(accurate, "no accuracy was measured", style)
     elif len(evaluated_rounds(run.rounds, measure)) > 1:
         draw_rounds(accurate, style, run, measure)
     else:
@@ -36,15 +36,13 @@ def draw_summary(style: Style, run: RunFiles) -> Figure:
     return figure
 
 
-DASHES = {"accuracy": "no accuracy was measured", "loss": "no loss is bounded"}
-
-
 def _draw_losses(ax: Axes, style: Style, run: RunFiles) -> None:
     losses = run.traffic["epsilon_per_user"]
     known = losses[np.isfinite(losses)]
     if known.size < losses.size or not known.size:
-        empty(ax, "no privacy: the server\nsees true ratings" if not known.size else DASHES["loss"], style)
-        title(ax, "How private: not", style)
+        trusted = run.summary["privacy"]["trusts_server"]
+        empty(ax, "no privacy: the server\nsees true ratings" if trusted else "the loss has no bound", style)
+        title(ax, "How private: no bound", style)
         return
     histogram(ax, known, style, SERIES[5], "ε ", "ε per user")
     title(ax, f"How private: ε {short(float(known.max()))} per user at most", style)

@@ -1,4 +1,4 @@
-"""The noise that a comparison drew, beside its theory: one panel per epsilon (Neera et al., Fig. 2)."""
+"""The noise that a comparison sampled, beside its theory: one panel per epsilon (Neera et al., Fig. 2)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SampledNoise:
     edges : ndarray, shape (intervals + 1,)
         In rating units.
     sampled, theory : ndarray, shape (intervals,)
-        Shares of the draws, and probabilities.
+        Shares of the samples, and probabilities.
     """
 
     protocol: str
@@ -38,35 +38,34 @@ class SampledNoise:
 
     @property
     def difference(self) -> float:
-        """Half the sum of the differences: the share of draws that lie in other intervals than in theory."""
+        """Total variation: half the sum of the absolute differences between sampled shares and theory."""
         return float(np.abs(self.sampled - self.theory).sum()) / 2
 
 
 def sampled_noise_plot(epsilon: float, noises: Sequence[SampledNoise], looks: Looks) -> Plot:
-    """Return the plot of the noise that was drawn at one epsilon."""
+    """Return the plot of the noise that was sampled at one epsilon."""
     low, high = _window(noises)
     outside = [
         f"{noise.protocol} has {share:.0%} of its noise outside the panel"
         for noise in noises
         if (share := _outside(noise, low, high)) >= 0.005
     ]
-    found = [
-        f"{noise.protocol} ({noise.mechanism}): {noise.difference:.2%} of the draws in other intervals than "
-        "in theory"
+    distances = [
+        f"{noise.protocol} ({noise.mechanism}): {noise.difference:.2%} from theory in total variation"
         for noise in noises
     ]
     return Plot(
         f"noise-epsilon-{epsilon:g}",
         f"Noise at ε = {epsilon:g} per rating",
-        f"Filled: the draws. Line: theory. {'; '.join([*found, *outside])}.",
-        f"Density of the noise at epsilon {epsilon:g}, as a histogram of draws and in theory. "
-        f"{'; '.join([*found, *outside])}.",
+        f"Filled: samples. Line: theory. {'; '.join([*distances, *outside])}.",
+        f"Density of the noise at epsilon {epsilon:g}, as a histogram of samples and in theory. "
+        f"{'; '.join([*distances, *outside])}.",
         partial(draw_sampled_noise, noises=noises, looks=looks),
     )
 
 
 def draw_sampled_noise(style: Style, noises: Sequence[SampledNoise], looks: Looks) -> Figure:
-    """Draw the densities of noise, as histograms of the draws with the theory as outlines."""
+    """Draw the densities of noise, as histograms of the samples with the theory as outlines."""
     figure, (ax,) = panels(style)
     low, high = _window(noises)
     handles, most = [], 0.0
@@ -82,7 +81,7 @@ def draw_sampled_noise(style: Style, noises: Sequence[SampledNoise], looks: Look
     ax.set_ylim(0, 1.06 * most)
     plain_axis(ax)
     plain_axis(ax, which="y", ticks=4)
-    axis_labels(ax, style, x="noise r* − r", y="Density of the noise: draws filled, theory as a line")
+    axis_labels(ax, style, x="noise r* − r", y="Density of the noise: samples filled, theory as a line")
     legend_below(figure, style, handles, columns=1 if style.narrow else 2)
     return figure
 

@@ -18,18 +18,15 @@ from matplotlib.container import ErrorbarContainer
 
 from simulation.analysis.measures import MEASURES
 from simulation.analysis.settings import Setting, at_reference, frontier, read_settings, reference_budget
-from simulation.pages.figures.accuracy import (
-    EpsilonAxis,
-    draw_accuracy_against_bytes,
-    draw_accuracy_against_epsilon,
-)
-from simulation.pages.figures.accuracy_by_round import evaluated_rounds
+from simulation.pages.figures.accuracy_by_bytes import draw_accuracy_against_bytes
+from simulation.pages.figures.accuracy_by_epsilon import EpsilonAxis, draw_accuracy_against_epsilon
 from simulation.pages.figures.colours import dark
 from simulation.pages.figures.labels import spread_out
 from simulation.pages.figures.looks import looks_of
 from simulation.pages.figures.panels import NARROW, WIDE, shortened
 from simulation.pages.figures.rendering import to_svg
 from simulation.pages.figures.run_overview import PREDICTION_QUANTILES, draw_summary, group_by_rating
+from simulation.pages.figures.run_rounds import evaluated_rounds
 from simulation.pages.run_files import read_run
 
 RMSE = MEASURES[0]

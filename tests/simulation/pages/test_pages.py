@@ -115,9 +115,9 @@ def test_what_does_not_apply_is_a_dash(run_directory: Directories) -> None:
         run_directory(mechanism="none", epsilon=None, completion="mf", notes=["No privacy."])
     ).text
     assert "<dt>ε per rating</dt><dd>–" in page
-    assert "– Does not apply: no mechanism that maps a rating to a symbol." in page
+    assert "– Does not apply: the protocol has no mechanism that maps a rating to a symbol." in page
     assert "– One evaluated round" in page
-    assert "– Not asked for" in page
+    assert "– Not requested" in page
     assert ">nan<" not in page
 
 
@@ -190,7 +190,7 @@ def test_unfinished_runs_are_named(comparison_directory: Directories) -> None:
     config = yaml.safe_load((directory / "comparison.yaml").read_text())
     config["cells"]["lost-eps1-seed9"] = {}
     (directory / "comparison.yaml").write_text(yaml.safe_dump(config))
-    assert "1 run not finished and left out: lost-eps1-seed9." in words_of(directory).text
+    assert "1 unfinished run left out: lost-eps1-seed9." in words_of(directory).text
 
 
 def test_a_table_without_its_runs_makes_a_page(comparison_directory: Directories, tmp_path: Path) -> None:

@@ -59,5 +59,5 @@ def draw_rounds_figure(style: Style, run: RunFiles, measure: Measure) -> Figure:
     """Draw `draw_rounds` as a figure of its own."""
     figure, (ax,) = panels(style)
     draw_rounds(ax, style, run, measure)
-    title(ax, f"{measure.label} ({measure.direction})", style)
+    title(ax, measure.heading, style)
     return figure

@@ -1,0 +1,161 @@
+"""Accuracy of protocols against epsilon."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from dprec.privacy.units import ComparableUnit
+from simulation.analysis.measures import Measure
+from simulation.analysis.settings import Setting, by_protocol
+from simulation.analysis.vocabulary import loss_per
+from simulation.pages.figures.axes import accuracy_axis, log_axis
+from simulation.pages.figures.colours import SURFACE
+from simulation.pages.figures.labels import direct_labels, legend_below
+from simulation.pages.figures.looks import Look, Looks, legend_handle
+from simulation.pages.figures.panels import Style, axis_labels, panels, shortened
+
+
+@dataclass(frozen=True)
+class EpsilonAxis:
+    """An axis of privacy losses: those that hold, or those that were requested.
+
+    Parameters
+    ----------
+    unit : {"rating", "user"}
+    asked : bool
+        Whether it shows the budgets; the unit is then the one in which they were matched.
+    """
+
+    unit: ComparableUnit
+    asked: bool = False
+
+    def value(self, setting: Setting) -> float | None:
+        """Return where a setting stands; None where it has no place."""
+        return setting.budget if self.asked else setting.epsilon(self.unit)
+
+    def falls_short(self, setting: Setting) -> bool:
+        """Return whether the loss that holds is larger than the budget, or unknown."""
+        loss = setting.epsilon(self.unit)
+        return setting.budget is not None and (loss is None or loss > setting.budget * (1 + _SLACK))
+
+    @property
+    def name(self) -> str:
+        """What it counts."""
+        return f"{'requested ' if self.asked else ''}{loss_per(self.unit)}"
+
+    @property
+    def label(self) -> str:
+        """What is written below the axis."""
+        most = ", largest of any user" if self.unit == "user" else ""
+        return f"{loss_per(self.unit)}{', as requested' if self.asked else most}"
+
+
+_SLACK = 1e-3
+"""Whole draws and sums over rounds may exceed a budget by this share."""
+
+
+def draw_accuracy_against_epsilon(
+    style: Style, settings: Sequence[Setting], measure: Measure, axis: EpsilonAxis, looks: Looks
+) -> Figure:
+    """Draw one line per protocol, with error bars; protocols without privacy are horizontal lines.
+
+    Parameters
+    ----------
+    style : Style
+    settings : sequence of Setting
+    measure : Measure
+    axis : EpsilonAxis
+        Settings without a place on it are left out.
+    looks : mapping
+        By protocol.
+    """
+    figure, (ax,) = panels(style)
+    curves = _curves(settings, measure, axis)
+    ends = [_draw_curve(ax, curve, looks[curve.name]) for curve in curves]
+    log_axis(
+        ax, [loss for curve in curves for loss in curve.losses.tolist()] or [0.5, 2.0], ticks_at_values=True
+    )
+    right = ax.get_xlim()[1]
+    references = _references(settings, measure)
+    for setting, mean in references:
+        look = looks[setting.name]
+        ax.axhline(mean, color=look.colour, linestyle=look.dashes, linewidth=1.3)
+        ends.append((right, mean, shortened(setting.name), look.colour))
+    ranges = [end for curve in curves for end in (*curve.low.tolist(), *curve.high.tolist())]
+    accuracy_axis(ax, [*ranges, *(mean for _, mean in references)])
+    axis_labels(ax, style, x=axis.label, y=measure.heading)
+    if style.narrow:
+        named = {curve.name: curve.label for curve in curves}
+        named |= {setting.name: shortened(setting.name) for setting, _ in references}
+        legend_below(figure, style, [legend_handle(label, looks[name]) for name, label in named.items()])
+    else:
+        direct_labels(ax, style, ends)
+    return figure
+
+
+@dataclass(frozen=True, eq=False)
+class _Curve:
+    """The accuracy of one protocol against epsilon: arrays of one entry per budget, by ascending epsilon."""
+
+    name: str
+    label: str
+    losses: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    deviation: NDArray[np.float64]
+
+    @property
+    def low(self) -> NDArray[np.float64]:
+        return self.mean - self.deviation
+
+    @property
+    def high(self) -> NDArray[np.float64]:
+        return self.mean + self.deviation
+
+
+def _curves(settings: Sequence[Setting], measure: Measure, axis: EpsilonAxis) -> list[_Curve]:
+    curves = []
+    for name, points in by_protocol(settings).items():
+        known = [
+            (loss, accuracy.mean, accuracy.deviation)
+            for setting in points
+            if (loss := axis.value(setting)) and (accuracy := setting.average(measure.column))
+        ]
+        if not known:
+            continue
+        mark = " †" if axis.asked and any(axis.falls_short(setting) for setting in points) else ""
+        losses, mean, deviation = np.array(sorted(known)).T
+        curves.append(_Curve(name, shortened(name) + mark, losses, mean, deviation))
+    return curves
+
+
+def _draw_curve(ax: Axes, curve: _Curve, look: Look) -> tuple[float, float, str, str]:
+    """Draw a curve with error bars, and return where it ends, its label and its colour."""
+    ax.errorbar(
+        curve.losses,
+        curve.mean,
+        yerr=curve.deviation,
+        color=look.colour,
+        marker=look.marker,
+        linestyle=look.dashes,
+        markersize=6,
+        markeredgecolor=SURFACE,
+        markeredgewidth=0.6,
+        linewidth=1.6,
+        elinewidth=1.1,
+        capsize=2.5,
+    )
+    return float(curve.losses[-1]), float(curve.mean[-1]), curve.label, look.colour
+
+
+def _references(settings: Sequence[Setting], measure: Measure) -> list[tuple[Setting, float]]:
+    return [
+        (setting, mean)
+        for setting in settings
+        if setting.reference and (mean := setting.mean(measure.column)) is not None
+    ]
