@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dprec.progress import Progress, silent
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from simulation.auditing import Audit
@@ -14,9 +15,10 @@ if TYPE_CHECKING:
 
 
 def audit(
-    config: RunConfig,
+    config: RunConfig | Mapping[str, Any] | str | Path,
     output: str | Path | None = None,
     *,
+    overrides: Sequence[str] = (),
     trials: int = 100_000,
     confidence: float = 0.99,
     progress: Progress = silent,
@@ -25,10 +27,13 @@ def audit(
 
     Parameters
     ----------
-    config : RunConfig
-        Its data set gives the rating scale; profiles are as small as they can be.
+    config : RunConfig, mapping, str or Path
+        A configuration, its values, the path of its file, or the name of a preset. Its data set gives the
+        rating scale; profiles are as small as they can be.
     output : str or Path, optional
         Directory for config.yaml and audit.json.
+    overrides : sequence of str
+        ``dotted.key=value`` replacements.
     trials : int
         People per profile.
     confidence : float
@@ -42,5 +47,7 @@ def audit(
         When devices of the protocol promise nothing, or an argument is out of range.
     """
     from simulation.auditing import audit_protocol
+    from simulation.configuration.loading import load
 
-    return audit_protocol(config, output, trials=trials, confidence=confidence, progress=progress)
+    loaded = load(config, overrides)
+    return audit_protocol(loaded, output, trials=trials, confidence=confidence, progress=progress)

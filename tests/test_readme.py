@@ -83,7 +83,7 @@ def test_the_advice_is_given(
 
 def test_the_audit_is_run(dprec: Callable[[list[str]], None], capsys: pytest.CaptureFixture[str]) -> None:
     dprec([*typed("dprec", "audit"), *TRIALS])
-    assert "nothing found against it" in capsys.readouterr().out
+    assert "no evidence against it" in capsys.readouterr().out
 
 
 def test_a_run_in_python(capsys: pytest.CaptureFixture[str]) -> None:

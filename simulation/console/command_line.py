@@ -25,7 +25,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    suggest_commands=False,  # Click does
+    suggest_commands=False,  # Click suggests them already
 )
 
 
@@ -87,7 +87,7 @@ def run(
 
 
 def _folder(output: str | None, name: str, resume: bool, quiet: bool) -> Path:
-    """Return the directory to write to; tell when a run that should go on has not begun there."""
+    """Return the directory to write to; say so where there is nothing to resume in it."""
     if output == "":
         raise InputError("-o", "an empty name", "a directory")
     if output is None:
@@ -97,10 +97,10 @@ def _folder(output: str | None, name: str, resume: bool, quiet: bool) -> Path:
 
         return timestamped(name)
     folder = Path(output)
-    # Not an error: what is run again until it is done may have been killed before it began.
+    # Not an error: a command repeated until it succeeds may have been killed before it wrote anything.
     begun = any(folder.iterdir()) if folder.is_dir() else folder.exists()
     if resume and not begun and not quiet:
-        typer.echo(f"dprec: {folder}: nothing to resume, begun anew", err=True)
+        typer.echo(f"dprec: {folder}: nothing to resume, started afresh", err=True)
     return folder
 
 
@@ -151,11 +151,11 @@ def audit(
     ] = 0.99,
     quiet: Quiet = False,
 ) -> None:
-    """Bound from below what is really spent of privacy, by comparing what devices send for two profiles."""
+    """Measure how much privacy is lost at least, by comparing what devices send for two profiles."""
     from simulation.console.tables import audit_table, wide_console
 
     loaded = simulation.load(config, set_ or [])
-    folder = _folder(output, f"{loaded.name}-audit", False, quiet)
+    folder = _folder(output, f"{loaded.name}-audit", resume=False, quiet=quiet)
     with progress_bar(quiet) as progress:
         result = simulation.audit(loaded, folder, trials=trials, confidence=confidence, progress=progress)
     if not quiet:
@@ -164,7 +164,7 @@ def audit(
     for finding in result.findings:
         if not finding.holds:
             raise RunError(
-                f"{finding.difference}: at least {finding.at_least:.4g} is spent where epsilon = "
+                f"{finding.difference}: at least {finding.at_least:.4g} is lost where epsilon = "
                 f"{finding.claimed:.4g} per {finding.unit} is promised"
             )
 
@@ -194,7 +194,7 @@ def advise(
         bool, typer.Option("--hide-items", help="Only where it is hidden which items were rated.")
     ] = False,
 ) -> None:
-    """Name the most accurate protocol of a comparison within limits, and what the next better costs."""
+    """Name the most accurate protocol of a comparison within limits, and what the next better one costs."""
     from simulation.analysis.advice import Limits, advice_lines, privacy_unit
     from simulation.analysis.advice import advise as advice
 
@@ -243,19 +243,14 @@ def fetch(
     from dprec.datasets.fetch import fetch as fetch_dataset
 
     with progress_bar(False) as progress:
-        folder = fetch_dataset(
-            dataset,
-            cache or Path.home() / ".cache" / "dprec",
-            url=url,
-            progress=progress,
-        )
+        folder = fetch_dataset(dataset, cache or Path.home() / ".cache" / "dprec", url=url, progress=progress)
     typer.echo(str(folder))
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit with its code."""
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that has no epsilon shows a question mark; the run is not lost for it.
+        # A terminal whose encoding lacks a letter shows a question mark instead; that must not end a run.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     sys.exit(exit_code(lambda: app(args=arguments, standalone_mode=False)))

@@ -54,7 +54,7 @@ def comparison_tables(rows: Sequence[Row]) -> list[Table]:
 
 
 def audit_table(audit: Audit) -> Table:
-    """Return one line per pair of profiles that were told apart."""
+    """Return one line per pair of profiles, with what is promised for it and what is lost at least."""
     table = Table(
         box=box.SIMPLE_HEAD,
         pad_edge=False,
@@ -68,7 +68,7 @@ def audit_table(audit: Audit) -> Table:
         table.add_column(column, justify="right")
     table.add_column("")
     for finding in audit.findings:
-        verdict = "nothing found against it" if finding.holds else "broken"
+        verdict = "no evidence against it" if finding.holds else "broken"
         spent = number(finding.claimed, 4), number(finding.at_least, 4)
         table.add_row(finding.difference, finding.unit, *spent, verdict)
     return table
@@ -136,7 +136,7 @@ def projection_table(rows: Sequence[tuple[str, Projection]], population: float) 
 
 
 def wide_console() -> Console:
-    """Return a console on which a table keeps its columns, also where there is no terminal."""
+    """Return a console on which a table keeps its columns, even where there is no terminal."""
     console = Console()
     console.width = max(console.width, 132)
     return console

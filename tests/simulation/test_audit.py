@@ -84,7 +84,7 @@ def test_a_broken_promise_fails_the_command(tmp_path: Path, capsys: pytest.Captu
     assert caught.value.code == 1
     error = capsys.readouterr().err
     assert error.count("\n") == 1
-    assert "is spent where epsilon = 1 per rating is promised" in error
+    assert "is lost where epsilon = 1 per rating is promised" in error
 
 
 def test_the_command_tells_what_it_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,7 +94,7 @@ def test_the_command_tells_what_it_found(tmp_path: Path, capsys: pytest.CaptureF
         main([str(argument) for argument in arguments])
     assert caught.value.code == 0
     told = capsys.readouterr().out
-    assert told.count("nothing found against it") == 2
+    assert told.count("no evidence against it") == 2
     assert (tmp_path / "out" / "config.yaml").exists()
 
 
@@ -141,3 +141,8 @@ def test_noise_that_is_used_again_is_found_out(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(gradient_perturbation, "words", stale)
     found = audited("one-bit-gradient", "protocol.rounds=2", "protocol.privacy.epsilon=2", trials=50_000)
     assert not found.holds
+
+
+def test_a_preset_is_audited_by_its_name() -> None:
+    small = ["dataset={kind: synthetic, users: 20, items: 10, ratings: 100}"]
+    assert audit("blp-mf", overrides=small, trials=1_000).holds
