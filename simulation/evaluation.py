@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from dprec.metrics import (
 )
 from dprec.ratings import Ratings, RatingScale
 from simulation.configuration.models import EvaluationOptions
+from simulation.protocols.task import Predict
 
 
 def check_relevance(options: EvaluationOptions, scale: RatingScale) -> None:
@@ -32,30 +33,65 @@ def check_relevance(options: EvaluationOptions, scale: RatingScale) -> None:
         raise SettingError("relevant_from", f"{bound:g}", accepted)
 
 
-def accuracy(
-    predictions: NDArray[np.float64], train: Ratings, test: Ratings, options: EvaluationOptions
-) -> dict[str, float | None]:
-    """Return the accuracy of predictions under the names that the run directory uses.
+@dataclass(frozen=True, eq=False)
+class Evaluator:
+    """Judges predictions by the test ratings; a protocol calls it as its task's `Measure`.
 
-    Of signs, it is the share that is predicted; a prediction of 0 counts as +1.
+    Parameters
+    ----------
+    train, test : Ratings
+    options : EvaluationOptions
+    truth : ndarray of float64, shape (users, items), or None
+        The hidden matrix that the ratings were drawn from, where the data set knows it.
     """
-    if is_binary(test.scale):
-        return {"sign_accuracy": sign_accuracy(predictions, test.values), "relative_error": None}
-    ranking = ranking_accuracy(predictions, test, train, options.top_k, options.relevant_from)
-    return {
-        "rmse": root_mean_squared_error(predictions, test.values),
-        "mae": mean_absolute_error(predictions, test.values),
-        "precision_at_k": ranking.precision,
-        "recall_at_k": ranking.recall,
-        "f_score_at_k": ranking.f_score,
-        "k": options.top_k,
-    }
+
+    train: Ratings
+    test: Ratings
+    options: EvaluationOptions
+    truth: NDArray[np.float64] | None
+
+    def predictions(self, predict: Predict) -> NDArray[np.float64]:
+        """Return the predictions of the test ratings, within the scale, shape (test ratings,)."""
+        low, high = self.train.scale.low, self.train.scale.high
+        return np.clip(predict(self.test.users, self.test.items), low, high)
+
+    def accuracy(
+        self, predictions: NDArray[np.float64], hidden: Predict | None = None
+    ) -> dict[str, float | None]:
+        """Return the accuracy of predictions under the names that the run directory uses.
+
+        Parameters
+        ----------
+        predictions : ndarray of float64, shape (test ratings,)
+            Of signs, the accuracy is the share that is predicted; a prediction of 0 counts as +1.
+        hidden : callable, optional
+            From arrays of users and items to the learned entries of the hidden matrix.
+        """
+        if not is_binary(self.test.scale):
+            return self._accuracy_of_ratings(predictions)
+        error = None
+        if self.truth is not None and hidden is not None:
+            error = relative_error(hidden, self.truth)
+        return {"sign_accuracy": sign_accuracy(predictions, self.test.values), "relative_error": error}
+
+    def __call__(self, predict: Predict, hidden: Predict | None = None) -> dict[str, float | None]:
+        """Return the accuracy of what is predicted; see `accuracy`."""
+        return self.accuracy(self.predictions(predict), hidden)
+
+    def _accuracy_of_ratings(self, predictions: NDArray[np.float64]) -> dict[str, float | None]:
+        top_k, relevant_from = self.options.top_k, self.options.relevant_from
+        ranking = ranking_accuracy(predictions, self.test, self.train, top_k, relevant_from)
+        return {
+            "rmse": root_mean_squared_error(predictions, self.test.values),
+            "mae": mean_absolute_error(predictions, self.test.values),
+            "precision_at_k": ranking.precision,
+            "recall_at_k": ranking.recall,
+            "f_score_at_k": ranking.f_score,
+            "k": top_k,
+        }
 
 
-def relative_error(
-    hidden: Callable[[NDArray[np.integer], NDArray[np.integer]], NDArray[np.float64]],
-    truth: NDArray[np.float64],
-) -> float:
+def relative_error(hidden: Predict, truth: NDArray[np.float64]) -> float:
     """Return ||M^ - M||_F^2 / ||M||_F^2 over all cells, observed or not (Li et al., section 5.1)."""
     users, items = np.divmod(np.arange(truth.size), truth.shape[1])
     errors = hidden(users, items) - truth.ravel()

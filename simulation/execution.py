@@ -1,4 +1,4 @@
-"""Plays one configuration: from its ratings, through its protocol, to the record of what came of it."""
+"""Runs one configuration: from its ratings, through its protocol, to the record of the run."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import time
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dprec.binarization import Binarization
@@ -19,8 +17,8 @@ from dprec.ratings import Ratings
 from dprec.splits import Split
 from simulation.configuration.models import RunConfig
 from simulation.engine.session import Session, open_session
-from simulation.evaluation import accuracy, check_relevance, relative_error
-from simulation.protocols.task import Predict, Task
+from simulation.evaluation import Evaluator, check_relevance
+from simulation.protocols import Outcome, Protocol, Task
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_record import (
     RunRecord,
@@ -95,47 +93,16 @@ def run_in(
 ) -> RunRecord:
     """Run a configuration in a session that is already open; see `run_prepared`."""
     began = time.perf_counter() if started is None else started
-    users_per_node = config.simulation.cohort_size(train.n_users)
-    group = session.install(
-        config.protocol.held_ratings(train, config.seed),
-        users_per_node=users_per_node,
-        seed=config.seed,
-        faults=config.simulation.faults,
-        setup=config.protocol.setup(),
-    )
-
     with within("dataset"):
-        truth = config.dataset.hidden()
-
-    def measure(
-        predict: Predict, hidden: Predict | None = None
-    ) -> tuple[NDArray[np.float64], dict[str, float | None]]:
-        raw = predict(test.users, test.items)
-        predictions = np.clip(raw, train.scale.low, train.scale.high)
-        measured = accuracy(predictions, train, test, config.evaluation)
-        if truth is not None and hidden is not None:
-            measured["relative_error"] = relative_error(hidden, truth)
-        return predictions, measured
-
-    task = Task(
-        train=train,
-        seed=config.seed,
-        group=group,
-        roster=session.roster(train.n_users, users_per_node),
-        progress=progress,
-        measure=lambda predict, hidden=None: measure(predict, hidden)[1],
-        checkpoints=directory.checkpoints(config, train, test) if directory is not None else None,
-        restore=partial(session.restore, group),
-    )
+        evaluator = Evaluator(train, test, config.evaluation, config.dataset.hidden())
+    task = _task(session, config, evaluator, directory, progress)
     # Sums in dense algebra depend on how it is divided over threads; one thread, one result.
     with threadpool_limits(limits=1):
-        ready = time.perf_counter()
-        with within("protocol"):
-            outcome = config.protocol.run(session.grid, task)
-        seconds = time.perf_counter() - ready
-        predictions, measured = measure(outcome.predict, outcome.hidden)
+        outcome = _outcome(session, config.protocol, task)
+        predictions = evaluator.predictions(outcome.predict)
+        measured = evaluator.accuracy(predictions, outcome.hidden)
     *earlier, last = outcome.rounds
-    outcome = replace(outcome, rounds=(*earlier, replace(last, accuracy=measured)), seconds=seconds)
+    outcome = replace(outcome, rounds=(*earlier, replace(last, accuracy=measured)))
     return RunRecord(
         config=config,
         summary=summarise(
@@ -153,3 +120,41 @@ def run_in(
         channel=outcome.channel,
         privacy=outcome.privacy,
     )
+
+
+def _task(
+    session: Session,
+    config: RunConfig,
+    evaluator: Evaluator,
+    directory: RunDirectory | None,
+    progress: Progress,
+) -> Task:
+    """Install the ratings on the devices, and return what the protocol works on."""
+    train = evaluator.train
+    users_per_node = config.simulation.cohort_size(train.n_users)
+    group = session.install(
+        config.protocol.held_ratings(train, config.seed),
+        users_per_node=users_per_node,
+        seed=config.seed,
+        faults=config.simulation.faults,
+        setup=config.protocol.setup(),
+    )
+    checkpoints = None if directory is None else directory.checkpoints(config, train, evaluator.test)
+    return Task(
+        train=train,
+        seed=config.seed,
+        group=group,
+        roster=session.roster(train.n_users, users_per_node),
+        progress=progress,
+        measure=evaluator,
+        checkpoints=checkpoints,
+        restore=partial(session.restore, group),
+    )
+
+
+def _outcome(session: Session, protocol: Protocol, task: Task) -> Outcome:
+    """Run the protocol, and measure how long it takes."""
+    started = time.perf_counter()
+    with within("protocol"):
+        outcome = protocol.run(session.grid, task)
+    return replace(outcome, seconds=time.perf_counter() - started)

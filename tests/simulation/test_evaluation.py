@@ -1,0 +1,71 @@
+"""How predictions are judged by the test ratings."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dprec.datasets.one_bit_synthetic import OneBitSynthetic
+from dprec.datasets.synthetic import Synthetic
+from dprec.errors import SettingError
+from dprec.splits import Holdout
+from simulation.configuration.models import EvaluationOptions
+from simulation.evaluation import Evaluator, check_relevance
+
+RATED = Synthetic(users=20, items=10, ratings=120)
+SIGNS = OneBitSynthetic(users=20, items=10, rank=2)
+
+
+def evaluator(dataset: Synthetic | OneBitSynthetic) -> Evaluator:
+    train, test = Holdout(test_fraction=0.25).split(dataset, 1)
+    return Evaluator(train, test, EvaluationOptions(top_k=3), dataset.hidden())
+
+
+def test_predictions_stay_within_the_scale() -> None:
+    judge = evaluator(RATED)
+    predictions = judge.predictions(lambda users, items: np.where(items % 2, 99.0, -99.0))
+    expected = np.where(judge.test.items % 2, judge.train.scale.high, judge.train.scale.low)
+    assert predictions.tolist() == expected.tolist()
+
+
+def test_perfect_predictions_have_no_error() -> None:
+    judge = evaluator(RATED)
+    accuracy = judge.accuracy(judge.test.values)
+    assert accuracy["rmse"] == accuracy["mae"] == 0
+    assert accuracy["precision_at_k"] is not None
+    assert accuracy["precision_at_k"] > 0
+    assert accuracy["k"] == 3
+
+
+def test_of_signs_the_share_that_is_predicted_counts() -> None:
+    judge = evaluator(SIGNS)
+    assert judge.accuracy(judge.test.values) == {"sign_accuracy": 1, "relative_error": None}
+    assert judge.accuracy(-judge.test.values)["sign_accuracy"] == 0
+
+
+def test_the_hidden_matrix_is_compared_where_it_is_known_and_learned() -> None:
+    judge = evaluator(SIGNS)
+    truth = judge.truth
+    assert truth is not None
+
+    def signs(users: np.ndarray, items: np.ndarray) -> np.ndarray:
+        return np.sign(truth[users, items])
+
+    doubled = judge(signs, lambda users, items: 2 * truth[users, items])
+    assert doubled["relative_error"] == pytest.approx(1.0)
+    assert doubled["sign_accuracy"] is not None
+    assert 0.5 < doubled["sign_accuracy"] <= 1
+    assert judge(signs)["relative_error"] is None
+    assert replace(judge, truth=None)(signs, signs)["relative_error"] is None
+
+
+@pytest.mark.parametrize("bound", [0.5, 5.5])
+def test_relevance_off_the_scale_is_refused(bound: float) -> None:
+    train, _ = Holdout(test_fraction=0.25).split(RATED, 1)
+    with pytest.raises(SettingError, match="relevant_from"):
+        check_relevance(EvaluationOptions(relevant_from=bound), train.scale)
+
+
+def test_signs_need_no_relevance() -> None:
+    train, _ = Holdout(test_fraction=0.25).split(SIGNS, 1)
+    check_relevance(EvaluationOptions(relevant_from=99.0), train.scale)
