@@ -64,7 +64,7 @@ def test_a_population_is_never_written_over(tmp_path: Path, ratings: Ratings) ->
         ({"n_items": "30"}, "n_items"),
         ({"users_per_node": 0}, "users_per_node"),
         ({"seed": None}, "seed"),
-        ({"scale": [1, "2"]}, "scale.1"),
+        ({"scale": [1, "2"]}, "scale[1]"),
         ({"faults": {"dropout": 2.0}}, "faults"),
         ({"setup": {"kind": "one-shot", "mechanism": {"kind": "lies"}}}, "setup.mechanism"),
     ],

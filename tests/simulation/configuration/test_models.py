@@ -1,5 +1,4 @@
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +8,9 @@ import pytest
 import yaml
 
 from dprec.errors import InputError
-from simulation import load
 from simulation.configuration.dotted_keys import apply_override
 from simulation.configuration.models import RunConfig, parse_config
-from simulation.configuration.strict_yaml import dump_yaml, parse_yaml, read_yaml
+from simulation.configuration.strict_yaml import parse_yaml
 from simulation.run import run
 
 
@@ -65,13 +63,6 @@ def test_an_unknown_key_of_a_group_is_refused_with_the_keys_of_the_group(
     tiny["protocol"] = {"kind": "iterative", "gradient": {"kind": "full"}, "rounds": 2}
     error = refused(tiny, f"protocol.{group}.unknown=1")
     assert (error.where, error.accepted) == (f"FILE: protocol.{group}.unknown", accepted)
-
-
-def test_a_comparison_is_not_a_run(tmp_path: Path) -> None:
-    file = tmp_path / "pair.yaml"
-    file.write_text("name: pair\nprotocols: [a, b]\n")
-    with pytest.raises(InputError, match=f"a comparison; accepted: a run's, or: dprec compare {file}$"):
-        load(file)
 
 
 @pytest.mark.parametrize(
@@ -188,109 +179,6 @@ def test_seeds_of_any_size(tiny: dict[str, Any], seed: int) -> None:
     assert run(config).summary["accuracy"]["rmse"] > 0
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "problem"),
-    [
-        ("a: 1\nb: [1, 2\n", 3, "expected ',' or ']'"),
-        ("a:\n\t- b\n", 2, "cannot start any token"),
-        ("a: 1\nb: {c: 1, c: 2}\n", 2, "the key 'c' a second time"),
-        ("a: 1\nb: 2\na: 3\n", 3, "the key 'a' a second time"),
-        ("a: &x 1\nb: *x\n", 2, "an alias, which is not supported"),
-        ("a: 1\n---\nb: 2\n", 2, "another document"),
-        ("? [a, b]\n: 1\n", 1, "unhashable key"),
-        ("a: !!python/object/apply:os.system ['true']\n", 1, "could not determine a constructor"),
-    ],
-)
-def test_bad_yaml_is_refused_with_its_line(tmp_path: Path, text: str, line: int, problem: str) -> None:
-    file = tmp_path / "bad.yaml"
-    file.write_text(text)
-    with pytest.raises(InputError) as caught:
-        load(file)
-    assert caught.value.where == f"{file}, line {line}"
-    assert problem in caught.value.found
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("content", "found"),
-    [
-        (b"", "nothing"),
-        (b"- a\n- b\n", "a list"),
-        (b"7", "a value"),
-        (b"\xff\xfe\x00", "not UTF-8 text"),
-        (b"a: \x01", "unacceptable character"),
-        (b"[" * 5000, "recursion"),
-        (b"seed: " + b"9" * 5000, "4300 digits"),
-    ],
-)
-def test_what_is_no_mapping_is_refused(tmp_path: Path, content: bytes, found: str) -> None:
-    file = tmp_path / "bad.yaml"
-    file.write_bytes(content)
-    with pytest.raises(InputError) as caught:
-        read_yaml(file)
-    assert str(file) in caught.value.where
-    assert found in caught.value.found
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("path", ["missing.yaml", "."])
-def test_what_cannot_be_read_is_refused(tmp_path: Path, path: str) -> None:
-    with pytest.raises(InputError) as caught:
-        load(tmp_path / path)
-    assert caught.value.where == str(tmp_path / path)
-
-
-@pytest.mark.parametrize("key", ["2020-01-01", "1", "null", "true", "1.5", ".nan", "!!binary aGk="])
-def test_keys_that_are_no_text_are_unknown_keys(tmp_path: Path, tiny: dict[str, Any], key: str) -> None:
-    file = tmp_path / "odd.yaml"
-    file.write_text(yaml.safe_dump(tiny) + f"{key}: 1\n")
-    with pytest.raises(InputError, match="an unknown key"):
-        load(file)
-
-
-def test_exponents_are_numbers() -> None:
-    assert parse_yaml("[1e-3, 1E5, -2e+2, 1.5e3]", "x") == [1e-3, 1e5, -200.0, 1500.0]
-
-
-def test_an_override_replaces_what_stands_there(tmp_path: Path, tiny: dict[str, Any]) -> None:
-    file = tmp_path / "tiny.yaml"
-    file.write_text(yaml.safe_dump(tiny))
-    config = load(
-        file,
-        [
-            "seed=5",
-            "split={kind: k-fold, folds: 4, fold: 1}",
-            "evaluation.top_k=3",
-            "protocol.privacy.epsilon=1e-1",
-            "name=a-b",
-            "seed=6",
-        ],
-    )
-    assert config.seed == 6
-    assert (config.split.kind, config.evaluation.top_k, config.name) == ("k-fold", 3, "a-b")
-    assert config.protocol.privacy.epsilon == 0.1  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize(
-    ("override", "where"),
-    [
-        ("seed", "--set"),
-        ("=5", "--set"),
-        ("a..b=1", "--set"),
-        (".a=1", "--set"),
-        ("seed.x=1", "--set seed.x"),
-        ("name.x.y=1", "--set name.x.y"),
-        ("seed=[1", "--set seed, line 1"),
-        ("seed=*x", "--set seed, line 1"),
-        ("seed={a: 1, a: 2}", "--set seed, line 1"),
-    ],
-)
-def test_a_bad_override_is_refused(tiny: dict[str, Any], override: str, where: str) -> None:
-    with pytest.raises(InputError) as caught:
-        apply_override(tiny, override)
-    assert caught.value.where == where
-
-
 def test_the_schema_is_valid_and_accepts_what_the_models_accept(preset: dict[str, Any]) -> None:
     schema = RunConfig.model_json_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
@@ -314,16 +202,6 @@ def test_a_configuration_survives_its_own_yaml(preset: dict[str, Any]) -> None:
 def test_names_that_look_like_numbers_stay_names(tiny: dict[str, Any], name: str) -> None:
     config = parse_config({**tiny, "name": name})
     assert parse_config(parse_yaml(config.to_yaml(), "again")).name == name
-
-
-def test_dumped_yaml_is_read_back_unchanged() -> None:
-    values = {
-        "text": ["1e5", "1", "-1e+5", "~"],
-        "numbers": [1e5, 1e-7, 1, math.pi],
-        "nothing": None,
-        "ü": "é",
-    }
-    assert parse_yaml(dump_yaml(values), "again") == values
 
 
 def test_paths_are_written_so_that_they_work_from_anywhere(

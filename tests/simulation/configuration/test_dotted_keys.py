@@ -1,0 +1,38 @@
+from typing import Any
+
+import pytest
+
+from dprec.errors import InputError
+from simulation.configuration.dotted_keys import apply_override, flatten, replace_value
+
+
+@pytest.mark.parametrize(
+    ("override", "where"),
+    [
+        ("seed", "--set"),
+        ("=5", "--set"),
+        ("a..b=1", "--set"),
+        (".a=1", "--set"),
+        ("seed.x=1", "--set seed.x"),
+        ("name.x.y=1", "--set name.x.y"),
+        ("seed=[1", "--set seed, line 1"),
+        ("seed=*x", "--set seed, line 1"),
+        ("seed={a: 1, a: 2}", "--set seed, line 1"),
+    ],
+)
+def test_a_bad_override_is_refused(tiny: dict[str, Any], override: str, where: str) -> None:
+    with pytest.raises(InputError) as caught:
+        apply_override(tiny, override)
+    assert caught.value.where == where
+
+
+def test_nested_mappings_are_flattened() -> None:
+    assert flatten({"a": {"b": 1, "c": {"d": [2]}}, "e": {}}) == {"a.b": 1, "a.c.d": [2]}
+
+
+def test_mappings_on_the_way_are_made() -> None:
+    values: dict[str, Any] = {"a": {"b": 1}}
+    replace_value(values, "a.c.d", 2, "here")
+    assert values == {"a": {"b": 1, "c": {"d": 2}}}
+    with pytest.raises(InputError, match=r"here a\.b\.c: a\.b is 1; accepted: a key below a mapping"):
+        replace_value(values, "a.b.c", 3, "here")
