@@ -1,12 +1,16 @@
 """The code of the README does what the README says."""
 
+import importlib
 import re
 import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from dprec.mechanisms.base import Mechanism
+from dprec.testing import MechanismContract
 from simulation import compare
 from simulation.comparison.configuration import load_comparison
 from simulation.console.command_line import main
@@ -90,3 +94,15 @@ def test_a_run_in_python(capsys: pytest.CaptureFixture[str]) -> None:
     program, _ = blocks("python")
     exec(program, {})
     assert 0.5 < float(capsys.readouterr().out.splitlines()[0]) < 2.0
+
+
+class TestTheMechanismOfTheReadme(MechanismContract):
+    @pytest.fixture
+    def mechanism(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mechanism:
+        """Import the file that the README shows."""
+        _, source = blocks("python")
+        (tmp_path / "threshold_bit.py").write_text(source)
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.delitem(sys.modules, "threshold_bit", raising=False)
+        mechanism: Mechanism = importlib.import_module("threshold_bit").ThresholdBit()
+        return mechanism
