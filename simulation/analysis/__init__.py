@@ -1,1 +1,23 @@
 """What figures mean: settings and averages of a comparison, advice, projection, and their wording."""
+
+from simulation.analysis.advice import Advice, Limits, advice_lines, advise
+from simulation.analysis.averages import Average
+from simulation.analysis.measures import MEASURES, Measure
+from simulation.analysis.projection import Projection, project
+from simulation.analysis.selection import frontier
+from simulation.analysis.settings import Setting, read_settings
+
+__all__ = [
+    "MEASURES",
+    "Advice",
+    "Average",
+    "Limits",
+    "Measure",
+    "Projection",
+    "Setting",
+    "advice_lines",
+    "advise",
+    "frontier",
+    "project",
+    "read_settings",
+]

@@ -16,7 +16,7 @@ from simulation.analysis.settings import Setting, read_settings
 from simulation.storage.names import TABLE
 
 _SLACK = 1 + 1e-9
-"""A realised epsilon may exceed the promised one in the last bits of a logarithm."""
+"""A realised epsilon may exceed the promised one by the rounding of a logarithm."""
 
 
 @dataclass(frozen=True)
@@ -83,11 +83,11 @@ class Advice:
     measure : Measure
     best : Offer
     for_epsilon : Offer or None
-        The more accurate one within the bytes that costs the least more epsilon.
+        The more accurate one within the bytes that needs the least additional epsilon.
     for_bytes : Offer or None
-        The more accurate one within epsilon that costs the fewest more bytes.
+        The more accurate one within epsilon that needs the fewest additional bytes.
     for_both : Offer or None
-        Where neither alone helps: the one beyond both limits that costs the least more epsilon.
+        If neither alone helps: the one beyond both limits that needs the least additional epsilon.
     """
 
     limits: Limits
@@ -128,8 +128,8 @@ def advise(directory: str | Path, limits: Limits, measure: str | None = None) ->
     Raises
     ------
     InputError
-        When the directory holds no comparison, or nothing lies within the limits; the line then says
-        what the least would be.
+        When the directory holds no comparison, or nothing is within the limits; the message then says
+        which limits would be met.
     """
     table = Path(directory) / TABLE
     if not table.is_file():
@@ -201,10 +201,10 @@ def _measure(settings: Sequence[Setting], column: str | None) -> Measure:
     known = [measure for measure in MEASURES if any(setting.average(measure.column) for setting in settings)]
     if column is None and known:
         return known[0]
-    found = next((measure for measure in known if measure.column == column), None)
-    if found is None:
+    named = next((measure for measure in known if measure.column == column), None)
+    if named is None:
         raise InputError("--measure", repr(column), ", ".join(measure.column for measure in known) or "none")
-    return found
+    return named
 
 
 def _offers(settings: Sequence[Setting], measure: Measure, limits: Limits) -> list[Offer]:
@@ -240,7 +240,7 @@ def _nothing(limits: Limits) -> str:
 
 
 def _least(offers: Sequence[Offer], limits: Limits) -> str:
-    """Say what limits would have let something in."""
+    """Say which limits something would have been within."""
     private = [offer for offer in offers if math.isfinite(offer.epsilon)]
     if not private:
         return "a comparison with such a protocol"

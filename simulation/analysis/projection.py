@@ -1,8 +1,7 @@
 """Traffic of a deployment: what a population of any size sends and receives in a day.
 
-Every user of the simulation is one draw from the people there are. The mean over the simulated ones
-carries over to N others with an uncertainty that has two parts: only n were simulated, and the N who
-come are a draw as well.
+Every simulated user is one draw from all people. The mean over the simulated users carries over to N
+others with an uncertainty of two parts: only n were simulated, and the N who take part are a draw too.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class Projection:
     total : float
         Expected bytes.
     low, high : float or None
-        Ends of the interval; None when one user was simulated.
+        Ends of the interval; None if only one user was simulated.
     """
 
     population: float
@@ -81,12 +80,12 @@ _LARGEST_POPULATION = 1e12
 
 
 def check_population(population: float | None) -> None:
-    """Refuse what is not a number of users.
+    """Refuse a population that is not a number of users.
 
     Raises
     ------
     InputError
     """
     if population is not None and not 1 <= population <= _LARGEST_POPULATION:
-        found = f"a number of users from 1 to {_LARGEST_POPULATION:g}"
-        raise InputError("--population", repr(population), found)
+        accepted = f"a number of users from 1 to {_LARGEST_POPULATION:g}"
+        raise InputError("--population", repr(population), accepted)

@@ -15,7 +15,8 @@ from pathlib import Path
 from dprec.errors import InputError
 from dprec.privacy.units import ComparableUnit
 from simulation.analysis.averages import Average, average, grouped
-from simulation.analysis.measures import MEASURES, Measure
+from simulation.analysis.evaluations import Evaluation
+from simulation.analysis.measures import MEASURES
 from simulation.analysis.vocabulary import server_sees
 from simulation.storage.tables import Row
 
@@ -24,7 +25,10 @@ EPSILON_COLUMNS: dict[ComparableUnit, str] = {
     "user": "epsilon_per_user_max",
 }
 
+
 _TEXT = frozenset({"name", "panel", "fold", "seed", "protocol", "mechanism", "completion", "dataset"})
+
+
 _NEEDED = (
     "name",
     "epsilon",
@@ -33,27 +37,6 @@ _NEEDED = (
     "uplink_message_mean_per_user",
     "downlink_message_mean_per_user",
 )
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """What was predicted and how it is judged; settings of two evaluations share no table and no axis.
-
-    Parameters
-    ----------
-    measure : Measure
-    dataset : str
-        Kind of the data set.
-    items : float or None
-        Size of its catalogue.
-    panel : str or None
-        What the comparison sets apart.
-    """
-
-    measure: Measure
-    dataset: str
-    items: float | None
-    panel: str | None
 
 
 @dataclass(frozen=True)
@@ -79,8 +62,8 @@ class Setting:
 
     def mean(self, column: str) -> float | None:
         """Return the mean of a column; None where it does not apply."""
-        found = self.average(column)
-        return None if found is None else found.mean
+        average = self.average(column)
+        return None if average is None else average.mean
 
     def flag(self, column: str) -> bool:
         """Return whether a column holds for any of the runs."""
@@ -181,60 +164,6 @@ def by_evaluation(settings: Sequence[Setting]) -> dict[Evaluation, list[Setting]
         if setting.evaluation:
             groups.setdefault(setting.evaluation, []).append(setting)
     return groups
-
-
-def told_apart(evaluation: Evaluation, evaluations: Sequence[Evaluation]) -> list[str]:
-    """Return what tells an evaluation from the others of a comparison, in words."""
-    described = [
-        (each.measure.label, each.dataset, f"{each.items or 0:.0f} items", each.panel or "others")
-        for each in evaluations
-    ]
-    words = described[evaluations.index(evaluation)]
-    return [
-        word for word, found in zip(words, zip(*described, strict=True), strict=True) if len(set(found)) > 1
-    ]
-
-
-def frontier(settings: Sequence[Setting], measure: Measure) -> list[Setting]:
-    """Return the settings that none beats in both accuracy and bytes, by ascending bytes."""
-    known = [
-        (spent, found.mean, setting)
-        for setting in settings
-        if (spent := setting.bytes_per_user) is not None and (found := setting.average(measure.column))
-    ]
-    sign = 1 if measure.lower_is_better else -1
-    kept: list[Setting] = []
-    best = math.inf
-    for _, value, setting in sorted(known, key=lambda entry: (entry[0], sign * entry[1])):
-        if sign * value < best:
-            best = sign * value
-            kept.append(setting)
-    return kept
-
-
-def reference_budget(settings: Sequence[Setting]) -> float | None:
-    """Return the budget at which most protocols can be compared; of several, the nearest to 1."""
-    budgets = [setting.budget for setting in settings if setting.budget is not None]
-    if not budgets:
-        return None
-    return min(set(budgets), key=lambda budget: (-budgets.count(budget), abs(math.log(budget)), budget))
-
-
-def at_reference(settings: Sequence[Setting]) -> list[Setting]:
-    """Return one setting per protocol: at the reference budget, or at the nearest that it has."""
-    reference = reference_budget(settings)
-    chosen: dict[str, Setting] = {}
-    for setting in settings:
-        held = chosen.get(setting.name)
-        if held is None or _distance(setting, reference) < _distance(held, reference):
-            chosen[setting.name] = setting
-    return list(chosen.values())
-
-
-def _distance(setting: Setting, reference: float | None) -> float:
-    if setting.budget is None or reference is None:
-        return 0.0
-    return abs(math.log(setting.budget / reference))
 
 
 def _typed(line: dict[str, str], where: str) -> Row:

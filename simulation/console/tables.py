@@ -19,10 +19,11 @@ from simulation.analysis.columns import (
     SettingColumn,
     accuracy_column,
 )
+from simulation.analysis.evaluations import distinguishing_words
 from simulation.analysis.measures import HEADLINE_MEASURES, Measure
 from simulation.analysis.numbers import DASH, number
 from simulation.analysis.projection import METHOD, Projection
-from simulation.analysis.settings import Setting, by_evaluation, settings_of, told_apart
+from simulation.analysis.settings import Setting, by_evaluation, settings_of
 from simulation.storage.tables import Row
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def comparison_tables(rows: Sequence[Row]) -> list[Table]:
             accuracy_column(measure, spread=measure == evaluation.measure) for measure in _measures(settings)
         ]
         table = _settings_table("protocol", [BUDGET, *accuracies, *_COSTS], settings)
-        table.title = ", ".join(told_apart(evaluation, list(groups))) or None
+        table.title = ", ".join(distinguishing_words(evaluation, list(groups))) or None
         tables.append(table)
     return tables
 

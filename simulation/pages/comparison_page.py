@@ -8,14 +8,9 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from dprec.privacy.units import COMPARABLE_UNITS
-from simulation.analysis.settings import (
-    Evaluation,
-    Setting,
-    by_evaluation,
-    by_protocol,
-    reference_budget,
-    told_apart,
-)
+from simulation.analysis.evaluations import Evaluation, distinguishing_words
+from simulation.analysis.selection import reference_budget
+from simulation.analysis.settings import Setting, by_evaluation, by_protocol
 from simulation.analysis.vocabulary import listed, plural
 from simulation.pages.comparison_plots import bytes_plot, epsilon_plot, round_plot, traces_of
 from simulation.pages.comparison_tables import best_table, published_section, settings_table
@@ -53,7 +48,7 @@ def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw
     sections: list[Section] = []
     suffixes: list[str] = []
     for evaluation, settings in groups.items():
-        words = told_apart(evaluation, list(groups))
+        words = distinguishing_words(evaluation, list(groups))
         suffixes.append(_suffix(words, suffixes))
         sections += _accuracy_sections(files, evaluation, settings, looks, draw, words, suffixes[-1])
     sections += [
@@ -83,15 +78,15 @@ def _notes(files: ComparisonFiles) -> list[str]:
         for note in at(summary, "privacy", "notes") or ()
     ]
     protocols = len(by_protocol(files.settings))
-    shown: list[str] = []
+    notes: list[str] = []
     if files.unfinished:
         missing = listed(files.unfinished[:4]) + (" and others" if len(files.unfinished) > 4 else "")
-        shown.append(f"{plural(len(files.unfinished), 'unfinished run')} left out: {missing}.")
+        notes.append(f"{plural(len(files.unfinished), 'unfinished run')} left out: {missing}.")
     for names, note, others in merged_notes(every):
         whom = "Every protocol" if len(names) == protocols > 1 else listed(names)
         more = f" (With other numbers in {plural(others, 'more run')}.)" if others else ""
-        shown.append(Markup("<strong>{}:</strong> {}").format(whom, note + more))
-    return shown
+        notes.append(Markup("<strong>{}:</strong> {}").format(whom, note + more))
+    return notes
 
 
 def _accuracy_sections(

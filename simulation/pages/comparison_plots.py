@@ -8,7 +8,8 @@ import numpy as np
 
 from simulation.analysis.measures import Measure
 from simulation.analysis.numbers import loss, size
-from simulation.analysis.settings import Setting, at_reference, by_protocol, reference_budget
+from simulation.analysis.selection import at_reference, reference_budget
+from simulation.analysis.settings import Setting, by_protocol
 from simulation.analysis.vocabulary import listed
 from simulation.pages.figures.accuracy_by_bytes import (
     Trace,
@@ -133,10 +134,10 @@ def traces_of(files: ComparisonFiles, settings: Sequence[Setting], measure: Meas
         )
         if not shared or not users:
             continue
-        kept = np.array(
+        shared_rounds = np.array(
             [[(total, value) for number, total, value in course if number in shared] for course in courses]
         )
-        total, accuracy = kept.mean(axis=0).T
+        total, accuracy = shared_rounds.mean(axis=0).T
         if (total > 0).all():
             traces.append(Trace(setting.name, label_of(setting, reference), total / users, accuracy))
     return traces

@@ -22,7 +22,8 @@ from simulation.analysis.columns import (
     figure_column,
 )
 from simulation.analysis.measures import MEASURES, Measure
-from simulation.analysis.settings import Setting, at_reference, frontier
+from simulation.analysis.selection import at_reference, frontier
+from simulation.analysis.settings import Setting
 from simulation.pages.figures.colours import SERIES
 from simulation.pages.figures.looks import Looks
 from simulation.pages.markup import Cell, Column, number_cell, table, text_cell

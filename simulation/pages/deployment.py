@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from simulation.analysis.numbers import DASH, size
 from simulation.analysis.projection import METHOD, Projection, project
-from simulation.analysis.settings import Setting, at_reference, reference_budget
+from simulation.analysis.selection import at_reference, reference_budget
+from simulation.analysis.settings import Setting
 from simulation.pages.markup import Cell, Column, number_cell, table
 from simulation.pages.page import Section, dashed, paragraph
 from simulation.pages.run_files import ComparisonFiles, Numbers, RunFiles, at, read_traffic

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from dprec.privacy.device_channel import DeviceChannel
-from simulation.analysis.settings import at_reference, read_rows, reference_budget
+from simulation.analysis.selection import at_reference, reference_budget
+from simulation.analysis.settings import read_rows
 from simulation.pages.figures.looks import Looks
 from simulation.pages.figures.mechanism_channels import draw_mechanisms
 from simulation.pages.figures.rendering import Draw, Plot

@@ -22,14 +22,14 @@ def summary_plot(run: RunFiles) -> Plot:
     summary = run.summary
     measure = main_measure(summary["accuracy"])
     spent, losses = run.bytes_per_user, run.traffic["epsilon_per_user"]
-    how = ""
+    reading = ""
     if measure is None:
         accurate = "No accuracy was measured."
     elif len(evaluated_rounds(run.rounds, measure)) > 1:
         accurate = f"Left: {measure.label} against the bytes per user, by round."
-        how = "Accuracy: one point per evaluated round."
+        reading = "Accuracy: one point per evaluated round."
     else:
-        how = _PREDICTIONS
+        reading = _PREDICTIONS
         groups = group_by_rating(run.predictions["rating"], run.predictions["prediction"])
         accurate = (
             f"Left: the median prediction is {groups[0][1][2]:.2f} for a true rating of {groups[0][0]:.3g} "
@@ -46,7 +46,7 @@ def summary_plot(run: RunFiles) -> Plot:
     return Plot(
         "summary",
         "The run at a glance",
-        f"{how} Bytes count whole messages in both directions.",
+        f"{reading} Bytes count whole messages in both directions.",
         f"Three panels. {accurate} {private} {traffic}",
         lambda style: draw_summary(style, run),
         full_width=True,

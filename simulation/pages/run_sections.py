@@ -33,10 +33,10 @@ def user_table(run: RunFiles) -> Markup:
     rows = []
     for column, label, digits in _USER_FIGURES:
         values = run.traffic[column][np.isfinite(run.traffic[column])]
-        found: list[float | None] = [None] * 6
+        statistics: list[float | None] = [None] * 6
         if values.size:
-            found = [float(values.mean()), *np.percentile(values, (0, 5, 50, 95, 100)).tolist()]
-        rows.append([Cell(label, label), *(number_cell(value, digits) for value in found)])
+            statistics = [float(values.mean()), *np.percentile(values, (0, 5, 50, 95, 100)).tolist()]
+        rows.append([Cell(label, label), *(number_cell(value, digits) for value in statistics)])
     return table(f"How {run.summary['traffic']['users']:,} users differ", columns, rows)
 
 

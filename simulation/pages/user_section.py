@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from simulation.analysis.settings import Setting, reference_budget
+from simulation.analysis.selection import reference_budget
+from simulation.analysis.settings import Setting
 from simulation.pages.deployment import both_directions
 from simulation.pages.figures.looks import Looks
 from simulation.pages.figures.rendering import Draw, Plot
@@ -27,7 +28,7 @@ def user_section(
     budget = "" if reference is None else f" ε = {reference:g} unless the label says otherwise."
     caption = f"Thin line: all users. Bars: the middle 90 % and 50 %. Dot: the median user.{budget}"
     spent = [_spread(setting, label, both_directions(columns)) for setting, label, columns in traffic]
-    lost = [
+    losses = [
         _spread(setting, label, columns["epsilon_per_user"])
         for setting, label, columns in traffic
         if np.isfinite(columns["epsilon_per_user"]).all() and columns["epsilon_per_user"].max() > 0
@@ -43,16 +44,16 @@ def user_section(
             ),
         )
     ]
-    if lost:
+    if losses:
         plots.append(
             Plot(
                 "epsilon-per-user",
                 "ε per user",
                 caption,
-                "Privacy loss per user of each protocol. " + _medians(lost, "epsilon"),
+                "Privacy loss per user of each protocol. " + _medians(losses, "epsilon"),
                 lambda style: draw_spreads(
                     style,
-                    lost,
+                    losses,
                     "ε per user, over everything that is sent",
                     "ε per user",
                     looks,
@@ -61,7 +62,7 @@ def user_section(
             )
         )
     content: list[str] = [figures([draw(plot) for plot in plots])]
-    if not lost:
+    if not losses:
         content.append(dashed("ε per user: no protocol here has one."))
     return Section("users", heading, tuple(content))
 

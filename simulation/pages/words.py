@@ -47,7 +47,7 @@ def comparison_in_words(files: ComparisonFiles) -> str:
         else ""
     )
     repeated = " and ".join(
-        plural(len(found), word) for found, word in ((seeds, "seed"), (folds, "fold")) if found
+        plural(len(values), word) for values, word in ((seeds, "seed"), (folds, "fold")) if values
     )
     return (
         f"{plural(len(names), 'protocol')}{at_budgets} over {repeated}: {plural(len(runs), 'run')}. "

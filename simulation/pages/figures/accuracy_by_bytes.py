@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from simulation.analysis.measures import Measure
-from simulation.analysis.settings import Setting, by_protocol, frontier
+from simulation.analysis.selection import frontier
+from simulation.analysis.settings import Setting, by_protocol
 from simulation.pages.figures.axes import accuracy_axis, log_axis
 from simulation.pages.figures.colours import INK, REFERENCE, SURFACE, ramp
 from simulation.pages.figures.labels import direct_labels, legend_below

@@ -18,13 +18,13 @@ from simulation.pages.run_files import RunFiles, at
 
 def evaluated_rounds(rounds: Sequence[Mapping[str, Any]], measure: Measure) -> list[tuple[int, float, float]]:
     """Return number, cumulative bytes and accuracy of the rounds that were evaluated."""
-    spent, found = 0.0, []
+    spent, evaluated = 0.0, []
     for line in rounds:
         spent += sum(float(at(line, way, "message_bytes") or 0) for way in ("uplink", "downlink"))
         value = at(line, "accuracy", measure.column)
         if value is not None and math.isfinite(value):
-            found.append((int(line["round"]), spent, float(value)))
-    return found
+            evaluated.append((int(line["round"]), spent, float(value)))
+    return evaluated
 
 
 def draw_rounds(ax: Axes, style: Style, run: RunFiles, measure: Measure) -> None:

@@ -17,7 +17,8 @@ from matplotlib.axes import Axes
 from matplotlib.container import ErrorbarContainer
 
 from simulation.analysis.measures import MEASURES
-from simulation.analysis.settings import Setting, at_reference, frontier, read_settings, reference_budget
+from simulation.analysis.selection import frontier
+from simulation.analysis.settings import Setting, read_settings
 from simulation.pages.figures.accuracy_by_bytes import draw_accuracy_against_bytes
 from simulation.pages.figures.accuracy_by_epsilon import EpsilonAxis, draw_accuracy_against_epsilon
 from simulation.pages.figures.colours import dark
@@ -44,14 +45,6 @@ def setting(name: str, spent: float, rmse: float, budget: float | None = 1.0) ->
     return Setting(name, budget, (row,))
 
 
-@given(st.lists(st.tuples(st.integers(1, 6), st.integers(1, 6)), min_size=1, max_size=12))
-def test_the_frontier_is_what_nothing_beats(points: list[tuple[int, int]]) -> None:
-    settings = [setting(f"p{place}", float(x), float(y)) for place, (x, y) in enumerate(points)]
-    found = {(one.bytes_per_user, one.mean("rmse")) for one in frontier(settings, RMSE)}
-    best = {(x, y) for x, y in points if not any((a <= x and b <= y) and (a, b) != (x, y) for a, b in points)}
-    assert found == best
-
-
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.floats(0.01, 0.2))
 def test_labels_are_apart_and_in_order(places: list[float], gap: float) -> None:
     moved = spread_out(sorted(places), gap)
@@ -62,15 +55,6 @@ def test_labels_are_apart_and_in_order(places: list[float], gap: float) -> None:
 
 def test_labels_that_do_not_touch_stay() -> None:
     assert spread_out([0.1, 0.5, 0.9], 0.1) == [0.1, 0.5, 0.9]
-
-
-def test_the_reference_budget_is_the_most_common_and_then_the_nearest_to_one() -> None:
-    settings = [setting("a", 1, 1, budget) for budget in (0.1, 0.5, 3.0)] + [setting("b", 1, 1, 3.0)]
-    assert reference_budget(settings) == 3.0
-    assert reference_budget(settings[:3]) == 0.5
-    assert reference_budget([setting("c", 1, 1, None)]) is None
-    chosen = at_reference([*settings[:2], setting("b", 1, 1, 3.0), setting("b", 1, 1, 8.0)])
-    assert [(one.name, one.budget) for one in chosen] == [("a", 0.5), ("b", 3.0)]
 
 
 def test_names_are_made_drawable() -> None:
