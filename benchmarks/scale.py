@@ -43,7 +43,7 @@ from simulation.configuration.models import SimulationOptions
 from simulation.engine.session import open_session
 from simulation.protocols.accounting import mechanism_ledger
 from simulation.protocols.one_shot import OneShotProtocol
-from strategies.one_shot import Collected, OneShot
+from strategies.report_collection import Collected, ReportCollection
 
 RATINGS_PER_USER, STOCK_FLOATS, EPSILON = 20, 50, 1.0
 REQUIRED_RATIO, RATIO_USERS = 50, 10_000
@@ -118,11 +118,11 @@ def dprec_rounds(result: Connection, users: int, chosen: argparse.Namespace) -> 
         group = session.install(
             train, users_per_node=cohort, seed=0, faults=options.faults, setup=protocol.setup()
         )
-        strategy = OneShot(calibrated, protocol.completion, 0, group)
+        collection = ReportCollection(calibrated, group)
         for _ in range(chosen.repeats):
             collected = None  # the round before is over, and so is its memory
             started = time.perf_counter()
-            collected = strategy.collect(session.grid, roster)
+            collected = collection.collect(session.grid, roster)
             mechanism_ledger(calibrated, train.counts, collected.sent)
             seconds.append(time.perf_counter() - started)
             _check(collected, train)
@@ -132,7 +132,7 @@ def dprec_rounds(result: Connection, users: int, chosen: argparse.Namespace) -> 
     if chosen.sweeps:
         started = time.perf_counter()
         with threadpool_limits(limits=1):  # as in a run
-            completed = strategy.complete(collected.observations)
+            completed = protocol.completion.fit(collected.observations, 0)
         result.send(Fit(time.perf_counter() - started, completed.diagnostics["sweeps"]))
 
 

@@ -36,7 +36,8 @@ from simulation.execution import load_ratings, run_in
 from simulation.storage.atomic import write_atomically
 from simulation.storage.names import AUDIT
 from simulation.storage.run_directory import RunDirectory
-from strategies.roster import arrivals_of, identify
+from strategies.arrivals import arrivals_of
+from strategies.roster import identify
 
 SCHEMA = 1
 
@@ -191,7 +192,7 @@ def _play(config: RunConfig, scale: RatingScale, items: int, levels: tuple[int, 
         grid = _Listener(client_app(folder), 1)
         session = Session(grid, identify(grid), Path(folder), 0.0)
         result = run_in(session, config, people, people)
-    arrivals = (arrivals_of(reply, 0, people.n_users) for reply in grid.replies)
+    arrivals = (arrivals_of(reply, 0, np.arange(people.n_users)) for reply in grid.replies)
     losses = {unit: result.traffic[f"epsilon_per_{unit}"] for unit in COMPARABLE_UNITS}
     return _Played(
         [_numbered(arrived.reports) for arrived in arrivals if arrived is not None],

@@ -1,8 +1,26 @@
-"""What the server does with the replies: Flower strategies that complete the rating matrix."""
+"""What the server does with the replies.
 
+Protocols of rounds are Flower strategies (`IterativeFactorization`, `GradientPerturbation`); what is
+asked once is a query and none of them (`ReportCollection`, `ReplacementExchange`).
+"""
+
+from strategies.gradient_perturbation import GradientPerturbation
 from strategies.iterative import IterativeFactorization
-from strategies.one_bit import SlopeRounds
-from strategies.one_shot import OneShot
-from strategies.x_map import ReplacementRound
+from strategies.replacement import ReplacementExchange
+from strategies.report_collection import ReportCollection
+from strategies.roster import Roster, identify
+from strategies.rounds import RoundRecord
+from strategies.sampling import SamplingOptions
+from strategies.training import TrainingRounds
 
-__all__ = ["IterativeFactorization", "OneShot", "ReplacementRound", "SlopeRounds"]
+__all__ = [
+    "GradientPerturbation",
+    "IterativeFactorization",
+    "ReplacementExchange",
+    "ReportCollection",
+    "Roster",
+    "RoundRecord",
+    "SamplingOptions",
+    "TrainingRounds",
+    "identify",
+]

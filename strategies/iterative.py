@@ -1,66 +1,32 @@
 """The server's part of iterative factorisation: rounds of broadcast, gradient reports and a step.
 
-A Flower `Strategy`: `start()` runs it as any other, and `run_round` runs one round for a caller who
-checkpoints, evaluates or stops early. Who takes part in a round follows from the seed and the
-user's number, never from the nodes.
+A Flower `Strategy` whose arrays are the item factors; see `strategies.training`.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
-from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
-from flwr.serverapp.strategy import Strategy
 from numpy.typing import NDArray
 
 from dprec.completion.item_updates import StepOptions, initial_item_factors, step_item_factors
-from dprec.errors import RunError, SettingError
+from dprec.errors import RunError
 from dprec.gradients import Aggregate, GradientReport
 from dprec.messages import DELIVER, TRAIN, Delivery, GradientRequest, bitmap_of
-from dprec.options import Options, option
 from dprec.privacy.ledger import PrivacyLedger
-from dprec.randomness import subset, words
 from dprec.wire.broadcast import BroadcastOptions, Factors, encode_broadcast
 from dprec.wire.traffic import TrafficLedger
-from strategies.envelope import message_size, reply_message, report_sizes, request_content, request_message
-from strategies.roster import Arrivals, Roster, arrivals_of
-from strategies.rounds import RoundRecord, traffic_totals
-
-
-@dataclass(frozen=True, kw_only=True)
-class SamplingOptions(Options):
-    """Who is asked in a round; everybody by default."""
-
-    fraction: float | None = option("Share of the users, drawn anew each round.", None, gt=0, le=1)
-    count: int | None = option("Number of users, drawn anew each round.", None, ge=1)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.fraction is not None and self.count is not None:
-            raise SettingError("", "a fraction and a count", "one of the two")
-
-    def size(self, n_users: int) -> int:
-        """Return how many of the users are asked.
-
-        Raises
-        ------
-        SettingError
-            When nobody would be asked, or more than there are.
-        """
-        wanted = n_users if self.count is None else self.count
-        if self.fraction is not None:
-            wanted = round(self.fraction * n_users)
-        if not 1 <= wanted <= n_users:
-            key = "count" if self.count is not None else "fraction"
-            found = f"{getattr(self, key)} selects {wanted} of {n_users} users"
-            raise SettingError(key, found, "one that selects at least one and at most all")
-        return wanted
+from strategies.envelope import request_content
+from strategies.roster import Roster
+from strategies.rounds import RoundAccount, RoundRecord
+from strategies.sampling import SamplingOptions
+from strategies.training import TrainingRounds
 
 
 @dataclass(eq=False)
@@ -128,7 +94,7 @@ class State:
 
 
 @dataclass(eq=False)
-class IterativeFactorization(Strategy):
+class IterativeFactorization(TrainingRounds):
     """Item factors learned from gradient reports.
 
     Parameters
@@ -163,13 +129,15 @@ class IterativeFactorization(Strategy):
         n_items, rank = self.state.factors.shape
         return n_items, rank
 
-    def run_round(self, grid: Grid) -> RoundRecord:
-        """Run the next round: ask, read, account, step."""
-        round_index = self.state.rounds_done + 1
-        arrays = ArrayRecord([self.state.factors])
-        requests = self.configure_train(round_index, arrays, ConfigRecord(), grid)
-        self.aggregate_train(round_index, grid.send_and_receive(requests))
-        return self.state.records[-1]
+    @property
+    def records(self) -> list[RoundRecord]:
+        """One per finished round."""
+        return self.state.records
+
+    @property
+    def arrays(self) -> ArrayRecord:
+        """The item factors."""
+        return ArrayRecord([self.state.factors])
 
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
@@ -186,14 +154,14 @@ class IterativeFactorization(Strategy):
             shapes = ", ".join(str(array.shape) for array in given)
             raise ValueError(f"arrays of shapes {shapes} where item factors of shape {self.shape} belong")
         self.state.factors = given[0].astype(np.float64)
-        self._started, self._before = time.perf_counter(), traffic_totals(self.state.traffic)
-        self._asked = self._draw_users(server_round)
+        self._account = RoundAccount(TRAIN, self.group, self.state.traffic)
+        self._asked = self.sampling.draw(self.roster.n_users, self.seed, server_round)
         factors = self.broadcast.rounded(self.state.factors)
         whole = encode_broadcast(factors)
         changes = encode_broadcast(factors, self.state.broadcast) if self.broadcast.delta else whole
         self._charge_broadcast(server_round, whole, changes)
-        requests = []
-        for partition, node in enumerate(self.roster.node_ids):
+        contents = {}
+        for partition in range(len(self.roster.node_ids)):
             cohort = self.roster.cohort(partition)
             asked = self._asked[cohort.start : cohort.stop]
             if not asked.any():
@@ -201,10 +169,10 @@ class IterativeFactorization(Strategy):
             # A node keeps one copy: it can take the changes only where all its asked users could.
             up_to_date = bool(self.state.holders[cohort.start : cohort.stop][asked].all())
             payload = changes if up_to_date else whole
-            content = request_content(GradientRequest(server_round, payload, bitmap_of(asked)))
-            requests.append(Message(content, node, TRAIN, group_id=self.group))
+            request = GradientRequest(server_round, payload, bitmap_of(asked))
+            contents[partition] = request_content(request)
         self.state.broadcast = factors
-        return requests
+        return self.roster.messages(TRAIN, contents, self.group)
 
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
@@ -213,15 +181,10 @@ class IterativeFactorization(Strategy):
         answers = self.roster.by_partition(replies)
         sent, in_time = np.zeros((2, self.roster.n_users), dtype=np.bool_)
         aggregate: Aggregate | None = None
-        for partition, reply in answers.items():
-            cohort = self.roster.cohort(partition)
-            users = cohort.start + np.flatnonzero(self._asked[cohort.start : cohort.stop])
-            arrivals = arrivals_of(reply, cohort.start, users.size)
-            if arrivals is None:
-                continue
-            self._charge_uplink(users, arrivals)
-            sent[users[arrivals.arrived]] = True
-            in_time[users[arrivals.punctual]] = True
+        for arrivals in self.roster.arrivals(answers, self._asked):
+            self._account.charge_reports(arrivals)
+            sent[arrivals.senders] = True
+            in_time[arrivals.punctual_users] = True
             _, part = self.gradient.decode(arrivals.in_time(), self.shape)
             aggregate = part if aggregate is None else aggregate + part
         loss = self.gradient.exact_epsilon(self.epsilon)
@@ -231,18 +194,8 @@ class IterativeFactorization(Strategy):
         if aggregate is not None and accepted:
             self._step(aggregate, server_round)
         asked = int(self._asked.sum())
-        self.state.records.append(self._record(server_round, accepted, asked - accepted))
+        self.state.records.append(self._account.record(server_round, asked=asked, accepted=accepted))
         return ArrayRecord([self.state.factors]), MetricRecord({"replies": accepted, "asked": asked})
-
-    def configure_evaluate(
-        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
-    ) -> Iterable[Message]:
-        """Ask nobody: devices evaluate nothing that they would have to send."""
-        return []
-
-    def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
-        """Return nothing; see `configure_evaluate`."""
-        return None
 
     def summary(self) -> None:
         """Log what is run."""
@@ -253,27 +206,17 @@ class IterativeFactorization(Strategy):
 
         The bytes belong to the last round: they are what its accuracy costs.
         """
-        before = traffic_totals(self.state.traffic)
         factors = self.broadcast.rounded(self.state.factors)
         payload = encode_broadcast(factors)
         content = request_content(Delivery(payload))
-        size = message_size(request_message(DELIVER, content, self.group))
-        self.state.traffic.charge_downlink(slice(None), len(payload), size)
-        partitions = range(len(self.roster.node_ids))
-        answers = self.roster.ask(grid, DELIVER, dict.fromkeys(partitions, content), self.group)
-        acknowledgement = message_size(reply_message(DELIVER, RecordDict(), self.group))
-        for partition in answers:
+        account = RoundAccount(DELIVER, self.group, self.state.traffic)
+        account.charge_request(slice(None), content, len(payload))
+        contents = dict.fromkeys(range(len(self.roster.node_ids)), content)
+        for partition in self.roster.ask(grid, DELIVER, contents, self.group):
             cohort = self.roster.cohort(partition)
-            self.state.traffic.charge_uplink(slice(cohort.start, cohort.stop), 0, acknowledgement)
+            account.charge_acknowledgements(slice(cohort.start, cohort.stop))
         self.state.broadcast, self.state.factors = factors, factors.astype(np.float64)
-        after = traffic_totals(self.state.traffic)
-        last = self.state.records[-1]
-        self.state.records[-1] = last.with_traffic({key: after[key] - before[key] for key in after})
-
-    def _draw_users(self, round_index: int) -> NDArray[np.bool_]:
-        n_users = self.roster.n_users
-        size = self.sampling.size(n_users)
-        return subset(size, words(self.seed, "sampling", 0, n_users, round_index=round_index))
+        self.state.records[-1] = self.state.records[-1].with_traffic(account.spent())
 
     def _charge_broadcast(self, round_index: int, whole: bytes, changes: bytes) -> None:
         for users, payload in (
@@ -281,14 +224,7 @@ class IterativeFactorization(Strategy):
             (self._asked & self.state.holders, changes),
         ):
             content = request_content(GradientRequest(round_index, payload))
-            size = message_size(request_message(TRAIN, content, self.group))
-            self.state.traffic.charge_downlink(users, len(payload), size)
-
-    def _charge_uplink(self, users: NDArray[np.int64], arrivals: Arrivals) -> None:
-        """Charge everybody who sent a report for its bytes, whether or not it is used."""
-        senders, payloads = users[arrivals.arrived], arrivals.payloads[arrivals.arrived]
-        sizes = report_sizes(TRAIN, self.group, senders, payloads)
-        self.state.traffic.charge_uplink(senders, payloads, sizes)
+            self._account.charge_request(users, content, len(payload))
 
     def _step(self, aggregate: Aggregate, round_index: int) -> None:
         gradient = self.gradient.gradient(aggregate, self.shape, self.epsilon, self.seed)
@@ -302,14 +238,3 @@ class IterativeFactorization(Strategy):
                 f"the item factors diverged in round {round_index}; try a smaller protocol.step.size"
             )
         self.state.factors, self.state.velocity = factors, velocity
-
-    def _record(self, round_index: int, replies: int, failures: int) -> RoundRecord:
-        after = traffic_totals(self.state.traffic)
-        return RoundRecord(
-            round=round_index,
-            replies=replies,
-            failures=failures,
-            accuracy=None,
-            seconds=time.perf_counter() - self._started,
-            **{key: after[key] - self._before[key] for key in after},
-        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +11,8 @@ from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
 from dprec.errors import RunError
-from dprec.messages import IDENTIFY, NODE, REPLY, Identity, Reports
-from dprec.ragged import sizes_of
+from dprec.messages import IDENTIFY, NODE, Identity
+from strategies.arrivals import Arrivals, arrivals_of
 
 
 @dataclass(frozen=True)
@@ -36,63 +36,51 @@ class Roster:
         start = partition * self.users_per_node
         return range(start, min(start + self.users_per_node, self.n_users))
 
-    def ask(
-        self, grid: Grid, message_type: str, contents: dict[int, RecordDict], group: str
-    ) -> dict[int, Message]:
-        """Send a request to some of the nodes and return their answers by partition.
+    def messages(self, message_type: str, contents: dict[int, RecordDict], group: str) -> list[Message]:
+        """Return the messages that bring some of the nodes a request.
 
         Parameters
         ----------
-        grid : Grid
         message_type : str
         contents : dict
             What the node of each partition is sent.
         group : str
             Run key.
-
-        Returns
-        -------
-        dict
-            Without the nodes that did not answer or whose app failed; in the order of the partitions.
         """
-        requests = [
+        return [
             Message(content, self.node_ids[partition], message_type, group_id=group)
             for partition, content in contents.items()
         ]
-        return self.by_partition(grid.send_and_receive(requests))
+
+    def ask(
+        self, grid: Grid, message_type: str, contents: dict[int, RecordDict], group: str
+    ) -> dict[int, Message]:
+        """Send a request to some of the nodes and return their answers; see `messages`, `by_partition`."""
+        return self.by_partition(grid.send_and_receive(self.messages(message_type, contents, group)))
 
     def by_partition(self, replies: Iterable[Message]) -> dict[int, Message]:
-        """Sort replies by the partition of the node that sent them, errors left out."""
+        """Return replies by the partition of the node that sent them, in order, without errors."""
         partitions = {node: partition for partition, node in enumerate(self.node_ids)}
         usable = [reply for reply in replies if reply.has_content()]
         answers = {partitions.get(reply.metadata.src_node_id, -1): reply for reply in usable}
         return {partition: answers[partition] for partition in sorted(answers) if partition >= 0}
 
+    def arrivals(self, answers: dict[int, Message], asked: NDArray[np.bool_]) -> Iterator[Arrivals]:
+        """Yield what came from each cohort, without those whose answer cannot be used.
 
-@dataclass(frozen=True, eq=False)
-class Arrivals:
-    """What came from the users of a cohort who were asked.
-
-    Parameters
-    ----------
-    reports : list of bytes
-        One per user who was asked; empty for one who did not answer.
-    arrived, punctual : ndarray of bool, shape (reports,)
-        Whose report was sent at all, and whose was there before the round ended.
-    """
-
-    reports: list[bytes]
-    arrived: NDArray[np.bool_]
-    punctual: NDArray[np.bool_]
-
-    @property
-    def payloads(self) -> NDArray[np.int64]:
-        """Bytes of each report, shape (reports,)."""
-        return sizes_of(self.reports)
-
-    def in_time(self) -> list[bytes]:
-        """Return the reports that were there before the round ended."""
-        return [self.reports[user] for user in np.flatnonzero(self.punctual)]
+        Parameters
+        ----------
+        answers : dict
+            From `by_partition`.
+        asked : ndarray of bool, shape (users,)
+            Who was asked.
+        """
+        for partition, answer in answers.items():
+            cohort = self.cohort(partition)
+            users = cohort.start + np.flatnonzero(asked[cohort.start : cohort.stop])
+            arrivals = arrivals_of(answer, cohort.start, users)
+            if arrivals is not None:
+                yield arrivals
 
 
 def identify(grid: Grid) -> tuple[int, ...]:
@@ -112,44 +100,11 @@ def identify(grid: Grid) -> tuple[int, ...]:
     return tuple(hosts[partition] for partition in range(len(nodes)))
 
 
-def arrivals_of(reply: Message | None, first_user: int, asked: int) -> Arrivals | None:
-    """Return what a reply brings from the users of a cohort, or None when it cannot be used.
-
-    A reply that speaks for other users, or for another number of them, is rejected whole: nothing
-    in it can be attributed.
-
-    Parameters
-    ----------
-    reply : Message or None
-    first_user : int
-        First user of the cohort.
-    asked : int
-        Users of the cohort who were asked.
-    """
-    record = _record(reply, REPLY)
-    if record is None:
-        return None
-    try:
-        read = Reports.of(record)
-    except ValueError:
-        return None
-    if read.first != first_user or len(read.reports) != asked:
-        return None
-    absent, late = np.zeros(asked, dtype=np.bool_), np.zeros(asked, dtype=np.bool_)
-    absent[list(read.absent)], late[list(read.late)] = True, True
-    return Arrivals(read.reports, ~absent, ~absent & ~late)
-
-
 def _partition(reply: Message) -> int | None:
-    record = _record(reply, NODE)
-    if record is None:
+    record = reply.content.get(NODE) if reply.has_content() else None
+    if not isinstance(record, ConfigRecord):
         return None
     try:
         return Identity.of(record).partition
     except ValueError:
         return None
-
-
-def _record(message: Message | None, name: str) -> ConfigRecord | None:
-    record = message.content.get(name) if message is not None and message.has_content() else None
-    return record if isinstance(record, ConfigRecord) else None

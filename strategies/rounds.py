@@ -1,10 +1,18 @@
-"""What is recorded of every round, whatever the protocol."""
+"""What a round costs and what is recorded of it, whatever the protocol."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
-from dprec.wire.traffic import TrafficLedger
+import numpy as np
+from flwr.app import RecordDict
+from numpy.typing import NDArray
+
+from dprec.wire.traffic import TrafficLedger, Users
+from strategies.arrivals import Arrivals
+from strategies.envelope import message_size, reply_message, report_sizes, request_message
 
 
 @dataclass(frozen=True)
@@ -47,3 +55,89 @@ def traffic_totals(ledger: TrafficLedger) -> dict[str, int]:
         "downlink_payload_bytes": int(ledger.downlink_payload.sum()),
         "downlink_message_bytes": int(ledger.downlink_message.sum()),
     }
+
+
+@dataclass(eq=False)
+class RoundAccount:
+    """Charges the messages of one round, from when it is made, to whom they reach or come from.
+
+    Every user is charged in full, although a cohort shares its messages.
+
+    Parameters
+    ----------
+    message_type : str
+    group : str
+        Run key.
+    traffic : TrafficLedger
+        Charged in place.
+    """
+
+    message_type: str
+    group: str
+    traffic: TrafficLedger
+    _started: float = field(default_factory=time.perf_counter, init=False)
+    _before: dict[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._before = traffic_totals(self.traffic)
+
+    def charge_request(self, users: Users, content: RecordDict, payload: int) -> None:
+        """Charge one and the same request, with a payload of so many bytes."""
+        self.traffic.charge_downlink(users, payload, self._request_size(content))
+
+    def charge_requests(
+        self,
+        users: NDArray[np.int64],
+        payloads: NDArray[np.int64],
+        content_of: Callable[[bytes], RecordDict],
+    ) -> None:
+        """Charge each user a request of its own.
+
+        Parameters
+        ----------
+        users, payloads : ndarray of int64, shape (users,)
+            Bytes of each user's payload.
+        content_of : callable
+            From a payload to the content of the message to a user who is alone on its node.
+        """
+        lengths, of_user = np.unique(payloads, return_inverse=True)
+        sizes = [self._request_size(content_of(bytes(length))) for length in lengths.tolist()]
+        self.traffic.charge_downlink(users, payloads, np.array(sizes, dtype=np.int64)[of_user])
+
+    def charge_reports(self, arrivals: Arrivals) -> None:
+        """Charge everybody who sent a report, whether or not it is used."""
+        senders, payloads = arrivals.senders, arrivals.payloads
+        sizes = report_sizes(self.message_type, self.group, senders, payloads)
+        self.traffic.charge_uplink(senders, payloads, sizes)
+
+    def charge_acknowledgements(self, users: Users) -> None:
+        """Charge a reply without content."""
+        size = message_size(reply_message(self.message_type, RecordDict(), self.group))
+        self.traffic.charge_uplink(users, 0, size)
+
+    def spent(self) -> dict[str, int]:
+        """Return the bytes that were charged since the account was made, as `traffic_totals` does."""
+        after = traffic_totals(self.traffic)
+        return {name: after[name] - self._before[name] for name in after}
+
+    def record(self, round_index: int, *, asked: int, accepted: int) -> RoundRecord:
+        """Return the record of the round, which ends here.
+
+        Parameters
+        ----------
+        round_index : int
+            From 1.
+        asked, accepted : int
+            Users who were asked, and those whose report was accepted.
+        """
+        return RoundRecord(
+            round=round_index,
+            replies=accepted,
+            failures=asked - accepted,
+            accuracy=None,
+            seconds=time.perf_counter() - self._started,
+            **self.spent(),
+        )
+
+    def _request_size(self, content: RecordDict) -> int:
+        return message_size(request_message(self.message_type, content, self.group))

@@ -28,7 +28,7 @@ from simulation.protocols.accounting import (
 from simulation.protocols.base import Protocol
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.task import Task
-from strategies.one_bit import SlopeRounds
+from strategies.gradient_perturbation import GradientPerturbation
 
 _ROUNDING = 1e-3
 """By how much, relatively, the exact loss of a round may exceed its share through whole draws."""
@@ -105,7 +105,7 @@ class GradientPerturbationProtocol(Protocol):
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Run the rounds."""
-        strategy = SlopeRounds(
+        strategy = GradientPerturbation(
             completion=self.completion,
             channel=self._channel(),
             step=self.step,

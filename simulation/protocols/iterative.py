@@ -34,7 +34,8 @@ from simulation.protocols.components import AnyGradient
 from simulation.protocols.early_stopping import EarlyStopping
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.task import Predict, Task
-from strategies.iterative import IterativeFactorization, SamplingOptions, State
+from strategies.iterative import IterativeFactorization, State
+from strategies.sampling import SamplingOptions
 
 
 @dataclass(frozen=True, kw_only=True)

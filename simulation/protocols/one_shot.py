@@ -32,7 +32,7 @@ from simulation.protocols.components import AnyCompletion, AnyMechanism
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.task import Task
 from simulation.protocols.zheng_distance import distance_per_cell
-from strategies.one_shot import OneShot
+from strategies.report_collection import ReportCollection
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,10 +98,11 @@ class OneShotProtocol(Protocol):
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Collect the reports and complete the matrix."""
         calibrated = self._calibrated(task.train)
-        strategy = OneShot(calibrated, self.completion, task.seed, task.group)
-        collected = strategy.collect(grid, task.roster)
+        likelihood = self.completion.needs_likelihood
+        collection = ReportCollection(calibrated, task.group, likelihood=likelihood)
+        collected = collection.collect(grid, task.roster)
         with within("completion"):
-            completed = strategy.complete(collected.observations, task.progress)
+            completed = self.completion.fit(collected.observations, task.seed, task.progress)
         notes = completed.notes + notes_on_failures([collected.record])
         distance: dict[str, float | None] = {}
         if self.mechanism.hides_rated_items:

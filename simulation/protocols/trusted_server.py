@@ -25,7 +25,7 @@ from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyPerturbation
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.task import Task
-from strategies.one_shot import Collected, collect_reports
+from strategies.report_collection import Collected, ReportCollection
 
 _MECHANISM = Raw()
 
@@ -81,7 +81,7 @@ class TrustedServerProtocol(Protocol):
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Collect the signs and complete the matrix with noise."""
-        collected = collect_reports(grid, task.roster, self._calibrated(task.train), task.group)
+        collected = ReportCollection(self._calibrated(task.train), task.group).collect(grid, task.roster)
         completed = self.perturbation.complete(
             self.completion,
             collected.observations,

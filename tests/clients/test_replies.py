@@ -12,7 +12,7 @@ from clients.replies import reply_with_reports
 from dprec.datasets.synthetic import Synthetic
 from dprec.mechanisms.raw import Raw
 from dprec.setups import OneShotSetup
-from strategies.roster import arrivals_of
+from strategies.arrivals import arrivals_of
 
 USERS = 40
 SETUP = OneShotSetup(mechanism=Raw(), privacy=None)
@@ -39,7 +39,7 @@ def test_a_reply_tells_what_arrived_and_when(cohort: Cohort, message: Message, s
     reports = [bytes([user, user]) for user in range(USERS)]
     sent = [reports[user] for user in np.flatnonzero(asked)]
     reply = reply_with_reports(message, cohort, reports, round_index=5, asked=asked if some else None)
-    arrivals = arrivals_of(reply, cohort.start, len(sent))
+    arrivals = arrivals_of(reply, cohort.start, cohort.start + np.flatnonzero(asked))
     assert arrivals is not None
     fate = fates(FAULTS, 6, 5, cohort.start, USERS)[asked]
     assert {ABSENT, LATE, DAMAGED} <= set(fate.tolist())

@@ -26,8 +26,9 @@ from dprec.setups import IterativeSetup
 from dprec.wire.broadcast import BroadcastOptions
 from simulation.engine.local_grid import LocalGrid
 from strategies.envelope import message_size
-from strategies.iterative import IterativeFactorization, SamplingOptions, State
+from strategies.iterative import IterativeFactorization, State
 from strategies.roster import Roster, identify
+from strategies.sampling import SamplingOptions
 
 USERS, ITEMS, RANK, ROUNDS, GROUP, SEED = 30, 20, 2, 5, "00000001", 8
 EPSILON = 0.5

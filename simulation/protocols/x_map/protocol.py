@@ -42,8 +42,8 @@ from simulation.protocols.x_map.item_comparison import (
 )
 from simulation.protocols.x_map.replacing import replaced_on_server, replacement_round
 from simulation.protocols.x_map.target_domain import predictor, target_recommender
-from strategies.one_shot import Collected, collect_reports
-from strategies.x_map import Exchanged
+from strategies.replacement import Exchanged
+from strategies.report_collection import Collected, ReportCollection
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +136,7 @@ class XMapProtocol(Protocol):
         """Collect the ratings, exchange candidates for AlterEgos, and predict from these."""
         train, similarity = _two_domains(task.train), self.graph.similarity
         calibrated = self._calibrated(train)
-        collected = collect_reports(grid, task.roster, calibrated, task.group)
+        collected = ReportCollection(calibrated, task.group).collect(grid, task.roster)
         observed = collected.observations
         items = received_items(observed, similarity, self.recommendation.prior_ratings)
         comparison = None

@@ -11,7 +11,7 @@ from dprec.crossdomain.alter_ego_codec import RowCodec, ValueCode
 from dprec.crossdomain.domains import CrossDomainRatings
 from dprec.crossdomain.replacement import Candidates, ReplacementDraws
 from dprec.randomness import words
-from strategies.x_map import ReplacementRound
+from strategies.replacement import ReplacementExchange
 
 
 def replacement_round(
@@ -20,7 +20,7 @@ def replacement_round(
     means: NDArray[np.float64],
     train: CrossDomainRatings,
     group: str,
-) -> ReplacementRound:
+) -> ReplacementExchange:
     """Return the round in which the devices replace their source items.
 
     Parameters
@@ -34,7 +34,7 @@ def replacement_round(
     group : str
         Run key under which the devices find their setup.
     """
-    return ReplacementRound(
+    return ReplacementExchange(
         candidates=candidates,
         means=means,
         rows=RowCodec(

@@ -21,9 +21,10 @@ from dprec.ratings import Ratings
 from dprec.setups import OneShotSetup
 from dprec.wire import ReportCodec
 from simulation.engine.local_grid import LocalGrid
+from strategies.arrivals import arrivals_of
 from strategies.envelope import message_size
-from strategies.one_shot import Collected, OneShot
-from strategies.roster import Roster, arrivals_of, identify
+from strategies.report_collection import Collected, ReportCollection
+from strategies.roster import Roster, identify
 
 USERS, ITEMS, GROUP = 30, 40, "00000001"
 SIZE = 5
@@ -67,27 +68,27 @@ def ratings() -> Ratings:
 
 def start(
     folder: Path, ratings: Ratings, size: int, mechanism: Mechanism | None = None
-) -> tuple[Recording, Roster, OneShot]:
+) -> tuple[Recording, Roster, ReportCollection]:
     mechanism = mechanism or RandomizedResponse()
     budget = PrivacyBudget(epsilon=1.0, per="cell" if mechanism.hides_rated_items else "rating")
     setup = OneShotSetup(mechanism=mechanism, privacy=budget)
     write_population(folder / GROUP, ratings, users_per_node=size, seed=1, faults=FaultOptions(), setup=setup)
     grid = Recording(folder, -(-USERS // size))
     calibrated = CalibratedMechanism(mechanism, budget, ratings.scale, ITEMS)
-    strategy = OneShot(calibrated, MatrixFactorization(rank=2), 1, GROUP)
-    return grid, Roster(identify(grid), USERS, size), strategy
+    collection = ReportCollection(calibrated, GROUP)
+    return grid, Roster(identify(grid), USERS, size), collection
 
 
 @pytest.fixture
 def honest(tmp_path: Path, ratings: Ratings) -> Collected:
-    grid, roster, strategy = start(tmp_path / "honest", ratings, SIZE)
-    return strategy.collect(grid, roster)
+    grid, roster, collection = start(tmp_path / "honest", ratings, SIZE)
+    return collection.collect(grid, roster)
 
 
 def collect(folder: Path, ratings: Ratings, tamper: Tamper, *, everywhere: bool = False) -> Collected:
-    grid, roster, strategy = start(folder, ratings, SIZE)
+    grid, roster, collection = start(folder, ratings, SIZE)
     grid.tamper, grid.everywhere = tamper, everywhere
-    return strategy.collect(grid, roster)
+    return collection.collect(grid, roster)
 
 
 def cells_of(collected: Collected, without: Iterable[int]) -> list[tuple[int, int, float]]:
@@ -229,26 +230,26 @@ def test_a_run_without_a_single_report_fails(tmp_path: Path, ratings: Ratings, t
 
 
 def test_a_device_that_raises_is_a_missing_reply(tmp_path: Path, ratings: Ratings) -> None:
-    grid, roster, strategy = start(tmp_path, ratings, SIZE)
+    grid, roster, collection = start(tmp_path, ratings, SIZE)
     (tmp_path / GROUP / "items.npy").unlink()
     with pytest.raises(RunError, match="none of the 30 users"):
-        strategy.collect(grid, roster)
+        collection.collect(grid, roster)
 
 
 def test_the_rest_is_completed(tmp_path: Path, ratings: Ratings) -> None:
-    grid, roster, strategy = start(tmp_path, ratings, SIZE)
+    grid, roster, collection = start(tmp_path, ratings, SIZE)
     grid.tamper = failing
-    collected = strategy.collect(grid, roster)
+    collected = collection.collect(grid, roster)
     users, items = np.repeat(np.arange(USERS), ITEMS), np.tile(np.arange(ITEMS), USERS)
-    assert np.isfinite(strategy.complete(collected.observations).predict(users, items)).all()
+    assert np.isfinite(MatrixFactorization(rank=2).fit(collected.observations, 1).predict(users, items)).all()
 
 
 @pytest.mark.parametrize("mechanism", [BoundedLaplace(), ZhengRandomizedResponse()])
 def test_accounted_bytes_are_those_of_the_real_messages(
     tmp_path: Path, ratings: Ratings, mechanism: Mechanism
 ) -> None:
-    grid, roster, strategy = start(tmp_path / "alone", ratings, 1, mechanism)
-    alone = strategy.collect(grid, roster)
+    grid, roster, collection = start(tmp_path / "alone", ratings, 1, mechanism)
+    alone = collection.collect(grid, roster)
     replies = {reply.metadata.src_node_id: reply for reply in grid.received}
     questions = {question.metadata.dst_node_id: question for question in grid.sent}
     for user, node in enumerate(roster.node_ids):
@@ -259,8 +260,8 @@ def test_accounted_bytes_are_those_of_the_real_messages(
         assert 0 <= excess <= 2 * 10
     assert alone.traffic.messages.tolist() == [2] * USERS
     for size in (SIZE, USERS):
-        grid, roster, strategy = start(tmp_path / str(size), ratings, size, mechanism)
-        together = strategy.collect(grid, roster)
+        grid, roster, collection = start(tmp_path / str(size), ratings, size, mechanism)
+        together = collection.collect(grid, roster)
         for column in ("uplink_payload", "uplink_message", "downlink_payload", "downlink_message"):
             assert getattr(together.traffic, column).tolist() == getattr(alone.traffic, column).tolist()
         assert cells_of(together, []) == cells_of(alone, [])
@@ -285,4 +286,4 @@ def _with_node(reply: Message, answer: dict[str, object]) -> Message:
 def test_cohorts_of_a_roster() -> None:
     roster = Roster((11, 12, 13), 8, 3)
     assert [roster.cohort(partition) for partition in range(3)] == [range(3), range(3, 6), range(6, 8)]
-    assert arrivals_of(None, 0, 3) is None
+    assert arrivals_of(None, 0, np.arange(3)) is None

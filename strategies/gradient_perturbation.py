@@ -2,16 +2,18 @@
 
 The server never sees a sign. It learns which items a user rated from the first report that it can
 use, and from then on sends the user the entries at these items, and gets back one symbol for each.
+A Flower `Strategy` that keeps its matrix to itself; see `strategies.training`.
 """
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, field
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from flwr.app import RecordDict
+from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
@@ -25,14 +27,15 @@ from dprec.ragged import cut, offsets, segments, sizes_of
 from dprec.wire import ReportCodec
 from dprec.wire.symbol_rows import SymbolRows
 from dprec.wire.traffic import TrafficLedger
-from strategies.envelope import message_size, report_sizes, request_content, request_message
-from strategies.roster import Arrivals, Roster, arrivals_of
-from strategies.rounds import RoundRecord, traffic_totals
+from strategies.envelope import request_content
+from strategies.roster import Roster
+from strategies.rounds import RoundAccount, RoundRecord
+from strategies.training import TrainingRounds
 
 
 @dataclass(eq=False)
-class SlopeRounds:
-    """Rounds of gradient perturbation (Li et al., Algorithm 3).
+class GradientPerturbation(TrainingRounds):
+    """Projected steps along noisy gradients (Li et al., Algorithm 3).
 
     Parameters
     ----------
@@ -56,7 +59,6 @@ class SlopeRounds:
         What the rounds have led to.
     traffic : TrafficLedger
     privacy : PrivacyLedger
-    records : list of RoundRecord
     """
 
     completion: OneBit
@@ -67,11 +69,11 @@ class SlopeRounds:
     seed: int
     group: str
     roster: Roster
-    records: list[RoundRecord] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         users = self.roster.n_users
         self.traffic, self.privacy = TrafficLedger(users), PrivacyLedger(rated=self.counts > 0)
+        self._records: list[RoundRecord] = []
         self._codec, self._rows = ReportCodec(self.channel, self.n_items), SymbolRows(self.channel)
         self._cells, self._counts = np.zeros(0, dtype=np.int64), np.zeros(users, dtype=np.int64)
         empty = np.zeros(0, dtype=np.int32)
@@ -89,67 +91,71 @@ class SlopeRounds:
         """Users and items of the cells that are known to be rated, by user."""
         return self._users_and_items(self._cells)
 
-    def run_round(self, grid: Grid) -> RoundRecord:
-        """Run the next round: send the rows, read the slopes, account, step."""
-        started, before = time.perf_counter(), traffic_totals(self.traffic)
-        round_index = len(self.records) + 1
+    @property
+    def records(self) -> list[RoundRecord]:
+        """One per finished round."""
+        return self._records
+
+    @property
+    def arrays(self) -> ArrayRecord:
+        """None: the matrix stays with the strategy, and devices are sent rows of it."""
+        return ArrayRecord()
+
+    def configure_train(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """Return one request per node, with the rows of its users; see Flower's `Strategy`.
+
+        Raises
+        ------
+        ValueError
+            When there are arrays to start from.
+        """
+        if len(arrays):
+            raise ValueError(f"{len(arrays)} arrays where the strategy starts from its own matrix")
+        self._account = RoundAccount(SLOPES, self.group, self.traffic)
         rows = self._encoded_rows()
-        self._charge_requests(round_index, rows)
-        requests = {}
+        everybody = np.arange(self.roster.n_users)
+        self._account.charge_requests(
+            everybody, sizes_of(rows), lambda row: request_content(SlopesRequest(server_round, [row]))
+        )
+        contents = {}
         for partition in range(len(self.roster.node_ids)):
             cohort = self.roster.cohort(partition)
-            requests[partition] = _request(round_index, rows[cohort.start : cohort.stop])
+            request = SlopesRequest(server_round, rows[cohort.start : cohort.stop])
+            contents[partition] = request_content(request)
+        return self.roster.messages(SLOPES, contents, self.group)
+
+    def aggregate_train(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        """Read the slopes and take a step; see Flower's `Strategy`."""
+        n_users = self.roster.n_users
         cells, slopes, accepted = [], [], 0
-        sent = np.zeros(self.roster.n_users, dtype=np.bool_)
-        for partition, reply in self.roster.ask(grid, SLOPES, requests, self.group).items():
-            cohort = self.roster.cohort(partition)
-            arrivals = arrivals_of(reply, cohort.start, len(cohort))
-            if arrivals is None:
-                continue
-            sent[cohort.start : cohort.stop] = arrivals.arrived
-            self._charge_uplink(cohort.start, arrivals)
-            punctual = cohort.start + np.flatnonzero(arrivals.punctual)
-            valid, own, moves = self._read(punctual, arrivals.in_time())
+        sent, everybody = np.zeros(n_users, dtype=np.bool_), np.ones(n_users, dtype=np.bool_)
+        for arrivals in self.roster.arrivals(self.roster.by_partition(replies), everybody):
+            self._account.charge_reports(arrivals)
+            sent[arrivals.senders] = True
+            valid, own, moves = self._read(arrivals.punctual_users, arrivals.in_time())
             accepted += valid
             cells.append(own)
             slopes.append(moves)
         loss = self.channel.epsilon
-        self.privacy.charge(round_index, sent, loss, self.counts.astype(np.float64) * loss)
+        self.privacy.charge(server_round, sent, loss, self.counts.astype(np.float64) * loss)
         if accepted:
             self._move(np.concatenate(cells), np.concatenate(slopes))
-        after = traffic_totals(self.traffic)
-        self.records.append(
-            RoundRecord(
-                round=round_index,
-                replies=accepted,
-                failures=self.roster.n_users - accepted,
-                accuracy=None,
-                seconds=time.perf_counter() - started,
-                **{key: after[key] - before[key] for key in after},
-            )
-        )
-        return self.records[-1]
+        self._records.append(self._account.record(server_round, asked=n_users, accepted=accepted))
+        return None, MetricRecord({"replies": accepted, "asked": n_users})
+
+    def summary(self) -> None:
+        """Log what is run."""
+        logging.getLogger("flwr").info("\t└──> gradient perturbation, shape %s", self.shape)
 
     def _encoded_rows(self) -> list[bytes]:
         """Return what each user is sent: the entries at its items, nothing where they are not known."""
         users, items = self.observed
         data = self.matrix.hidden(users, items).astype(ROW_ENTRY).tobytes()
         return cut(data, self._counts * ROW_ENTRY.itemsize)
-
-    def _charge_requests(self, round_index: int, rows: list[bytes]) -> None:
-        payloads = sizes_of(rows)
-        lengths, of_user = np.unique(payloads, return_inverse=True)
-        sizes = [
-            message_size(request_message(SLOPES, _request(round_index, [bytes(length)]), self.group))
-            for length in lengths.tolist()
-        ]
-        self.traffic.charge_downlink(slice(None), payloads, np.array(sizes, dtype=np.int64)[of_user])
-
-    def _charge_uplink(self, first_user: int, arrivals: Arrivals) -> None:
-        """Charge everybody who sent a report for its bytes, whether or not it is used."""
-        senders = first_user + np.flatnonzero(arrivals.arrived)
-        payloads = arrivals.payloads[arrivals.arrived]
-        self.traffic.charge_uplink(senders, payloads, report_sizes(SLOPES, self.group, senders, payloads))
 
     def _read(
         self, users: NDArray[np.int64], reports: list[bytes]
@@ -190,7 +196,3 @@ class SlopeRounds:
     def _users_and_items(self, cells: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         users, items = np.divmod(cells, self.n_items)
         return users.astype(np.int32), items.astype(np.int32)
-
-
-def _request(round_index: int, rows: list[bytes]) -> RecordDict:
-    return request_content(SlopesRequest(round_index, rows))

@@ -1,0 +1,79 @@
+"""What a reply brings from the users of a cohort."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from flwr.app import ConfigRecord, Message
+from numpy.typing import NDArray
+
+from dprec.messages import REPLY, Reports
+from dprec.ragged import sizes_of
+
+
+@dataclass(frozen=True, eq=False)
+class Arrivals:
+    """What came from the users of a cohort who were asked.
+
+    Parameters
+    ----------
+    users : ndarray of int64, shape (asked,)
+        Who was asked, ascending.
+    reports : list of bytes
+        One per user who was asked; empty for one who did not answer.
+    arrived, punctual : ndarray of bool, shape (asked,)
+        Whose report was sent at all, and whose was there before the round ended.
+    """
+
+    users: NDArray[np.int64]
+    reports: list[bytes]
+    arrived: NDArray[np.bool_]
+    punctual: NDArray[np.bool_]
+
+    @property
+    def senders(self) -> NDArray[np.int64]:
+        """Users who sent a report, whether or not it was in time."""
+        return self.users[self.arrived]
+
+    @property
+    def payloads(self) -> NDArray[np.int64]:
+        """Bytes of the report of each of the senders, shape (senders,)."""
+        return sizes_of(self.reports)[self.arrived]
+
+    @property
+    def punctual_users(self) -> NDArray[np.int64]:
+        """Users whose report was there before the round ended."""
+        return self.users[self.punctual]
+
+    def in_time(self) -> list[bytes]:
+        """Return the reports of the punctual users."""
+        return [self.reports[place] for place in np.flatnonzero(self.punctual)]
+
+
+def arrivals_of(reply: Message | None, first_user: int, users: NDArray[np.int64]) -> Arrivals | None:
+    """Return what a reply brings from the users of a cohort, or None when it cannot be used.
+
+    A reply that speaks for other users, or for another number of them, is rejected whole: nothing
+    in it can be attributed.
+
+    Parameters
+    ----------
+    reply : Message or None
+    first_user : int
+        First user of the cohort.
+    users : ndarray of int64, shape (asked,)
+        Users of the cohort who were asked, ascending.
+    """
+    record = reply.content.get(REPLY) if reply is not None and reply.has_content() else None
+    if not isinstance(record, ConfigRecord):
+        return None
+    try:
+        read = Reports.of(record)
+    except ValueError:
+        return None
+    if read.first != first_user or len(read.reports) != users.size:
+        return None
+    absent, late = np.zeros((2, users.size), dtype=np.bool_)
+    absent[list(read.absent)], late[list(read.late)] = True, True
+    return Arrivals(users, read.reports, ~absent, ~absent & ~late)

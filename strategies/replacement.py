@@ -1,0 +1,179 @@
+"""The exchange of candidates for AlterEgos, X-Map's second round.
+
+One query is not a training round, and no Flower `Strategy` comes into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from flwr.app import RecordDict
+from flwr.serverapp import Grid
+from numpy.typing import NDArray
+
+from dprec.completion import Observations
+from dprec.crossdomain.alter_ego import AlterEgos
+from dprec.crossdomain.alter_ego_codec import AlterEgoCodec, RowCodec, ValueCode
+from dprec.crossdomain.replacement import Candidates
+from dprec.messages import REPLACE, ReplacementRequest, bitmap_of
+from dprec.ragged import offsets, sizes_of
+from dprec.sorted_keys import find
+from dprec.wire.traffic import TrafficLedger
+from strategies.envelope import request_content
+from strategies.roster import Roster
+from strategies.rounds import RoundAccount, RoundRecord
+
+ROUND = 2
+
+_BYTES_AT_ONCE = 1 << 26
+"""Requests that are under way together: bounds what the messages of many small cohorts take."""
+
+
+@dataclass(frozen=True, eq=False)
+class Exchanged:
+    """What the exchange brought.
+
+    Parameters
+    ----------
+    egos : AlterEgos
+        Of all users; empty for one whose AlterEgo did not arrive.
+    replaced : ndarray of int64, shape (users,)
+        Replacements that each user was sent the candidates for; those with any were asked.
+    sent, accepted : ndarray of bool, shape (users,)
+        Whose AlterEgo arrived, and whose was valid.
+    record : RoundRecord
+    """
+
+    egos: AlterEgos
+    replaced: NDArray[np.int64]
+    sent: NDArray[np.bool_]
+    accepted: NDArray[np.bool_]
+    record: RoundRecord
+
+
+@dataclass(frozen=True, eq=False)
+class ReplacementExchange:
+    """One query that brings devices candidates, and brings back AlterEgos.
+
+    Parameters
+    ----------
+    candidates : Candidates
+    means : ndarray of float64, shape (items,)
+        Mean ratings of the source items, for codecs that send them.
+    rows : RowCodec
+    ratings : ValueCode
+        Code of the means.
+    values : ValueCode
+        Code of an AlterEgo's values.
+    target : tuple of int
+        First item of the target domain, and the one after its last.
+    group : str
+        Run key under which the devices find their setup.
+    """
+
+    candidates: Candidates
+    means: NDArray[np.float64]
+    rows: RowCodec
+    ratings: ValueCode
+    values: ValueCode
+    target: tuple[int, int]
+    group: str
+
+    def exchange(
+        self, grid: Grid, roster: Roster, observed: Observations, traffic: TrafficLedger
+    ) -> Exchanged:
+        """Send the users the rows of the items they rated and receive the AlterEgos.
+
+        A user is asked whose ratings arrived and hold an item with candidates.
+
+        Parameters
+        ----------
+        grid : Grid
+        roster : Roster
+        observed : Observations
+            What the devices sent before: whose items are known.
+        traffic : TrafficLedger
+            Charged in place, each user in full although a cohort receives one copy.
+        """
+        account = RoundAccount(REPLACE, self.group, traffic)
+        needs = self._needs(observed, roster.n_users)
+        self._charge_requests(account, needs)
+        asked = needs.counts > 0
+        sent, accepted = np.zeros((2, roster.n_users), dtype=np.bool_)
+        sizes = np.zeros(roster.n_users, dtype=np.int64)
+        targets, values = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
+        codec = AlterEgoCodec(self.target[1] - self.target[0], self.values)
+        for contents in self._contents(roster, needs):
+            answers = roster.ask(grid, REPLACE, contents, self.group)
+            for arrivals in roster.arrivals(answers, asked):
+                account.charge_reports(arrivals)
+                sent[arrivals.senders] = True
+                valid, egos = codec.decode(arrivals.in_time())
+                accepted[arrivals.punctual_users] = valid
+                sizes[arrivals.punctual_users] = np.diff(egos.indptr)
+                targets.append(egos.targets)
+                values.append(egos.values)
+        egos = AlterEgos(offsets(sizes), np.concatenate(targets), np.concatenate(values))
+        record = account.record(ROUND, asked=int(asked.sum()), accepted=int(accepted.sum()))
+        return Exchanged(egos, needs.counts, sent, accepted, record)
+
+    def _needs(self, observed: Observations, n_users: int) -> _Needs:
+        """Return which rows each user needs: those of the items that are known to be rated."""
+        places, known = find(self.candidates.items, observed.items)
+        counts = np.bincount(observed.users[known], minlength=n_users)
+        return _Needs(counts, offsets(counts), places[known], self.rows.rows(self.candidates))
+
+    def _charge_requests(self, account: RoundAccount, needs: _Needs) -> None:
+        row_sizes = sizes_of(needs.rows)[needs.places]
+        payloads = self.rows.packed_sizes(needs.indptr, self.candidates.items[needs.places], row_sizes)
+        asked = np.flatnonzero(needs.counts)
+        account.charge_requests(asked, payloads[asked], self._content)
+
+    def _contents(self, roster: Roster, needs: _Needs) -> Iterator[dict[int, RecordDict]]:
+        """Yield what the nodes are sent, in the order of the partitions."""
+        codes = self.ratings.encode(self.means)
+        batch: dict[int, RecordDict] = {}
+        waiting = 0
+        for partition in range(len(roster.node_ids)):
+            cohort = roster.cohort(partition)
+            asked = needs.counts[cohort.start : cohort.stop] > 0
+            if not asked.any():
+                continue
+            cells = slice(needs.indptr[cohort.start], needs.indptr[cohort.stop])
+            needed = np.unique(needs.places[cells])
+            items = self.candidates.items[needed]
+            packed = self.rows.pack(items, [needs.rows[place] for place in needed.tolist()], codes[items])
+            if batch and waiting + len(packed) > _BYTES_AT_ONCE:
+                yield batch
+                batch, waiting = {}, 0
+            batch[partition] = self._content(packed, asked)
+            waiting += len(packed)
+        yield batch
+
+    def _content(self, rows: bytes, asked: NDArray[np.bool_] | None = None) -> RecordDict:
+        """Return a request; with a bitmap where only some of a cohort are asked."""
+        start, stop = self.target
+        bitmap = None if asked is None else bitmap_of(asked)
+        return request_content(ReplacementRequest(ROUND, start, stop, rows, bitmap))
+
+
+@dataclass(frozen=True, eq=False)
+class _Needs:
+    """Which candidates each user is to be sent.
+
+    Parameters
+    ----------
+    counts : ndarray of int64, shape (users,)
+    indptr : ndarray of int64, shape (users + 1,)
+    places : ndarray of int64, shape (needs,)
+        Rows that the users need, by user.
+    rows : list of bytes
+        Every row, encoded.
+    """
+
+    counts: NDArray[np.int64]
+    indptr: NDArray[np.int64]
+    places: NDArray[np.int64]
+    rows: list[bytes]

@@ -1,0 +1,46 @@
+"""Who is asked in a round: it follows from the seed and the user's number, never from the nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.errors import SettingError
+from dprec.options import Options, option
+from dprec.randomness import subset, words
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplingOptions(Options):
+    """Who is asked in a round; everybody by default."""
+
+    fraction: float | None = option("Share of the users, drawn anew each round.", None, gt=0, le=1)
+    count: int | None = option("Number of users, drawn anew each round.", None, ge=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.fraction is not None and self.count is not None:
+            raise SettingError("", "a fraction and a count", "one of the two")
+
+    def size(self, n_users: int) -> int:
+        """Return how many of the users are asked.
+
+        Raises
+        ------
+        SettingError
+            When nobody would be asked, or more than there are.
+        """
+        wanted = n_users if self.count is None else self.count
+        if self.fraction is not None:
+            wanted = round(self.fraction * n_users)
+        if not 1 <= wanted <= n_users:
+            key = "count" if self.count is not None else "fraction"
+            found = f"{getattr(self, key)} selects {wanted} of {n_users} users"
+            raise SettingError(key, found, "one that selects at least one and at most all")
+        return wanted
+
+    def draw(self, n_users: int, seed: int, round_index: int) -> NDArray[np.bool_]:
+        """Return who is asked in a round, shape (users,)."""
+        return subset(self.size(n_users), words(seed, "sampling", 0, n_users, round_index=round_index))

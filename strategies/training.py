@@ -1,0 +1,47 @@
+"""Rounds of training as Flower strategies, which a caller can also run one by one."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+
+from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
+from flwr.serverapp import Grid
+from flwr.serverapp.strategy import Strategy
+
+from strategies.rounds import RoundRecord
+
+
+class TrainingRounds(Strategy):
+    """A Flower `Strategy` that trains and evaluates nothing on the devices.
+
+    `start()` runs it as any other; `run_round` runs one round for a caller who checkpoints, evaluates
+    or stops early.
+    """
+
+    @property
+    @abstractmethod
+    def records(self) -> list[RoundRecord]:
+        """One per finished round."""
+
+    @property
+    @abstractmethod
+    def arrays(self) -> ArrayRecord:
+        """What the next round starts from, as `start` hands it on from round to round."""
+
+    def run_round(self, grid: Grid) -> RoundRecord:
+        """Run the next round: ask, read, account, step."""
+        server_round = len(self.records) + 1
+        requests = self.configure_train(server_round, self.arrays, ConfigRecord(), grid)
+        self.aggregate_train(server_round, grid.send_and_receive(requests))
+        return self.records[-1]
+
+    def configure_evaluate(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """Ask nobody: devices evaluate nothing that they would have to send."""
+        return []
+
+    def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
+        """Return nothing; see `configure_evaluate`."""
+        return None

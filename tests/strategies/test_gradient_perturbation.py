@@ -1,0 +1,100 @@
+"""Gradient perturbation as a Flower strategy: `start` runs the same rounds as one after the other."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from flwr.app import ArrayRecord, ConfigRecord
+
+from clients.app import client_app
+from clients.faults import FaultOptions
+from clients.population import write_population
+from dprec.binarization import binary_scale
+from dprec.completion.one_bit.completion import OneBit
+from dprec.completion.one_bit.slope_channel import slope_channel
+from dprec.ratings import Ratings
+from dprec.setups import GradientPerturbationSetup
+from simulation.engine.local_grid import LocalGrid
+from strategies.gradient_perturbation import GradientPerturbation
+from strategies.roster import Roster, identify
+
+USERS, ITEMS, SIZE, ROUNDS, GROUP = 12, 9, 5, 3, "run"
+CLAMP, SYMBOLS, EPSILON = 0.5, 64, 1.0
+
+
+def begin(folder: Path) -> tuple[LocalGrid, GradientPerturbation]:
+    random = np.random.default_rng(1)
+    cells = np.flatnonzero(random.random(USERS * ITEMS) < 0.4)
+    users, items = np.divmod(cells, ITEMS)
+    signs = random.choice([-1, 1], cells.size)
+    ratings = Ratings.from_triples(
+        users, items, signs, binary_scale(), user_ids=np.arange(USERS), item_ids=np.arange(ITEMS)
+    )
+    setup = GradientPerturbationSetup(
+        link="logistic", sigma=1.0, clamp=CLAMP, symbols=SYMBOLS, epsilon_per_round=EPSILON, rounds=ROUNDS
+    )
+    write_population(folder / GROUP, ratings, users_per_node=SIZE, seed=2, faults=FaultOptions(), setup=setup)
+    grid = LocalGrid(client_app(str(folder)), -(-USERS // SIZE))
+    strategy = GradientPerturbation(
+        completion=OneBit(),
+        channel=slope_channel(CLAMP, SYMBOLS, EPSILON),
+        step=4.0,
+        counts=ratings.counts,
+        n_items=ITEMS,
+        seed=2,
+        group=GROUP,
+        roster=Roster(identify(grid), USERS, SIZE),
+    )
+    return grid, strategy
+
+
+def entries(strategy: GradientPerturbation) -> list[float]:
+    users, items = np.divmod(np.arange(USERS * ITEMS), ITEMS)
+    hidden: list[float] = strategy.matrix.hidden(users, items).tolist()
+    return hidden
+
+
+def test_flower_runs_the_same_rounds(tmp_path: Path) -> None:
+    grid, alone = begin(tmp_path / "alone")
+    for _ in range(ROUNDS):
+        alone.run_round(grid)
+    grid, started = begin(tmp_path / "started")
+    result = started.start(grid, ArrayRecord(), num_rounds=ROUNDS)
+    assert entries(started) == entries(alone)
+    assert any(entries(started))
+    assert started.traffic.uplink_message.tolist() == alone.traffic.uplink_message.tolist()
+    assert started.privacy.per_user.tolist() == alone.privacy.per_user.tolist()
+    assert [record.replies for record in started.records] == [USERS] * ROUNDS
+    assert {index: dict(record) for index, record in result.train_metrics_clientapp.items()} == {
+        index: {"replies": USERS, "asked": USERS} for index in range(1, ROUNDS + 1)
+    }
+
+
+def test_what_is_recorded_adds_up_to_the_traffic(tmp_path: Path) -> None:
+    grid, strategy = begin(tmp_path)
+    for _ in range(ROUNDS):
+        strategy.run_round(grid)
+    for column in ("uplink_payload", "uplink_message", "downlink_payload", "downlink_message"):
+        total = sum(getattr(record, f"{column}_bytes") for record in strategy.records)
+        assert total == getattr(strategy.traffic, column).sum()
+    # From the second round on, devices are sent the entries at their items and need not tell these.
+    first, second = strategy.records[:2]
+    assert first.downlink_payload_bytes == 0
+    assert second.downlink_payload_bytes > 0
+    assert second.uplink_payload_bytes < first.uplink_payload_bytes
+
+
+def test_devices_answer_no_round_beyond_their_budget(tmp_path: Path) -> None:
+    grid, strategy = begin(tmp_path)
+    for _ in range(ROUNDS):
+        strategy.run_round(grid)
+    spent, matrix = strategy.privacy.per_user.tolist(), entries(strategy)
+    assert strategy.run_round(grid).replies == 0
+    assert strategy.privacy.per_user.tolist() == spent
+    assert entries(strategy) == matrix
+
+
+def test_arrays_to_start_from_are_refused(tmp_path: Path) -> None:
+    grid, strategy = begin(tmp_path)
+    with pytest.raises(ValueError, match="1 arrays where the strategy starts from its own matrix"):
+        strategy.configure_train(1, ArrayRecord([np.zeros(3)]), ConfigRecord(), grid)
