@@ -137,7 +137,8 @@ class _Solver:
         self.rows, self.columns, self.residuals = observations.users, observations.items, residuals
         self.positions = observations.by_user
         self.steps = self.largest_rank = 0
-        self.nearest = np.inf
+        # So far from the data is a matrix of zeros.
+        self.nearest = float(np.linalg.norm(residuals))
 
     def solve(self, rho: float, norm: float) -> tuple[LowRank, float, float]:
         """Return the solution, its distance from the data and its multiplier, for rho below the norm."""
