@@ -47,7 +47,7 @@ def compare(
         When configuration, data or output cannot be used; nothing has run then.
     """
     from simulation.analysis.projection import check_population
-    from simulation.comparison.configuration import load_comparison
+    from simulation.comparison.planning import load_comparison
     from simulation.comparison.running import run_comparison
 
     check_population(population)

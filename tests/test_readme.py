@@ -12,7 +12,7 @@ import pytest
 from dprec.mechanisms.base import Mechanism
 from dprec.testing import MechanismContract
 from simulation import compare
-from simulation.comparison.configuration import load_comparison
+from simulation.comparison.planning import load_comparison
 from simulation.console.command_line import main
 from tests.paths import ROOT
 

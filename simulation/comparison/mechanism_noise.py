@@ -15,7 +15,7 @@ from dprec.privacy.bounded_laplace_noise import interval_probabilities, least_sc
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.randomness import categories, uniforms, words
 from dprec.ratings import Ratings, RatingScale
-from simulation.comparison.configuration import Cell, Comparison
+from simulation.comparison.planning import Cell, Comparison
 from simulation.execution import load_ratings
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.storage.tables import Row

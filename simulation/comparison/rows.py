@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from dprec.errors import InputError
-from simulation.comparison.configuration import Cell
+from simulation.comparison.planning import Cell
 from simulation.configuration.dotted_keys import flatten
 from simulation.storage.names import SUMMARY
 from simulation.storage.tables import Row

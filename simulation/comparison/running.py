@@ -8,9 +8,9 @@ from pathlib import Path
 
 from dprec.errors import InputError, within
 from dprec.progress import Progress, silent
-from simulation.comparison.cells import run_cells
-from simulation.comparison.configuration import Comparison
+from simulation.comparison.cell_runs import run_cells
 from simulation.comparison.mechanism_noise import sampled_noise
+from simulation.comparison.planning import Comparison
 from simulation.comparison.rows import lines
 from simulation.execution import load_ratings
 from simulation.storage.atomic import write_atomically

@@ -16,8 +16,8 @@ from dprec.errors import InputError
 from dprec.mechanisms import MECHANISMS
 from dprec.ratings import RatingScale
 from simulation.compare import compare
-from simulation.comparison.configuration import Comparison, load_comparison
 from simulation.comparison.mechanism_noise import exact_probabilities, noise_edges, sampled_noise
+from simulation.comparison.planning import Comparison, load_comparison
 from simulation.configuration.strict_yaml import read_yaml
 from tests.paths import CONFIGS
 
@@ -81,7 +81,7 @@ def test_the_comparison_keeps_and_shows_the_noise(comparison: Any, tmp_path: Pat
     assert {line["mechanism"] for line in lines} == {"bounded-laplace", "laplace"}
     assert (directory / "figures" / "noise-epsilon-1.png").is_file()
     page = (directory / "report.html").read_text(encoding="utf-8")
-    assert "Noise drawn, and in theory" in page
+    assert "Noise, sampled and in theory" in page
     assert "of its noise outside the panel" in page
 
 

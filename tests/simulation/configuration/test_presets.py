@@ -8,7 +8,7 @@ import yaml
 
 from dprec.errors import InputError
 from simulation import load
-from simulation.comparison.configuration import load_comparison
+from simulation.comparison.planning import load_comparison
 from simulation.configuration import presets
 from simulation.configuration.presets import find_configuration, preset_folder, preset_summary
 

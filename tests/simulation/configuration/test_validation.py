@@ -13,7 +13,7 @@ from dprec.errors import InputError
 from dprec.locations import Group, field_names
 from dprec.options import Options
 from dprec.registry import Registry, kind_of, one_of
-from simulation.comparison.configuration import ComparisonConfig
+from simulation.comparison.definition import ComparisonConfig
 from simulation.configuration.models import RunConfig
 from simulation.configuration.validation import validated
 from simulation.protocols import PROTOCOLS

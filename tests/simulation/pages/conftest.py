@@ -15,7 +15,7 @@ from dprec.mechanisms import MECHANISMS
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.privacy.device_channel import device_channel
 from dprec.ratings import RatingScale
-from simulation.comparison.configuration import Cell
+from simulation.comparison.planning import Cell
 from simulation.comparison.rows import lines
 from simulation.storage.channel_file import write_channel
 from simulation.storage.names import CELLS, COMPARISON, TABLE, TIMINGS, cell_key

@@ -389,7 +389,7 @@ def test_the_directory_holds_predictions_and_the_picture(tmp_path: Path) -> None
     "name", ["x-map-douban-book-music", "x-map-douban-music-book", "x-map-movielens-genres"]
 )
 def test_the_experiments_are_read(name: str) -> None:
-    from simulation.comparison.configuration import load_comparison
+    from simulation.comparison.planning import load_comparison
 
     comparison = load_comparison(CONFIGS / "experiments" / f"{name}.yaml")
     names = {cell.protocol for cell in comparison.cells}

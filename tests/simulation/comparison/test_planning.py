@@ -5,7 +5,7 @@ import pytest
 import yaml
 
 from dprec.errors import InputError
-from simulation.comparison.configuration import load_comparison
+from simulation.comparison.planning import load_comparison
 from tests.paths import CONFIGS
 
 PRESETS = {

@@ -1,0 +1,92 @@
+"""What a comparison is configured with: protocols x epsilons x folds x seeds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from dprec.options import Options, option
+from dprec.privacy.units import ComparableUnit, unit_from_text
+from simulation.configuration.models import EvaluationOptions, SimulationOptions
+from simulation.protocols.components import AnyBinarization, AnyDataset, AnySplit
+
+_STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchOptions(Options):
+    """What makes protocols comparable."""
+
+    epsilon: Annotated[ComparableUnit, BeforeValidator(unit_from_text)] = option(
+        "The unit in which every protocol gets the same epsilon.", "rating"
+    )
+
+
+class Entry(BaseModel):
+    """One protocol of a comparison."""
+
+    model_config = _STRICT
+
+    name: Annotated[str, Field(pattern=_NAME)] = Field(description="Its name in tables and plots.")
+    preset: str | None = Field(
+        default=None,
+        description="Name of a preset, or of a file NAME.yaml here or one folder above; by default, name.",
+    )
+    changes: dict[str, Any] = Field(
+        default_factory=dict, alias="set", description="Values to replace in it, by dotted key."
+    )
+    epsilons: list[Annotated[float, Field(gt=0)]] | None = Field(
+        default=None, description="Epsilons of this protocol alone, in place of the comparison's."
+    )
+    panel: str | None = Field(
+        default=None, description="Tables and figures that it shares with others of the same panel only."
+    )
+
+
+class PublishedCost(BaseModel):
+    """What a paper says that a protocol sends, to be shown beside what was measured."""
+
+    model_config = _STRICT
+
+    label: str = Field(description="The protocol, by its name in this comparison or as the paper calls it.")
+    up: str = Field(description="From the user to the server, as printed.")
+    down: str = Field(description="From the server to the user, as printed.")
+    source: str = Field(description="Where it is printed.")
+
+
+class ComparisonConfig(BaseModel):
+    """Everything that a comparison depends on."""
+
+    model_config = _STRICT
+
+    name: Annotated[str, Field(pattern=_NAME)] = Field(description="Name of the comparison.")
+    title: str | None = Field(default=None, description="What it shows, for the report.")
+    dataset: AnyDataset = Field(description="The ratings, the same for every protocol.")
+    split: AnySplit = Field(description="The split, the same for every protocol.")
+    binarization: AnyBinarization | None = Field(
+        default=None, description="Where ratings are cut into +1 and -1; by default each preset's own."
+    )
+    folds: list[int] | list[str] | None = Field(
+        default=None, min_length=1, description="Values for the split's fold; by default its own."
+    )
+    seeds: list[Annotated[int, Field(ge=0)]] = Field(
+        default=[0], min_length=1, description="Seeds; everything is drawn anew for each."
+    )
+    epsilons: list[Annotated[float, Field(gt=0)]] = Field(
+        default_factory=list, description="Budgets for the protocols that take one."
+    )
+    match: MatchOptions = Field(default=MatchOptions(), description="What makes protocols comparable.")
+    protocols: list[Entry] = Field(min_length=1, description="What is compared.")
+    published: list[PublishedCost] | None = Field(
+        default=None, description="Published costs, shown in the report beside the measured ones."
+    )
+    noise_samples: Annotated[int, Field(ge=1)] | None = Field(
+        default=None,
+        description="Draws from the noise of every one-shot mechanism that reveals the rated items, at every "
+        "epsilon, shown in the report beside its theory; by default none.",
+    )
+    simulation: SimulationOptions = Field(default=SimulationOptions(), description="How it is simulated.")
+    evaluation: EvaluationOptions = Field(default=EvaluationOptions(), description="How it is judged.")
