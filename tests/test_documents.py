@@ -1,0 +1,44 @@
+"""The documents name files that exist, and the version that is released."""
+
+import re
+
+import pytest
+import yaml
+
+from dprec import __version__
+from tests.paths import ROOT
+
+DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")
+PLACEHOLDERS = ("NAME", "..")
+
+
+def named_paths(document: str) -> set[str]:
+    """Return what stands between backticks and looks like a path of the project."""
+    text = (ROOT / document).read_text(encoding="utf-8")
+    paths = re.findall(r"`([\w./*-]+/[\w./*-]*|[\w-]+\.(?:md|toml|cff))`", text)
+    return {path for path in paths if not any(word in path for word in PLACEHOLDERS)}
+
+
+def exists(path: str) -> bool:
+    """Whether a path exists in the project, or in one of its packages where the text is about that."""
+    return any(ROOT.glob(path)) or any(ROOT.glob(f"*/{path}"))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_path_that_a_document_names_exists(document: str) -> None:
+    paths = named_paths(document)
+    assert paths
+    assert [path for path in sorted(paths) if not exists(path)] == []
+
+
+def test_every_package_of_the_simulation_is_in_the_architecture() -> None:
+    described = named_paths("ARCHITECTURE.md")
+    folders = {f"simulation/{path.parent.name}/" for path in ROOT.glob("simulation/*/__init__.py")}
+    modules = {f"simulation/{path.name}" for path in ROOT.glob("simulation/*.py") if path.stem != "__init__"}
+    assert (folders | modules) - described == set()
+
+
+def test_citation_and_changelog_state_the_version() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == __version__
+    assert f"## {__version__}, " in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
