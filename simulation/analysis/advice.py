@@ -59,7 +59,7 @@ class Offer:
     setting : Setting
     accuracy : Average
     epsilon : float
-        In the unit of the limits; infinite where no loss is bounded.
+        In the unit of the limits; infinite if the loss has no bound.
     bytes_per_user : float
     """
 

@@ -29,7 +29,7 @@ class Average:
 
 
 def average(values: Iterable[Any]) -> Average | None:
-    """Average the numbers among the values; None where there is none."""
+    """Average the numbers among the values; None if there is none."""
     numbers = [float(value) for value in values if value not in (None, "")]
     numbers = [value for value in numbers if math.isfinite(value)]
     if not numbers:

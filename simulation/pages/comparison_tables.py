@@ -118,7 +118,7 @@ def _cell(column: SettingColumn, setting: Setting) -> Cell:
 
 
 def published_section(files: ComparisonFiles) -> list[Section]:
-    """Return published costs beside the measured ones, where the configuration asks for it."""
+    """Return published costs beside the measured ones, if the configuration lists any."""
     published = files.config.get("published")
     if not isinstance(published, list):
         return []

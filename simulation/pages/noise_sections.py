@@ -55,7 +55,7 @@ _COLUMNS = ("protocol", "mechanism", "epsilon", "low", "high", "sampled_share", 
 
 
 def read_noise(directory: Path) -> dict[float, list[SampledNoise]]:
-    """Read noise.csv, by epsilon; nothing where there is none.
+    """Read noise.csv, by epsilon; empty if there is none.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def read_noise(directory: Path) -> dict[float, list[SampledNoise]]:
 def sampled_noise_section(
     noises: Mapping[float, Sequence[SampledNoise]], looks: Looks, draw: Draw
 ) -> list[Section]:
-    """Return the section with one panel per epsilon; nothing where no noise was drawn."""
+    """Return the section with one panel per epsilon; none if no noise was sampled."""
     if not noises:
         return []
     words = (

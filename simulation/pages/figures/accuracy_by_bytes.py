@@ -16,7 +16,7 @@ from simulation.analysis.selection import frontier
 from simulation.analysis.settings import Setting, by_protocol
 from simulation.pages.figures.axes import accuracy_axis, log_axis
 from simulation.pages.figures.colours import INK, REFERENCE, SURFACE, ramp
-from simulation.pages.figures.labels import direct_labels, legend_below
+from simulation.pages.figures.labels import LineEnd, direct_labels, legend_below
 from simulation.pages.figures.looks import DASHES, Look, Looks, legend_handle
 from simulation.pages.figures.panels import Style, axis_labels, panels, shortened
 
@@ -55,7 +55,7 @@ def draw_accuracy_against_bytes(
             linestyle=dashes,
             zorder=1.5,
         )
-        ends.append((right, best_values[-1], label, INK if dashes == "solid" else REFERENCE))
+        ends.append(LineEnd(right, best_values[-1], label, INK if dashes == "solid" else REFERENCE))
     axis_labels(ax, style, x="bytes per user, both directions", y=measure.heading)
     direct_labels(ax, style, ends)
     legend_below(
@@ -129,7 +129,7 @@ def draw_accuracy_by_round(style: Style, traces: Sequence[Trace], measure: Measu
             markeredgewidth=0.6,
         )
         end = float(trace.bytes_per_user[-1]), float(trace.accuracy[-1])
-        ends.append((*end, shortened(trace.label), look.colour))
+        ends.append(LineEnd(*end, shortened(trace.label), look.colour))
     log_axis(ax, np.concatenate([trace.bytes_per_user for trace in traces]).tolist(), in_bytes=True)
     accuracy_axis(ax, np.concatenate([trace.accuracy for trace in traces]).tolist())
     axis_labels(ax, style, x="bytes per user so far, both directions", y=measure.heading)

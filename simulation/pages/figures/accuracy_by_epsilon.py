@@ -16,7 +16,7 @@ from simulation.analysis.settings import Setting, by_protocol
 from simulation.analysis.vocabulary import loss_per
 from simulation.pages.figures.axes import accuracy_axis, log_axis
 from simulation.pages.figures.colours import SURFACE
-from simulation.pages.figures.labels import direct_labels, legend_below
+from simulation.pages.figures.labels import LineEnd, direct_labels, legend_below
 from simulation.pages.figures.looks import Look, Looks, legend_handle
 from simulation.pages.figures.panels import Style, axis_labels, panels, shortened
 
@@ -36,7 +36,7 @@ class EpsilonAxis:
     asked: bool = False
 
     def value(self, setting: Setting) -> float | None:
-        """Return where a setting stands; None where it has no place."""
+        """Return where a setting stands; None if it has no place on the axis."""
         return setting.budget if self.asked else setting.epsilon(self.unit)
 
     def falls_short(self, setting: Setting) -> bool:
@@ -73,7 +73,7 @@ def draw_accuracy_against_epsilon(
     axis : EpsilonAxis
         Settings without a place on it are left out.
     looks : mapping
-        By protocol.
+        Of every protocol, by its name.
     """
     figure, (ax,) = panels(style)
     curves = _curves(settings, measure, axis)
@@ -86,7 +86,7 @@ def draw_accuracy_against_epsilon(
     for setting, mean in references:
         look = looks[setting.name]
         ax.axhline(mean, color=look.colour, linestyle=look.dashes, linewidth=1.3)
-        ends.append((right, mean, shortened(setting.name), look.colour))
+        ends.append(LineEnd(right, mean, shortened(setting.name), look.colour))
     ranges = [end for curve in curves for end in (*curve.low.tolist(), *curve.high.tolist())]
     accuracy_axis(ax, [*ranges, *(mean for _, mean in references)])
     axis_labels(ax, style, x=axis.label, y=measure.heading)
@@ -134,8 +134,8 @@ def _curves(settings: Sequence[Setting], measure: Measure, axis: EpsilonAxis) ->
     return curves
 
 
-def _draw_curve(ax: Axes, curve: _Curve, look: Look) -> tuple[float, float, str, str]:
-    """Draw a curve with error bars, and return where it ends, its label and its colour."""
+def _draw_curve(ax: Axes, curve: _Curve, look: Look) -> LineEnd:
+    """Draw a curve with error bars, and return its end."""
     ax.errorbar(
         curve.losses,
         curve.mean,
@@ -150,7 +150,7 @@ def _draw_curve(ax: Axes, curve: _Curve, look: Look) -> tuple[float, float, str,
         elinewidth=1.1,
         capsize=2.5,
     )
-    return float(curve.losses[-1]), float(curve.mean[-1]), curve.label, look.colour
+    return LineEnd(float(curve.losses[-1]), float(curve.mean[-1]), curve.label, look.colour)
 
 
 def _references(settings: Sequence[Setting], measure: Measure) -> list[tuple[Setting, float]]:

@@ -29,7 +29,7 @@ def log_axis(
         Everything that is drawn, above 0.
     which : {"x", "y"}
     ticks_at_values : bool
-        Label the values themselves, where they are few enough.
+        Label the values themselves, if they are few enough.
     in_bytes : bool
         Write the numbers as sizes.
     """

@@ -27,7 +27,7 @@ _LINES: tuple[tuple[str, str, Any], ...] = (
 
 
 def distance_plot(settings: Sequence[Setting], looks: Looks) -> Plot | None:
-    """Return the plot of the distances against epsilon; None where no protocol has a bound."""
+    """Return the plot of the distances against epsilon; None if no protocol has a bound."""
     bounded = [setting for setting in settings if setting.epsilon("rating") and setting.mean(_BOUND)]
     if not bounded:
         return None

@@ -16,7 +16,38 @@ from simulation.pages.figures.panels import Style
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 
 
-def direct_labels(ax: Axes, style: Style, ends: Sequence[tuple[float, float, str, str]]) -> None:
+@dataclass(frozen=True)
+class LineEnd:
+    """Where a line ends, and what to write there.
+
+    Parameters
+    ----------
+    x, y : float
+        In data.
+    label, colour : str
+    """
+
+    x: float
+    y: float
+    label: str
+    colour: str
+
+
+_EDGE = 0.6
+"""Fraction of a panel's width from which on a line's end counts as near the right edge."""
+
+_ARROW = {
+    "arrowstyle": "-",
+    "linewidth": 0.6,
+    "alpha": 0.55,
+    "shrinkA": 1,
+    "shrinkB": 5,
+    # From the left end of the words, so that the hairline crosses no other label.
+    "relpos": (0, 0.5),
+}
+
+
+def direct_labels(ax: Axes, style: Style, ends: Sequence[LineEnd]) -> None:
     """Label lines at their ends, moved apart where labels would touch, with a hairline to each.
 
     A line that ends near the right edge is labelled beyond it, any other beside its end.
@@ -26,59 +57,35 @@ def direct_labels(ax: Axes, style: Style, ends: Sequence[tuple[float, float, str
     ax : Axes
         Its limits are final.
     style : Style
-    ends : sequence of tuple
-        Each line's last x and y, its label and its colour.
+    ends : sequence of LineEnd
     """
-    inside: list[_End] = []
-    outside: list[_End] = []
-    for x, y, label, colour in ends:
-        across, up = ax.transAxes.inverted().transform(ax.transData.transform((x, y)))
-        near_edge = across > _EDGE
-        place = 1.025 if near_edge else across + 0.035
-        (outside if near_edge else inside).append(_End(x, y, float(place), float(up), label, colour))
+    beside: list[tuple[float, float, LineEnd]] = []
+    beyond: list[tuple[float, float, LineEnd]] = []
+    for end in ends:
+        across, up = ax.transAxes.inverted().transform(ax.transData.transform((end.x, end.y))).tolist()
+        if across > _EDGE:
+            beyond.append((up, 1.025, end))
+        else:
+            beside.append((up, across + 0.035, end))
     gap = style.points * 1.3 / 72 / (style.height * 0.72)
-    # From the left end of the words, so that the hairline crosses no other label.
-    arrow = {
-        "arrowstyle": "-",
-        "linewidth": 0.6,
-        "alpha": 0.55,
-        "shrinkA": 1,
-        "shrinkB": 5,
-        "relpos": (0, 0.5),
-    }
-    for group in (inside, outside):
-        group.sort(key=lambda end: end.up)
-        for end, up in zip(group, spread_out([end.up for end in group], gap), strict=True):
+    for group in (beside, beyond):
+        group.sort(key=lambda entry: entry[0])
+        places = spread_out([up for up, _, _ in group], gap)
+        for (_, across, end), up in zip(group, places, strict=True):
             ax.annotate(
                 end.label,
                 xy=(end.x, end.y),
-                xytext=(end.across, up),
+                xytext=(across, up),
                 textcoords="axes fraction",
                 va="center",
                 ha="left",
                 fontsize=style.points - 0.5,
                 color=end.colour,
                 annotation_clip=False,
-                arrowprops={**arrow, "color": end.colour},
+                arrowprops={**_ARROW, "color": end.colour},
                 bbox={"facecolor": SURFACE, "edgecolor": "none", "alpha": 0.8, "pad": 0.5},
                 parse_math=False,
             )
-
-
-_EDGE = 0.6
-"""Fraction of a panel's width from which on a line's end counts as near the right edge."""
-
-
-@dataclass(frozen=True)
-class _End:
-    """The end of a line, in data, and where its label is wanted, in fractions of the panel."""
-
-    x: float
-    y: float
-    across: float
-    up: float
-    label: str
-    colour: str
 
 
 def spread_out(places: Sequence[float], gap: float) -> list[float]:

@@ -14,7 +14,7 @@ from dprec.mechanisms.channel import Channel
 from dprec.privacy.device_channel import DeviceChannel
 from simulation.pages.figures.axes import plain_axis
 from simulation.pages.figures.colours import INK, MUTED, SERIES, SURFACE, ramp
-from simulation.pages.figures.labels import MARKERS, direct_labels, legend_below
+from simulation.pages.figures.labels import MARKERS, LineEnd, direct_labels, legend_below
 from simulation.pages.figures.panels import Style, axis_labels, note, panels, shortened, title
 
 _FEW_SYMBOLS = 12
@@ -52,7 +52,7 @@ def draw_expected(
             markersize=5,
             markevery=_shown(np.arange(noise.ratings.size)).tolist(),
         )
-        ends.append((float(noise.ratings[-1]), float(noise.expected[-1]), label, colour))
+        ends.append(LineEnd(float(noise.ratings[-1]), float(noise.expected[-1]), label, colour))
     if inputs.size <= 6:
         ax.set_xticks(inputs, [f"{value:g}" for value in inputs])
     else:
@@ -61,7 +61,7 @@ def draw_expected(
     axis_labels(ax, style, x="true rating r")
     if direct and not style.narrow:
         ax.set_ylim(ax.get_ylim())
-        direct_labels(ax, style, [*ends, (high, high, "no bias", MUTED)])
+        direct_labels(ax, style, [*ends, LineEnd(high, high, "no bias", MUTED)])
     else:
         note(ax, 0.03, 0.94, "dashed: no bias", style)
 
@@ -117,7 +117,7 @@ def _draw_matrix(ax: Axes, style: Style, channel: Channel) -> None:
         for symbol in range(symbols):
             share = float(channel.probabilities[level, symbol])
             dark = share > most / 2
-            # An opaque ramp keeps the numbers legible in light and dark alike.
+            # Numbers change colour halfway up the ramp, so that they stay legible in light and dark alike.
             ax.barh(
                 row,
                 0.94,

@@ -39,7 +39,7 @@ NARROW = Style(3.75, 3.5, 9.0, True)
 
 
 def panels(style: Style, count: int = 1, *, aspect: float = 1.0) -> tuple[Figure, list[Axes]]:
-    """Return a figure with panels beside each other, or below each other where it is narrow.
+    """Return a figure with panels beside each other, or below each other if the style is narrow.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def panels(style: Style, count: int = 1, *, aspect: float = 1.0) -> tuple[Figure
     count : int
         Number of panels.
     aspect : float
-        Height of the figure, or of a panel where it is narrow, relative to the style's.
+        Height of the figure, or of a panel if the style is narrow, relative to the style's.
     """
     rows, columns = (count, 1) if style.narrow else (1, count)
     width = style.width * (1.0 if style.narrow or count == 1 else 1.5)
