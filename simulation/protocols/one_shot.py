@@ -43,6 +43,7 @@ class OneShotProtocol(Protocol):
     privacy: PrivacyBudget | None = option("What is promised; left out where nothing is.", None)
     mechanism: AnyMechanism = option("What the device applies to each rating.")
     completion: AnyCompletion = option("How the server completes the matrix.")
+    personalization: Literal["none"] = option("What devices do after the completion.", "none")
     max_symbols: int = option(
         "Most symbols, users times items, that a mechanism may send that reports every item.",
         2_000_000_000,
