@@ -68,7 +68,7 @@ class Binarization(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class MeanThreshold(Binarization):
-    """Above the mean of the train ratings (Li et al., section 5.1)."""
+    """Above the mean of the train ratings (Li et al. [li2021], section 5.1)."""
 
     kind: Literal["mean"] = "mean"
 

@@ -66,7 +66,7 @@ def ranking_accuracy(
     Notes
     -----
     Equal predictions rank in the order of the items. Precision averages over the users with a test
-    rating, recall over those with a relevant one (Neera et al., section 5.2, Table 3).
+    rating, recall over those with a relevant one (Neera et al. [neera2023], section 5.2, Table 3).
     """
     threshold = train.user_means()[test.users] if relevant_from is None else relevant_from
     relevant = test.values >= threshold

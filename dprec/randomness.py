@@ -42,8 +42,7 @@ def words(seed: int, purpose: str, start: int, count: int, *, round_index: int =
     Returns
     -------
     ndarray of uint64, shape (count,)
-        Independent and uniform on all 64 bits (Salmon et al., "Parallel random numbers: as easy as
-        1, 2, 3", SC 2011).
+        Independent and uniform on all 64 bits (Salmon et al. [salmon2011]).
     """
     digest = hashlib.blake2b(f"{seed}/{purpose}/{round_index}".encode(), digest_size=16).digest()
     block, skipped = divmod(start, _WORDS_PER_BLOCK)

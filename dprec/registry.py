@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -77,5 +78,5 @@ def kind_of(component: type[Options]) -> str:
 
 
 def summary_of(component: type[Options]) -> str:
-    """Return the first line of a component's docstring, for listings."""
-    return (component.__doc__ or "").strip().splitlines()[0]
+    """Return the first line of a component's docstring, for listings, without keys of references."""
+    return re.sub(r" \[[a-z]+[0-9]{4}\]", "", (component.__doc__ or "").strip().splitlines()[0])

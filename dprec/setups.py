@@ -65,7 +65,7 @@ class IterativeSetup(Setup):
 
 @dataclass(frozen=True, kw_only=True)
 class GradientPerturbationSetup(Setup):
-    """Devices report noisy slopes of their rows, in rounds (Li et al., Algorithm 3)."""
+    """Devices report noisy slopes of their rows, in rounds (Li et al. [li2021], Algorithm 3)."""
 
     kind: Literal["gradient-perturbation"] = "gradient-perturbation"
     link: LinkKind = option("From an entry of the hidden matrix to the probability of a +1.")
@@ -78,7 +78,7 @@ class GradientPerturbationSetup(Setup):
 
 @dataclass(frozen=True, kw_only=True)
 class ReplacementSetup(Options):
-    """How a device draws the items that replace those it rated (Guerraoui et al., Algorithm 2)."""
+    """How a device replaces the items that it rated (Guerraoui et al. [guerraoui2017], Algorithm 2)."""
 
     epsilon: float | None = option("Budget of one replacement; none where the draw is not private.", gt=0)
     sensitivity: float = option("Largest change of an X-Sim value that one user can cause.", gt=0)

@@ -92,7 +92,7 @@ class Evaluator:
 
 
 def relative_error(hidden: Predict, truth: NDArray[np.float64]) -> float:
-    """Return ||M^ - M||_F^2 / ||M||_F^2 over all cells, observed or not (Li et al., section 5.1)."""
+    """Return ||M^ - M||_F^2 / ||M||_F^2 over all cells, observed or not (Li et al. [li2021], section 5.1)."""
     users, items = np.divmod(np.arange(truth.size), truth.shape[1])
     errors = hidden(users, items) - truth.ravel()
     return float((errors**2).sum() / (truth**2).sum())

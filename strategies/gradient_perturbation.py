@@ -35,7 +35,7 @@ from strategies.training import TrainingRounds
 
 @dataclass(eq=False)
 class GradientPerturbation(TrainingRounds):
-    """Projected steps along noisy gradients (Li et al., Algorithm 3).
+    """Projected steps along noisy gradients (Li et al. [li2021], Algorithm 3).
 
     Parameters
     ----------

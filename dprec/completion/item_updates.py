@@ -49,7 +49,7 @@ def step_item_factors(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Take one step: V <- V - gamma_t (G + 2 lambda (V - V_0)), gamma_t = gamma / t^decay.
 
-    Shin et al., Algorithm 1, line 14, with V_0 the resting point. Where the reports tell how many
+    Shin et al. [shin2018], Algorithm 1, line 14, with V_0 the resting point. Where the reports tell how many
     users rated an item, its row is divided by its curvature in units of u^2, 2 (share + lambda), so
     that rarely rated items learn as fast as the others.
 

@@ -1,6 +1,6 @@
 """A device's part of a factorisation: its own factors, solved from its own ratings.
 
-Shin et al. keep every user's factors on the device. Given the item factors that the server
+Shin et al. [shin2018] keep every user's factors on the device. Given the item factors that the server
 broadcasts, a user's factors are a small ridge regression; whole cohorts are solved at once.
 """
 
@@ -56,7 +56,7 @@ def solve_user_factors(
 ) -> NDArray[np.float64]:
     """Return the factors that fit each user's ratings best, shape (users, rank).
 
-    Minimises sum (r_ui - u_u . v_i)^2 + ridge |u_u|^2 for every user (Shin et al., section 3). A
+    Minimises sum (r_ui - u_u . v_i)^2 + ridge |u_u|^2 for every user (Shin et al. [shin2018], section 3). A
     user without ratings gets zeros. Each user's result depends on its own ratings alone, not on
     the cohort it is solved in. Item factors so large that the ridge is lost in them may leave a user
     without a solution; that user gets zeros as well, since a failure would tell what it has rated.

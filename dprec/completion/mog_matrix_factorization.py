@@ -1,4 +1,4 @@
-"""Matrix factorisation under a mixture of Gaussians (MoG-MF; Neera et al., Sections 4.2 and 4.3).
+"""Matrix factorisation under a mixture of Gaussians (MoG-MF; Neera et al. [neera2023], Sections 4.2 and 4.3).
 
 The noise of every cell is drawn from one of a few Gaussians around 0. Expectation maximisation
 shares each cell out among them, and the factors are then solved for with the weight that its shares
@@ -40,7 +40,7 @@ _COLLAPSED = 0.01
 
 @dataclass(frozen=True, kw_only=True)
 class MogMatrixFactorization(Completion):
-    """Matrix factorisation whose noise is a mixture of Gaussians (Neera et al., Section 4.3)."""
+    """Matrix factorisation whose noise is a mixture of Gaussians (Neera et al. [neera2023], Section 4.3)."""
 
     kind: Literal["mog-mf"] = "mog-mf"
     rank: int = option("Number of factors.", 5, ge=1)
@@ -140,7 +140,7 @@ class _Mixture:
         return cls(np.full(components, 1 / components), variance * np.power(_FIRST_RATIO, steps))
 
     def responsibilities(self, squares: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-        """Share every cell out among the components (Neera et al., Eq. 8).
+        """Share every cell out among the components (Neera et al. [neera2023], Eq. 8).
 
         Parameters
         ----------
@@ -169,7 +169,7 @@ class _Mixture:
         return gamma, sum(map_blocks(fill, squares.size, BLOCK))
 
     def estimated(self, gamma: NDArray[np.float64], squares: NDArray[np.float64]) -> _Mixture:
-        """Return the mixture that the responsibilities imply (Neera et al., Eq. 9)."""
+        """Return the mixture that the responsibilities imply (Neera et al. [neera2023], Eq. 9)."""
         cells = gamma.sum(axis=1)
         with np.errstate(invalid="ignore"):
             estimates = np.where(cells > 0, np.einsum("kc,c->k", gamma, squares) / cells, self.variances)
@@ -178,7 +178,7 @@ class _Mixture:
     def weights(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return sum_k gamma_k / sigma_k^2 per cell, shape (cells,).
 
-        Twice the weight of Neera et al., Eq. (10), so that the ridge counts once.
+        Twice the weight of Neera et al. [neera2023], Eq. (10), so that the ridge counts once.
         """
         precisions: NDArray[np.float64] = np.einsum("k,kc->c", 1 / self.variances, gamma)
         return precisions

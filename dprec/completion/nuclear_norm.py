@@ -1,12 +1,11 @@
-"""Completion by the least nuclear norm within a distance of the data (Zheng, Eq. 4).
+"""Completion by the least nuclear norm within a distance of the data (Zheng [zheng2016], Eq. 4).
 
 The problem is min ||M||_* subject to ||P(M - Z)||_F <= rho over the observed cells. Its solutions are
 those of min ||P(M - Z)||_F^2 / 2 + multiplier ||M||_*, whose distance from the data grows with the
 multiplier. The multiplier is lowered from where M = 0 until the constraint holds, every problem
 starting from the solution of the one before, and the multiplier that meets the constraint is then
 found between the last two. Each problem is solved by accelerated proximal gradient steps, one
-decomposition of a sparse plus low-rank matrix each (Toh and Yun, "An accelerated proximal gradient
-algorithm for nuclear norm regularized linear least squares problems", 2010).
+decomposition of a sparse plus low-rank matrix each (Toh and Yun [toh2010]).
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _CLOSEST = 1e-5
 
 @dataclass(frozen=True, kw_only=True)
 class NuclearNorm(Completion):
-    """Least nuclear norm within a distance of the data (Zheng, Eq. 4)."""
+    """Least nuclear norm within a distance of the data (Zheng [zheng2016], Eq. 4)."""
 
     kind: Literal["nuclear-norm"] = "nuclear-norm"
     rho: float | None = option(
@@ -63,9 +62,9 @@ class NuclearNorm(Completion):
         Values are centred on their mean first, so M = 0 predicts that mean. The constraint is met to
         a relative 1e-3; a rho below 1e-5 of the norm of the centred data counts as that.
 
-        Without a rho, it is sqrt(cells max(noise variance, rating noise^2)): about Zheng's Eq. (3) on
-        the cells that are truly rated, where the larger part of the noise decides. His bounds (6) and
-        (7) also count the made-up ratings, and mostly exceed the norm of the data.
+        Without a rho, it is sqrt(cells max(noise variance, rating noise^2)): about Eq. 3 of Zheng
+        [zheng2016] on the cells that are truly rated, where the larger part of the noise decides. His
+        bounds (6) and (7) also count the made-up ratings, and mostly exceed the norm of the data.
 
         Raises
         ------

@@ -1,9 +1,8 @@
 """Singular value decomposition of the imputed rating matrix.
 
-The textbook decoder (Sarwar et al., "Application of dimensionality reduction in recommender system",
-WebKDD 2000), against which Neera et al. compare in Figs. 3 and 4: cells that nobody rated take the
-mean of their item, users' means are taken off, and the matrix that results is cut to its leading
-singular values.
+The textbook decoder (Sarwar et al. [sarwar2000]), against which Neera et al. [neera2023] compare in
+Figs. 3 and 4: cells that nobody rated take the mean of their item, users' means are taken off, and the
+matrix that results is cut to its leading singular values.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from dprec.progress import Progress, silent
 
 @dataclass(frozen=True, kw_only=True)
 class TruncatedSvd(Completion):
-    """Truncated singular value decomposition of the imputed matrix (Sarwar et al. 2000)."""
+    """Truncated singular value decomposition of the imputed matrix (Sarwar et al. [sarwar2000])."""
 
     kind: Literal["svd"] = "svd"
     rank: int = option("Number of singular values kept.", 5, ge=1)

@@ -1,13 +1,12 @@
 """Alternating least squares that keeps what is still uncertain, with a weight for every cell.
 
-The model is r_ui = mean + b_u + c_i + p_u . q_i + noise, every parameter normal around 0, and the
-noise of each cell normal with a precision (one over variance) of its own. A half step solves the
-least-squares problems of one side for all users (or all items) at once. It keeps the covariance of
-what it solved and hands it to the other side, whose Gram matrices then average over it; the prior
-variances are re-estimated from the same posterior. The iteration therefore serves clean ratings and
-ratings drowned in privacy noise alike, with nothing to tune. This is the variational Bayesian
-reading of alternating least squares (Lim and Teh, "Variational Bayesian approach to movie rating
-prediction", KDD Cup 2007), with user and item effects as a factor whose other half is fixed to 1.
+The model is r_ui = mean + b_u + c_i + p_u . q_i + noise, every parameter normal around 0, and the noise
+of each cell normal with a precision (one over variance) of its own. A half step solves the least-squares
+problems of one side for all users (or all items) at once. It keeps the covariance of what it solved and
+hands it to the other side, whose Gram matrices then average over it; the prior variances are
+re-estimated from the same posterior. The iteration therefore serves clean ratings and ratings drowned in
+privacy noise alike, with nothing to tune. This is the variational Bayesian reading of alternating least
+squares (Lim and Teh [lim2007]), with user and item effects as a factor whose other half is fixed to 1.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Cross-domain recommendation as in X-Map (Guerraoui et al.), one module per step of the method."""
+"""Cross-domain recommendation as in X-Map (Guerraoui et al. [guerraoui2017]), one module per step."""

@@ -118,7 +118,7 @@ def alter_egos(
     """Replace the source items of profiles by target items.
 
     Items that are replaced by the same target item are averaged, and a user's own ratings of target
-    items win over replacements (Guerraoui et al., section 4.3).
+    items win over replacements (Guerraoui et al. [guerraoui2017], section 4.3).
 
     Parameters
     ----------

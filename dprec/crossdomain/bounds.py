@@ -1,4 +1,4 @@
-"""How far private neighbour selection may stray from the k nearest: Theorems 3 and 4 of X-Map."""
+"""How far private neighbour selection may stray: Theorems 3 and 4 of Guerraoui et al. [guerraoui2017]."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ def selection_width(k: int, candidates: int, sensitivity: float, epsilon: float,
 
     w = (4 k SS / eps') ln(k (|v| - k) / rho). With probability at least 1 - rho, every selected
     neighbour has a similarity above Sim_k - w (Theorem 3), and every item with a similarity above
-    Sim_k + w is selected (Theorem 4), where Sim_k is that of the k-th nearest (Guerraoui et al.).
+    Sim_k + w is selected (Theorem 4), where Sim_k is that of the k-th nearest (Guerraoui et al.
+    [guerraoui2017]).
 
     Parameters
     ----------

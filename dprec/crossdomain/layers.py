@@ -60,7 +60,7 @@ def layered_graph(
 
     Notes
     -----
-    Layers and pruning as in Guerraoui et al., section 4.2.
+    Layers and pruning as in Guerraoui et al. [guerraoui2017], section 4.2.
     """
     domains = (np.flatnonzero(~in_target), np.flatnonzero(in_target))
     cross = edges_between(items, *domains, significance)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 
 def nearest_neighbors(similarities: NDArray[np.float64], k: int) -> NDArray[np.int64]:
@@ -20,7 +20,7 @@ def item_based(
     """Predict ratings from neighbours.
 
     r_bar_i + sum_j s_j (r_j - r_bar_j) / (sum_j |s_j| + shrinkage); r_bar_i alone where the
-    denominator is 0 (Guerraoui et al., section 4.4, who have no shrinkage).
+    denominator is 0 (Guerraoui et al. [guerraoui2017], section 4.4, who have no shrinkage).
 
     Parameters
     ----------
@@ -37,16 +37,3 @@ def item_based(
         moves, totals, out=np.zeros_like(moves), where=totals > 0
     )
     return predictions
-
-
-def time_decay(ages: ArrayLike, rate: float) -> NDArray[np.float64]:
-    """Return exp(-rate age): by what a rating's weight is multiplied when it is so old.
-
-    Parameters
-    ----------
-    ages : array_like
-        Time from the rating to the prediction, in any unit, not negative.
-    rate : float
-        alpha, per that unit; 0 for no decay (Guerraoui et al., section 4.4).
-    """
-    return np.exp(-rate * np.asarray(ages, dtype=np.float64))

@@ -51,9 +51,9 @@ def select_neighbors(
 ) -> NDArray[np.int64]:
     """Draw k neighbours per row without replacement (PNSA), shape (rows, min(k, candidates)).
 
-    Each draw takes a remaining candidate with probability proportional to
-    exp(eps' Sim^ / (4 k SS)): eps' / (2 k) for a draw, eps' / 2 for all k (Guerraoui et al., section
-    4.4 and Theorem 3). With no more candidates than k all are taken, and nothing is drawn.
+    Each draw takes a remaining candidate with probability proportional to exp(eps' Sim^ / (4 k SS)):
+    eps' / (2 k) for a draw, eps' / 2 for all k (Guerraoui et al. [guerraoui2017], section 4.4 and
+    Theorem 3). With no more candidates than k all are taken, and nothing is drawn.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def noisy_similarities(
 
     Notes
     -----
-    Guerraoui et al., section 4.4. The scale is that of one similarity: a user who moves all k of a
-    prediction can cost k times as much.
+    Guerraoui et al. [guerraoui2017], section 4.4. The scale is that of one similarity: a user who moves
+    all k of a prediction can cost k times as much.
     """
     return similarities + laplace_of_uniforms(draws, (sensitivity / (epsilon / 2))[:, None])

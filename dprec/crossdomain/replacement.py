@@ -138,7 +138,8 @@ class ReplacementDraws:
     ) -> ReplacementDraws:
         """Work out the probabilities of the exponential mechanism.
 
-        Pr(t_j) is proportional to exp(eps X-SIM(t_i, t_j) / (2 GS)) (Guerraoui et al., Theorem 1).
+        Pr(t_j) is proportional to exp(eps X-SIM(t_i, t_j) / (2 GS)) (Guerraoui et al. [guerraoui2017],
+        Theorem 1).
 
         Parameters
         ----------

@@ -26,8 +26,9 @@ def similarity_sensitivities(
     """Return the similarity-based sensitivity of pairs of items, shape (left, items).
 
     SS(t_i, t_j) = max over users u_x of |s(t_i, t_j) - s'(t_i, t_j)|, where s' is the similarity once
-    u_x's ratings of the two items are gone (Guerraoui et al., Theorem 2, first line of the proof). The
-    norms run over all raters of an item, so a user who rated only one of the two counts as well.
+    u_x's ratings of the two items are gone (Guerraoui et al. [guerraoui2017], Theorem 2, first line of
+    the proof). The norms run over all raters of an item, so a user who rated only one of the two counts
+    as well.
 
     Parameters
     ----------
@@ -51,7 +52,7 @@ def similarity_sensitivities(
 def largest_sensitivities(items: RatedItems) -> NDArray[np.float64]:
     """Return each item's largest similarity-based sensitivity to any other item, shape (items,).
 
-    This is the SS of Theorems 3 and 4; 0 for an item without ratings.
+    This is the SS of Theorems 3 and 4 of Guerraoui et al. [guerraoui2017]; 0 for an item without ratings.
     """
     result = np.zeros(items.n_items)
     raters = _Raters.of(items)

@@ -28,7 +28,8 @@ _ROWS = 512
 def global_sensitivity(kind: SimilarityKind) -> float:
     """Return how far one user can move a similarity at most: the width of its range.
 
-    It is 2 for adjusted cosine and 1 for cosine of non-negative ratings (Guerraoui et al., Theorem 1).
+    It is 2 for adjusted cosine and 1 for cosine of non-negative ratings (Guerraoui et al.
+    [guerraoui2017], Theorem 1).
     """
     return 1.0 - LOWEST[kind]
 
@@ -151,7 +152,7 @@ def dense_similarities(
     """Return the similarities of two sets of items, shape (left, right).
 
     sum_u a_ui a_uj / (|a_i| |a_j|), where a are the deviations and the norms run over all raters of an
-    item; 0 where no user rated both or a norm is 0 (Guerraoui et al., section 2).
+    item; 0 where no user rated both or a norm is 0 (Guerraoui et al. [guerraoui2017], section 2).
     """
     dots = (items.deviations[:, left].T @ items.deviations[:, right]).toarray()
     norms = items.norms[left][:, None] * items.norms[right]
@@ -176,7 +177,7 @@ def edges_between(
     Notes
     -----
     Mutuality S is the number of users on whose opinion both items fall on the same side, and the
-    confidence is S / |U_i or U_j| (Guerraoui et al., section 3, Definitions 1 and 2).
+    confidence is S / |U_i or U_j| (Guerraoui et al. [guerraoui2017], section 3, Definitions 1 and 2).
     """
     parts = [
         _edges_of_rows(items, left[start : start + _ROWS], right, significance)

@@ -87,7 +87,7 @@ def x_sim(graph: LayeredGraph) -> sp.csr_array:
 
     For every path p, s_p = sum(S s) / sum(S) over its edges and c_p = product(S^); X-Sim of a source
     item (row) and a target item (column) is sum(c_p s_p) / sum(c_p) over the paths between them
-    (Guerraoui et al., section 3, Definitions 3 to 6).
+    (Guerraoui et al. [guerraoui2017], section 3, Definitions 3 to 6).
     """
     size = graph.layers.size
     inward, outward = _to_bridges(graph, target=False), _to_bridges(graph, target=True).reversed()

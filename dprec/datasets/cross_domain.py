@@ -27,7 +27,7 @@ class MovieLensGenres(FileDataset):
     """MovieLens 100K as two domains: the genres, by number of films, go to A and B in turn.
 
     A film goes to the domain that has more of its genres; equal ones go to A and B in turn
-    (Guerraoui et al., section 6).
+    (Guerraoui et al. [guerraoui2017], section 6).
     """
 
     kind: Literal["movielens-genres"] = "movielens-genres"

@@ -1,4 +1,4 @@
-"""Jester: ratings of jokes on a slider (Goldberg et al., "Eigentaste", 2001)."""
+"""Jester: ratings of jokes on a slider (Goldberg et al. [goldberg2001])."""
 
 from __future__ import annotations
 

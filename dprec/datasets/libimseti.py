@@ -1,4 +1,4 @@
-"""Ratings of the dating site libimseti.cz (Brozovsky and Petricek, 2007)."""
+"""Ratings of the dating site libimseti.cz (Brozovsky and Petricek [brozovsky2007])."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The MovieLens data sets of GroupLens (Harper and Konstan, "The MovieLens datasets", 2015)."""
+"""The MovieLens data sets of GroupLens (Harper and Konstan [harper2015])."""
 
 from __future__ import annotations
 

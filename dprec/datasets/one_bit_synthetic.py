@@ -21,7 +21,7 @@ _MOST_CELLS = 50_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class OneBitSynthetic(Dataset):
-    """Signs of a noisy low-rank matrix, a rating in every cell (Li et al., section 5.1)."""
+    """Signs of a noisy low-rank matrix, a rating in every cell (Li et al. [li2021], section 5.1)."""
 
     kind: Literal["one-bit-synthetic"] = "one-bit-synthetic"
     users: int = option("Number of users.", 100, ge=1)

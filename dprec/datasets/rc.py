@@ -1,4 +1,4 @@
-"""The restaurant and consumer data of UCI (Vargas-Govea et al., 2011)."""
+"""The restaurant and consumer data of UCI (Vargas-Govea et al. [vargas2011])."""
 
 from __future__ import annotations
 

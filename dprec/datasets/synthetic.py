@@ -70,7 +70,8 @@ class Synthetic(Dataset):
         A user's items are drawn one after the other in proportion to their popularity, without
         replacement. Light users draw with replacement and draw again for what they have already;
         heavy users, who would repeat themselves too often, take the items with the greatest keys
-        log(weight) + Gumbel noise, which is the same distribution (Efraimidis and Spirakis, 2006).
+        log(weight) + Gumbel noise, which is the same distribution (Efraimidis and Spirakis
+        [efraimidis2006]).
         """
         random = generator(self.seed, "synthetic profiles")
         weights = random.standard_gamma(_POPULARITY_SHAPE, self.items) + 1e-9

@@ -1,4 +1,4 @@
-"""One private bit about one random coordinate of the gradient (Shin et al., Algorithm 1)."""
+"""One private bit about one random coordinate of the gradient (Shin et al. [shin2018], Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dprec.sorted_keys import find
 
 @dataclass(frozen=True, kw_only=True)
 class OneBitGradient(GradientReport):
-    """One private bit about one random coordinate of the gradient (Shin et al., Algorithm 1)."""
+    """One private bit about one random coordinate of the gradient (Shin et al. [shin2018], Algorithm 1)."""
 
     kind: Literal["one-bit"] = "one-bit"
 

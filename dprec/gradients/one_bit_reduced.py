@@ -1,4 +1,4 @@
-"""One private bit about a random projection of the gradient (Shin et al., Algorithm 2)."""
+"""One private bit about a random projection of the gradient (Shin et al. [shin2018], Algorithm 2)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dprec.randomness import generator
 
 @dataclass(frozen=True, kw_only=True)
 class ReducedOneBitGradient(GradientReport):
-    """One private bit about a random projection of the gradient (Shin et al., Algorithm 2)."""
+    """One private bit about a random projection of the gradient (Shin et al. [shin2018], Algorithm 2)."""
 
     kind: Literal["one-bit-reduced"] = "one-bit-reduced"
     dimensions: int = option("Rows q of the projection that items are mapped to.", 100, ge=1)

@@ -1,6 +1,6 @@
 """The one-bit randomiser of a coordinate in [-1, 1], and the coding of its reports.
 
-Shin et al., Algorithm 1: a coordinate x is answered by a bit T with
+Shin et al. [shin2018], Algorithm 1: a coordinate x is answered by a bit T with
 Pr(T = 1) = (x (e - 1) + e + 1) / (2 (e + 1)), e = exp(epsilon); (2 T - 1) (e + 1) / (e - 1) is an
 unbiased estimate of x. Probabilities are whole numbers of draws out of 2**60, monotone in x, so the
 exact loss is read from the two extremes.

@@ -1,4 +1,4 @@
-"""Flipping of signs with a probability of its own for each (Li et al., section 4.1)."""
+"""Flipping of signs with a probability of its own for each (Li et al. [li2021], section 4.1)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dprec.ratings import RatingScale
 def flips_keep(p1: float, p2: float, epsilon: float) -> bool:
     """Tell whether flipping a +1 with p1 and a -1 with p2 loses no more than epsilon.
 
-    Theorem 1 of Li et al. asks for 1 - p2 e^epsilon <= p1 <= (1 - p2) e^epsilon. That bounds what is
+    Theorem 1 of Li et al. [li2021] asks for 1 - p2 e^epsilon <= p1 <= (1 - p2) e^epsilon. That bounds what is
     likelier of a +1; the same with p1 and p2 exchanged bounds what is likelier of a -1, and is asked
     for here as well. For p1 = p2 = p the two are one, epsilon >= log((1 - p) / p) where p <= 1/2.
     """
@@ -29,7 +29,7 @@ def flips_keep(p1: float, p2: float, epsilon: float) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class BinaryFlip(Mechanism):
-    """A +1 is turned over with one probability, a -1 with another (Li et al., Eq. 3)."""
+    """A +1 is turned over with one probability, a -1 with another (Li et al. [li2021], Eq. 3)."""
 
     kind: Literal["binary-flip"] = "binary-flip"
     p1: float = option("Probability that a +1 is sent as -1.", gt=0, lt=1)

@@ -15,7 +15,7 @@ from dprec.ratings import RatingScale
 
 @dataclass(frozen=True, kw_only=True)
 class BoundedLaplace(Mechanism):
-    """Laplace noise confined to the rating scale (Neera et al., Definition 5)."""
+    """Laplace noise confined to the rating scale (Neera et al. [neera2023], Definition 5)."""
 
     kind: Literal["bounded-laplace"] = "bounded-laplace"
     symbols: int = option("Points of the grid on which the noisy rating is sent.", 256, ge=2, le=65536)
@@ -23,7 +23,7 @@ class BoundedLaplace(Mechanism):
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:
         """Return the channel with density proportional to exp(-|r* - r| / b) on [l, u].
 
-        Neera et al., Definition 5 and Theorem 1: at the sensitivity of the whole scale the
+        Neera et al. [neera2023], Definition 5 and Theorem 1: at the sensitivity of the whole scale the
         normalisations of the two ends are equal, so b = (u - l) / epsilon is exact and not only
         sufficient. The grid holds both ends, where the largest ratio occurs, so the bound is met
         with equality on the grid too.

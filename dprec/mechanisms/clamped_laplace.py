@@ -16,7 +16,7 @@ from dprec.ratings import RatingScale
 
 @dataclass(frozen=True, kw_only=True)
 class ClampedLaplace(Mechanism):
-    """Laplace noise clamped to the rating scale (Berlioz et al. 2015, input perturbation)."""
+    """Laplace noise clamped to the rating scale (Berlioz et al. [berlioz2015], input perturbation)."""
 
     kind: Literal["clamped-laplace"] = "clamped-laplace"
     symbols: int = option("Cells of the grid on which the noisy rating is sent.", 256, ge=3, le=65536)

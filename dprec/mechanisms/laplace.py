@@ -14,7 +14,7 @@ from dprec.ratings import RatingScale
 
 @dataclass(frozen=True, kw_only=True)
 class Laplace(Mechanism):
-    """Unbounded Laplace noise on the rating (Neera et al., Definition 4)."""
+    """Unbounded Laplace noise on the rating (Neera et al. [neera2023], Definition 4)."""
 
     kind: Literal["laplace"] = "laplace"
     symbols: int = option("Cells of the grid on which the noisy rating is sent.", 256, ge=3, le=65536)

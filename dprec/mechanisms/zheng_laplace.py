@@ -17,7 +17,7 @@ from dprec.ratings import RatingScale
 
 @dataclass(frozen=True, kw_only=True)
 class ZhengLaplace(Mechanism):
-    """Laplace noise that also drops ratings and makes them up (Zheng, Definition 2)."""
+    """Laplace noise that also drops ratings and makes them up (Zheng [zheng2016], Definition 2)."""
 
     kind: Literal["zheng-laplace"] = "zheng-laplace"
     hides_rated_items: ClassVar[bool] = True

@@ -14,7 +14,7 @@ from dprec.ratings import RatingScale
 
 @dataclass(frozen=True, kw_only=True)
 class ZhengRandomizedResponse(Mechanism):
-    """Randomized response over "not rated" and the levels (Zheng, Definition 3)."""
+    """Randomized response over "not rated" and the levels (Zheng [zheng2016], Definition 3)."""
 
     kind: Literal["zheng-randomized-response"] = "zheng-randomized-response"
     hides_rated_items: ClassVar[bool] = True

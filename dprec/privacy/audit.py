@@ -15,7 +15,7 @@ from scipy.stats import beta
 
 
 def proportion_below(successes: ArrayLike, trials: int, failure: float) -> NDArray[np.float64]:
-    """Return what a probability exceeds, but for chance ``failure`` (Clopper and Pearson, 1934).
+    """Return what a probability exceeds, but for chance ``failure`` (Clopper and Pearson [clopper1934]).
 
     Parameters
     ----------
@@ -40,12 +40,12 @@ def loss_at_least(
 ) -> float:
     """Return a lower bound of the privacy loss between two profiles; 0 where nothing was found.
 
-    Half of the people choose an event, the other half measure it: log of the least that its
-    probability may be under one profile over the most that it may be under the other (Jagielski et
-    al., "Auditing differentially private machine learning", NeurIPS 2020, section 4). The event is
-    that everything a person sent, over all rounds, speaks for one of the profiles: that its
-    log-likelihood ratio is beyond some number, the ratio being that of each round on its own, added
-    up, or that of all rounds as one report. Nothing is assumed of how rounds depend on each other.
+    Half of the people choose an event, the other half measure it: log of the least that its probability
+    may be under one profile over the most that it may be under the other (Jagielski et al.
+    [jagielski2020], section 4). The event is that everything a person sent, over all rounds, speaks for
+    one of the profiles: that its log-likelihood ratio is beyond some number, the ratio being that of
+    each round on its own, added up, or that of all rounds as one report. Nothing is assumed of how
+    rounds depend on each other.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """The noise of the bounded Laplace mechanism: its scale, and its distribution over all ratings.
 
-Neera et al., Sections 4.1.1 and 4.1.2. The conditional probabilities printed under Eqs. (4) and (5)
-lack the scale inside the exponent and the distance from the rating; here they are integrals of the
-density of Definition 5.
+Neera et al. [neera2023], Sections 4.1.1 and 4.1.2. The conditional probabilities printed under Eqs. (4)
+and (5) lack the scale inside the exponent and the distance from the rating; here they are integrals of
+the density of Definition 5.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dprec.errors import InputError
 
 
 def normalisation(ratings: ArrayLike, low: float, high: float, b: float) -> NDArray[np.float64]:
-    """Return C(r), the mass that Laplace(r, b) has on [low, high] (Neera et al., Lemma 1).
+    """Return C(r), the mass that Laplace(r, b) has on [low, high] (Neera et al. [neera2023], Lemma 1).
 
     Parameters
     ----------
@@ -32,13 +32,13 @@ def normalisation(ratings: ArrayLike, low: float, high: float, b: float) -> NDAr
 
 
 def normalisation_ratio(low: float, high: float, b: float, sensitivity: float) -> float:
-    """Return Delta C = C(low + sensitivity) / C(low) (Neera et al., after Lemma 2)."""
+    """Return Delta C = C(low + sensitivity) / C(low) (Neera et al. [neera2023], after Lemma 2)."""
     ends = normalisation([low, low + sensitivity], low, high, b)
     return float(ends[1] / ends[0])
 
 
 def least_scale(low: float, high: float, epsilon: float, sensitivity: float | None = None) -> float:
-    """Return the least b with b >= sensitivity / (epsilon - log Delta C) (Neera et al., Theorem 1).
+    """Return the least b >= sensitivity / (epsilon - log Delta C) (Neera et al. [neera2023], Theorem 1).
 
     Delta C depends on b, so this is the root of an equation, unless the sensitivity is the whole
     scale, where Delta C = 1.
@@ -77,7 +77,7 @@ def least_scale(low: float, high: float, epsilon: float, sensitivity: float | No
 def noise_density(
     noise: ArrayLike, ratings: ArrayLike, shares: ArrayLike, low: float, high: float, b: float
 ) -> NDArray[np.float64]:
-    """Return the density of the noise n = r* - r over all ratings (Neera et al., Section 4.1.2).
+    """Return the density of the noise n = r* - r over all ratings (Neera et al. [neera2023], Section 4.1.2).
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def noise_density(
 def interval_probabilities(
     edges: ArrayLike, ratings: ArrayLike, shares: ArrayLike, low: float, high: float, b: float
 ) -> NDArray[np.float64]:
-    """Return the probability of the noise between neighbouring edges (Neera et al., Eqs. 4 and 5).
+    """Return the probability of the noise between two edges (Neera et al. [neera2023], Eqs. 4 and 5).
 
     The paper's intervals are those with the differences between the levels for edges.
 

@@ -1,4 +1,4 @@
-"""How far Zheng's mechanisms move the data: the bounds of his Theorem 3."""
+"""How far the mechanisms of Zheng [zheng2016] move the data: the bounds of his Theorem 3."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dprec.errors import InputError
 def modified_laplace_bound(
     users: int, items: int, ratings: int, epsilon: float, tolerance: float, rating_noise: float = 0.0
 ) -> float:
-    """Bound the distance of what the modified Laplace mechanism shows (Zheng, Theorem 3, Eq. 6).
+    """Bound the distance of what the modified Laplace mechanism shows (Zheng [zheng2016], Theorem 3, Eq. 6).
 
     The distance is rho = ||P(Theta - Z)||_F over the cells that are shown, with Theta the true
     ratings of all cells, rated or not, and Z what is sent.
@@ -52,7 +52,7 @@ def randomized_response_bound(
     tolerance: float,
     rating_noise: float = 0.0,
 ) -> float:
-    """Bound the distance of what randomized response shows (Zheng, Theorem 3, Eq. 7).
+    """Bound the distance of what randomized response shows (Zheng [zheng2016], Theorem 3, Eq. 7).
 
     Parameters
     ----------

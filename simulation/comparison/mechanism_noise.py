@@ -1,4 +1,4 @@
-"""The noise of a comparison's mechanisms, drawn and in theory: Fig. 2 of Neera et al. for any mechanism.
+"""The noise of a comparison's mechanisms, drawn and in theory, as in Fig. 2 of Neera et al. [neera2023].
 
 Noise is n = r* - r, what is sent less the true rating, over all ratings of the train set.
 """

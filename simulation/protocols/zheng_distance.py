@@ -1,4 +1,4 @@
-"""How far the reports are from the true ratings, beside what Zheng promises of his two mechanisms."""
+"""How far the reports are from the true ratings, beside what Zheng [zheng2016] proves."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def distance_per_cell(
     observed: Observations,
     common: tuple[NDArray[np.int64], NDArray[np.int64]],
 ) -> dict[str, float | None]:
-    """Return rho = ||P(Theta - Z)||_F per cell, bounded (Zheng, Theorem 3) and measured.
+    """Return rho = ||P(Theta - Z)||_F per cell, bounded (Zheng [zheng2016], Theorem 3) and measured.
 
     Both are root mean squares in rating units, so that they can stand beside an RMSE. The bound is on
     all cells that are shown, true and made up. Measured is the difference between what is shown and

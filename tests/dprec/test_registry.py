@@ -59,3 +59,9 @@ def test_no_registry_is_left_out() -> None:
 def test_a_misspelt_kind_is_recognised() -> None:
     with pytest.raises(InputError, match=r"binary-flip; did you mean bounded-laplace\?$"):
         MECHANISMS["bounded-lapalce"]
+
+
+def test_summaries_leave_out_the_keys_of_references() -> None:
+    assert summary_of(MECHANISMS["laplace"]) == (
+        "Unbounded Laplace noise on the rating (Neera et al., Definition 4)."
+    )

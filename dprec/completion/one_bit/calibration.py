@@ -1,6 +1,6 @@
 """How much noise a trusted server adds, and what that noise really guarantees.
 
-``published`` follows Li et al. to the letter. ``sound`` adds what a proof needs:
+``published`` follows Li et al. [li2021] to the letter. ``sound`` adds what a proof needs:
 
 *Output.* Theorem 4 takes 2 alpha for the L1 sensitivity of the whole estimate. That is the most one
 entry can move; one changed rating may move all of them. The estimates lie in a set whose L1 diameter
@@ -77,7 +77,7 @@ def output_sensitivity(shape: tuple[int, int], alpha: float, radius: float | Non
 def output_noise(
     shape: tuple[int, int], alpha: float, radius: float | None, epsilon: float, calibration: Calibration
 ) -> CalibratedNoise:
-    """Return the noise of output perturbation (Li et al., Algorithm 4); see `output_sensitivity`."""
+    """Return the noise of output perturbation (Li et al. [li2021], Algorithm 4); see `output_sensitivity`."""
     sensitivity = output_sensitivity(shape, alpha, radius)
     if calibration == "sound":
         return CalibratedNoise(sensitivity / epsilon, epsilon, True)
@@ -97,7 +97,7 @@ def curvature_ratio(link: Link, alpha: float) -> float:
 def objective_noise(
     link: Link, alpha: float, epsilon: float, calibration: Calibration, *, bounded: bool
 ) -> CalibratedNoise:
-    """Return the noise of objective perturbation (Li et al., Theorem 2).
+    """Return the noise of objective perturbation (Li et al. [li2021], Theorem 2).
 
     Parameters
     ----------

@@ -63,7 +63,10 @@ class HiddenMatrix(Completed):
 
 @dataclass(frozen=True, kw_only=True)
 class OneBit(Completion):
-    """Nuclear-norm constrained maximum likelihood of signs (Davenport et al.; Li et al.)."""
+    """Nuclear-norm constrained maximum likelihood of signs (Davenport et al. [davenport2014]).
+
+    Flips of the signs and a linear term are taken into account as by Li et al. [li2021].
+    """
 
     kind: Literal["one-bit"] = "one-bit"
     needs_likelihood: ClassVar[bool] = True
@@ -137,7 +140,7 @@ class OneBit(Completion):
         """Complete the matrix; see `Completion.fit`.
 
         Where the observations tell the likelihood of what was received, as they do when ratings came
-        through a channel, the flips are part of what is maximised (Li et al., Eq. 4). A user or item
+        through a channel, the flips are part of what is maximised (Li et al. [li2021], Eq. 4). A user or item
         without ratings keeps an effect of 0 and a low-rank part of 0: without effects, its entries
         are 0, its predictions undecided, and their sign counts as +1.
         """
@@ -150,7 +153,7 @@ class OneBit(Completion):
         seed: int,
         progress: Progress = silent,
     ) -> HiddenMatrix:
-        """Complete the matrix with a linear term added to the objective (Li et al., Eq. 5).
+        """Complete the matrix with a linear term added to the objective (Li et al. [li2021], Eq. 5).
 
         Parameters
         ----------

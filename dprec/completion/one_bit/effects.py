@@ -2,7 +2,7 @@
 
 A nuclear ball shrinks what all ratings share as much as what is peculiar to a few, which costs most
 where privacy noise leaves room for little else. Effects with a ridge of their own do not compete
-with the rest; they are an addition to Li et al.
+with the rest; they are an addition to Li et al. [li2021]
 """
 
 from __future__ import annotations

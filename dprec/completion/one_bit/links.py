@@ -26,7 +26,7 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 @dataclass(frozen=True)
 class Link(ABC):
-    """The probability h(x) of a +1 where the hidden matrix has the entry x (Li et al., Eq. 1)."""
+    """The probability h(x) of a +1 where the hidden matrix has the entry x (Li et al. [li2021], Eq. 1)."""
 
     @abstractmethod
     def probability(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -147,7 +147,7 @@ def link_of(kind: LinkKind, sigma: float) -> Link:
 
 
 def steepness(link: Link, alpha: float, flips: tuple[float, float] = (0.0, 0.0)) -> float:
-    """Return L = sup over |x| <= alpha of |c'(x)| / (c(x) (1 - c(x))) (Li et al., section 3.1).
+    """Return L = sup over |x| <= alpha of |c'(x)| / (c(x) (1 - c(x))) (Li et al. [li2021], section 3.1).
 
     Parameters
     ----------
@@ -167,12 +167,12 @@ def steepness(link: Link, alpha: float, flips: tuple[float, float] = (0.0, 0.0))
 
 
 def flatness(link: Link, alpha: float, flips: tuple[float, float] = (0.0, 0.0)) -> float:
-    """Return beta = sup over |x| <= alpha of c(x) (1 - c(x)) / c'(x)^2 (Li et al., section 3.1).
+    """Return beta = sup over |x| <= alpha of c(x) (1 - c(x)) / c'(x)^2 (Li et al. [li2021], section 3.1).
 
-    See `steepness` for the parameters. For the logistic link without flips this is
-    (1 + e^alpha)^2 / e^alpha, as Davenport et al. have it; the e^alpha of Li et al., Appendix A, is
-    its leading term. With flips of probability p it is at most
-    beta + p (1 - p) / ((1 - 2 p) min h')^2; the appendix's bound leaves out the h'.
+    See `steepness` for the parameters. For the logistic link without flips this is (1 + e^alpha)^2 /
+    e^alpha, as Davenport et al. [davenport2014] have it; the e^alpha of Li et al. [li2021], Appendix A,
+    is its leading term. With flips of probability p it is at most beta + p (1 - p) / ((1 - 2 p) min
+    h')^2; the appendix's bound leaves out the h'.
     """
     slope, chance, other = _flipped(link, alpha, flips)
     with np.errstate(divide="ignore"):

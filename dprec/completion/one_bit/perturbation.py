@@ -56,7 +56,7 @@ class Perturbation(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectivePerturbation(Perturbation):
-    """A random linear term in the objective (Li et al., Algorithm 2)."""
+    """A random linear term in the objective (Li et al. [li2021], Algorithm 2)."""
 
     kind: Literal["objective"] = "objective"
 
@@ -86,7 +86,7 @@ class ObjectivePerturbation(Perturbation):
 
 @dataclass(frozen=True, kw_only=True)
 class OutputPerturbation(Perturbation):
-    """Noise on every entry of the estimate (Li et al., Algorithm 4)."""
+    """Noise on every entry of the estimate (Li et al. [li2021], Algorithm 4)."""
 
     kind: Literal["output"] = "output"
 

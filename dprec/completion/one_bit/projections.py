@@ -57,8 +57,8 @@ def singular_value_threshold(values: NDArray[np.float64], radius: float) -> floa
 def project_nuclear(matrix: NDArray[np.float64], radius: float) -> NDArray[np.float64]:
     """Return the matrix of nuclear norm at most ``radius`` that is closest in the Frobenius norm.
 
-    The singular values are projected onto the simplex (Duchi et al., "Efficient projections onto the
-    l1-ball", ICML 2008). They come from the eigenvalues of the smaller Gram matrix.
+    The singular values are projected onto the simplex (Duchi et al. [duchi2008]). They come from the
+    eigenvalues of the smaller Gram matrix.
     """
     if matrix.shape[0] > matrix.shape[1]:
         return project_nuclear(matrix.T, radius).T
@@ -76,9 +76,9 @@ def project_nuclear(matrix: NDArray[np.float64], radius: float) -> NDArray[np.fl
 def project_bounded(matrix: NDArray[np.float64], radius: float, bound: float) -> NDArray[np.float64]:
     """Return the closest matrix of nuclear norm at most ``radius`` and entries within +-``bound``.
 
-    Alternating directions on two copies of the matrix, one in each ball (Boyd et al., "Distributed
-    optimization and statistical learning via ADMM", 2011, sections 5.1 and 3.4.1). What they still
-    differ by in the end is taken off by scaling, so that both constraints hold exactly.
+    Alternating directions on two copies of the matrix, one in each ball (Boyd et al. [boyd2011],
+    sections 5.1 and 3.4.1). What they still differ by in the end is taken off by scaling, so that both
+    constraints hold exactly.
     """
     inside = project_nuclear(matrix, radius)
     if np.abs(inside).max(initial=0.0) <= bound:

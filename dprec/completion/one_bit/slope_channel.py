@@ -19,7 +19,7 @@ _LEVELS = 129
 def slope_channel(clamp: float, symbols: int, epsilon: float) -> Channel:
     """Return the channel of one gradient entry at the budget of one round.
 
-    Laplace noise of scale 2 C / epsilon, which is K 2 C / epsilon of Li et al., section 4.3, for an
+    Laplace noise of scale 2 C / epsilon, which is K 2 C / epsilon of Li et al. [li2021], section 4.3, for an
     epsilon that is a K-th of the whole; cut into cells, its loss is exactly epsilon.
 
     Parameters

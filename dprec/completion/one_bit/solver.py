@@ -1,9 +1,8 @@
 """Non-monotone spectral projected gradients on the likelihood of signs.
 
-The steps are those of Barzilai and Borwein; a step is shortened until the objective falls below the
-largest of its last values by a share of what the slope promises (Birgin, Martinez and Raydan,
-"Nonmonotone spectral projected gradient methods on convex sets", SIAM J. Optim. 2000), as Davenport
-et al. and Li et al. use it.
+The steps are those of Barzilai and Borwein [barzilai1988]; a step is shortened until the objective
+falls below the largest of its last values by a share of what the slope promises (Birgin, Martínez and
+Raydan [birgin2000]), as Davenport et al. [davenport2014] and Li et al. [li2021] use it.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class SignLikelihood:
         Probability of what was received in each cell where the true rating is +1, and where it is
         -1; 1 and 0 for a +1 that was received as it is.
     linear : ndarray of float64, shape (cells,), optional
-        Added as the sum of linear x entry (the H of Li et al., Eq. 5).
+        Added as the sum of linear x entry (the H of Li et al. [li2021], Eq. 5).
     offset : ndarray of float64, shape (cells,), optional
         A fixed part of the entries, beside what is looked for.
     """
@@ -54,7 +53,7 @@ class SignLikelihood:
     def of_signs(
         cls, link: Link, signs: NDArray[np.float64], linear: NDArray[np.float64] | None = None
     ) -> SignLikelihood:
-        """Return the likelihood of signs that were received as they are (Li et al., Eq. 2)."""
+        """Return the likelihood of signs that were received as they are (Li et al. [li2021], Eq. 2)."""
         plus = (signs > 0).astype(np.float64)
         return cls(link, plus, 1 - plus, linear)
 

@@ -1,4 +1,4 @@
-"""The noise that a comparison sampled, beside its theory: one panel per epsilon (Neera et al., Fig. 2)."""
+"""The noise that a comparison sampled, beside its theory, as in Fig. 2 of Neera et al. [neera2023]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""X-Map: recommendation across domains, from replacements drawn on the devices (Guerraoui et al.)."""
+"""X-Map: recommendation across domains, replacements drawn on devices (Guerraoui et al. [guerraoui2017])."""
 
 from simulation.protocols.x_map.protocol import XMapProtocol
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dprec.crossdomain.prediction import item_based, nearest_neighbors, time_decay
+from dprec.crossdomain.prediction import item_based, nearest_neighbors
 
 
 def test_neighbours_move_the_mean() -> None:
@@ -30,8 +30,3 @@ def test_the_nearest_come_first_and_ties_in_order() -> None:
     similarities = np.array([[0.1, 0.5, 0.5, -0.3]])
     assert nearest_neighbors(similarities, 2).tolist() == [[1, 2]]
     assert nearest_neighbors(similarities, 9).tolist() == [[1, 2, 0, 3]]
-
-
-def test_old_ratings_weigh_less() -> None:
-    np.testing.assert_allclose(time_decay([0, 1, 2], np.log(2)), [1, 0.5, 0.25])
-    assert time_decay([5.0], 0.0).tolist() == [1.0]
