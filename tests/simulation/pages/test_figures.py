@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -126,6 +127,21 @@ def test_the_main_figure_has_three_panels(run_directory: Directories, settings: 
         "How private",
         "How many bytes",
     ]
+
+
+@pytest.mark.parametrize(
+    ("trusted", "words"),
+    [(True, "no privacy: the server\nsees true ratings"), (False, "the loss has no bound")],
+)
+def test_an_unbounded_loss_is_not_said_to_show_the_ratings_unless_it_does(
+    run_directory: Directories, trusted: bool, words: str
+) -> None:
+    directory = run_directory(mechanism="none", epsilon=None, completion="mf")
+    summary = json.loads((directory / "summary.json").read_text())
+    summary["privacy"]["trusts_server"] = trusted
+    (directory / "summary.json").write_text(json.dumps(summary))
+    private = draw_summary(WIDE, read_run(directory)).axes[1]
+    assert words in {text.get_text() for text in private.texts}
 
 
 def heading(ax: Axes) -> str:
