@@ -9,7 +9,8 @@ from typing import Self
 from flwr.serverapp import Grid
 
 from dprec.errors import SettingError
-from dprec.options import Options
+from dprec.options import Options, option
+from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
 from dprec.setups import Setup
@@ -22,6 +23,7 @@ class Protocol(Options):
     """Base of the protocols: how devices and server reach predictions together."""
 
     kind: str
+    privacy: PrivacyBudget | None = option("What is promised; left out where nothing is.", None)
 
     @property
     @abstractmethod

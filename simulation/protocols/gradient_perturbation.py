@@ -80,12 +80,12 @@ class GradientPerturbationProtocol(Protocol):
             self.completion.check_scale(train.scale)
             self.completion.check((train.n_users, train.n_items))
         check_unit(self.privacy, "rating", "the noise is that of one sign")
-        found = f"{self.privacy.epsilon:g} in {self.rounds} rounds"
+        shares = f"{self.privacy.epsilon:g} in {self.rounds} rounds"
         if self.epsilon_per_round > LARGEST_CELL_EPSILON:
-            raise SettingError("privacy.epsilon", found, f"at most {LARGEST_CELL_EPSILON:g} a round")
+            raise SettingError("privacy.epsilon", shares, f"at most {LARGEST_CELL_EPSILON:g} a round")
         channel = self._channel()
         if not 0 < channel.epsilon <= self.epsilon_per_round * (1 + _ROUNDING):
-            raise SettingError("privacy.epsilon", found, "a larger epsilon, or fewer rounds or symbols")
+            raise SettingError("privacy.epsilon", shares, "a larger epsilon, or fewer rounds or symbols")
         ReportCodec(channel, train.n_items)
 
     def audited(self) -> tuple[Self, int]:
@@ -142,9 +142,9 @@ class GradientPerturbationProtocol(Protocol):
 
     def _guarantee(self) -> Guarantee:
         return Guarantee(
-            False,
-            False,
-            (
+            trusts_server=False,
+            hides_rated_items=False,
+            notes=(
                 f"Epsilon holds for a rating over all rounds, {self.epsilon_per_round:.4g} in each, against "
                 "any server; which items a user rated is not hidden.",
                 f"Noise on each entry of a gradient, in each round: scale {self._noise:.3g}, where an entry "

@@ -99,8 +99,8 @@ class IterativeProtocol(Protocol):
     def audited(self) -> tuple[Self, int]:
         """Return the protocol with one factor, in which everybody takes part; see `Protocol.audited`."""
         if not self.private:
-            found = f"{self.gradient.kind!r}, which promises nothing"
-            raise SettingError("gradient.kind", found, "a private gradient")
+            promise = f"{self.gradient.kind!r}, which promises nothing"
+            raise SettingError("gradient.kind", promise, "a private gradient")
         return replace(self, rank=1, sampling=SamplingOptions(), early_stopping=None), 2
 
     def setup(self) -> IterativeSetup:
@@ -198,11 +198,11 @@ class IterativeProtocol(Protocol):
     def _guarantee(self) -> Guarantee:
         if self.privacy is None:
             note = "No privacy: gradients at the rated items let the server compute the ratings."
-            return Guarantee(True, False, (note,))
+            return Guarantee(trusts_server=True, hides_rated_items=False, notes=(note,))
         return Guarantee(
-            False,
-            True,
-            (
+            trusts_server=False,
+            hides_rated_items=True,
+            notes=(
                 f"Epsilon holds for everything a user sends in all rounds, {self.epsilon_per_round:.4g} "
                 "in each; which items were rated is hidden.",
             ),

@@ -5,17 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 
-import numpy as np
 from flwr.serverapp import Grid
-from numpy.typing import NDArray
 
-from dprec.completion import Observations
 from dprec.completion.averages import ItemAverage
 from dprec.completion.one_bit.completion import HiddenMatrix
 from dprec.errors import SettingError, within
 from dprec.messages import REPORT
 from dprec.options import option
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.device_channel import device_channel
 from dprec.privacy.ledger import Guarantee
 from dprec.privacy.units import ComparableUnit
@@ -30,6 +27,7 @@ from simulation.protocols.accounting import (
 from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyCompletion, AnyMechanism
 from simulation.protocols.outcome import Outcome
+from simulation.protocols.reported_cells import RatedCells, note_on_made_up_cells
 from simulation.protocols.task import Task
 from simulation.protocols.zheng_distance import distance_per_cell
 from strategies.report_collection import ReportCollection
@@ -40,7 +38,6 @@ class OneShotProtocol(Protocol):
     """Every user sends one perturbed report; the server completes the matrix from all of them."""
 
     kind: Literal["one-shot"] = "one-shot"
-    privacy: PrivacyBudget | None = option("What is promised; left out where nothing is.", None)
     mechanism: AnyMechanism = option("What the device applies to each rating.")
     completion: AnyCompletion = option("How the server completes the matrix.")
     personalization: Literal["none"] = option("What devices do after the completion.", "none")
@@ -88,8 +85,8 @@ class OneShotProtocol(Protocol):
     def audited(self) -> tuple[Self, int]:
         """Return the protocol without a costly completion; see `Protocol.audited`."""
         if not self.private:
-            found = f"{self.mechanism.kind!r}, which promises nothing"
-            raise SettingError("mechanism.kind", found, "a private mechanism")
+            promise = f"{self.mechanism.kind!r}, which promises nothing"
+            raise SettingError("mechanism.kind", promise, "a private mechanism")
         return replace(self, completion=ItemAverage()), 1
 
     def setup(self) -> OneShotSetup:
@@ -107,11 +104,10 @@ class OneShotProtocol(Protocol):
         notes = completed.notes + notes_on_failures([collected.record])
         distance: dict[str, float | None] = {}
         if self.mechanism.hides_rated_items:
-            common = _shown_and_rated(task.train, collected.observations)
-            notes += (_note_on_made_up_cells(task.train, collected.observations, common[0].size),)
-            distance = distance_per_cell(
-                calibrated, task.train, collected.accepted, collected.observations, common
-            )
+            observed = collected.observations
+            rated = RatedCells.of(task.train, observed)
+            notes += (note_on_made_up_cells(task.train, observed, rated),)
+            distance = distance_per_cell(calibrated, task.train, collected.accepted, observed, rated)
         return Outcome(
             predict=completed.predict,
             traffic=collected.traffic,
@@ -131,29 +127,12 @@ class OneShotProtocol(Protocol):
 
     def _guarantee(self) -> Guarantee:
         if self.privacy is None:
-            return Guarantee(True, False, ("No privacy: the server receives the true ratings.",))
+            note = "No privacy: the server receives the true ratings."
+            return Guarantee(trusts_server=True, hides_rated_items=False, notes=(note,))
         hides = self.mechanism.hides_rated_items
         which = (
             "Which items a user rated is hidden: epsilon holds for every cell, rated or not."
             if hides
             else "Which items a user rated is not hidden; epsilon protects the values of the ratings."
         )
-        return Guarantee(False, hides, (which,))
-
-
-def _note_on_made_up_cells(train: Ratings, observed: Observations, true_cells: int) -> str:
-    """Count what a mechanism that hides the rated items made up, and what it swallowed."""
-    shown = observed.values.size
-    fake, lost = shown - true_cells, train.count - true_cells
-    return (
-        f"The server sees {shown} ratings: {fake} are fake (the cell is not rated), and {lost} of "
-        f"the {train.count} true ones are lost."
-    )
-
-
-def _shown_and_rated(train: Ratings, observed: Observations) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return where the cells that are both shown and rated stand among the observations and the ratings."""
-    shown = observed.users.astype(np.int64) * train.n_items + observed.items
-    rated = train.users.astype(np.int64) * train.n_items + train.items
-    _, at_shown, at_rated = np.intersect1d(shown, rated, assume_unique=True, return_indices=True)
-    return at_shown, at_rated
+        return Guarantee(trusts_server=False, hides_rated_items=hides, notes=(which,))

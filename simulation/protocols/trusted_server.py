@@ -70,9 +70,9 @@ class TrustedServerProtocol(Protocol):
         check_unit(self.privacy, "rating", "the noise is that of one sign")
         scale = self._noise(shape).scale
         if not scale <= _LARGEST_NOISE:
-            found = f"{self.privacy.epsilon:g}, hence noise of scale {scale:.3g}"
+            budget = f"{self.privacy.epsilon:g}, hence noise of scale {scale:.3g}"
             accepted = f"enough that the scale is at most {_LARGEST_NOISE:g}"
-            raise SettingError("privacy.epsilon", found, accepted)
+            raise SettingError("privacy.epsilon", budget, accepted)
         self._calibrated(train).codec()
 
     def setup(self) -> OneShotSetup:
@@ -93,8 +93,8 @@ class TrustedServerProtocol(Protocol):
         return Outcome(
             predict=completed.predict,
             traffic=collected.traffic,
-            privacy=_charge(noise, task.train, collected),
-            guarantee=Guarantee(True, False, self._notes(noise)),
+            privacy=_ledger(noise, task.train, collected),
+            guarantee=self._guarantee(noise),
             rounds=(collected.record,),
             notes=completed.notes + notes_on_failures([collected.record]),
             diagnostics={**completed.diagnostics, "noise_scale": noise.scale},
@@ -108,7 +108,8 @@ class TrustedServerProtocol(Protocol):
     def _noise(self, shape: tuple[int, int]) -> CalibratedNoise:
         return self.perturbation.noise(self.completion, shape, self.privacy.epsilon)
 
-    def _notes(self, noise: CalibratedNoise) -> tuple[str, ...]:
+    def _guarantee(self, noise: CalibratedNoise) -> Guarantee:
+        """Say what is claimed against all but the server, and how much of it is proved."""
         claimed = self.privacy.epsilon
         where = f"{self.perturbation.kind} perturbation, {self.perturbation.calibration} calibration"
         if noise.per_rating <= claimed:
@@ -120,13 +121,14 @@ class TrustedServerProtocol(Protocol):
         else:
             holds = f"epsilon = {claimed:g} per rating is claimed, and no epsilon is proved"
         minimiser = ", for the exact minimiser" if noise.exact_minimiser else ""
-        return (
+        note = (
             f"The server is trusted: it receives the true signs. Against all others, {holds}{minimiser} "
-            f"({where}).",
+            f"({where})."
         )
+        return Guarantee(trusts_server=True, hides_rated_items=False, notes=(note,))
 
 
-def _charge(noise: CalibratedNoise, train: Ratings, collected: Collected) -> PrivacyLedger:
+def _ledger(noise: CalibratedNoise, train: Ratings, collected: Collected) -> PrivacyLedger:
     """Charge everybody whose report arrived with what is proved, not with what is claimed."""
     counts = train.counts
     ledger = PrivacyLedger(rated=counts > 0)

@@ -11,6 +11,7 @@ from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.zheng_bounds import modified_laplace_bound, randomized_response_bound
 from dprec.ratings import Ratings
+from simulation.protocols.reported_cells import RatedCells
 
 TOLERANCE = 0.05
 """Probability with which the bound may fail (gamma in the paper)."""
@@ -24,14 +25,14 @@ def distance_per_cell(
     train: Ratings,
     accepted: NDArray[np.bool_],
     observed: Observations,
-    common: tuple[NDArray[np.int64], NDArray[np.int64]],
+    rated: RatedCells,
 ) -> dict[str, float | None]:
     """Return rho = ||P(Theta - Z)||_F per cell, bounded (Zheng [zheng2016], Theorem 3) and measured.
 
     Both are root mean squares in rating units, so that they can stand beside an RMSE. The bound is on
-    all cells that are shown, true and made up. Measured is the difference between what is shown and
-    the train rating, on those of the cells that are truly rated: what a user would have given to an
-    item that was made up, nobody knows.
+    all cells that are reported, true and made up. Measured is the difference between what is reported
+    and the train rating, on those of the cells that are truly rated: nobody knows what a user would
+    have given to an item that was made up.
 
     Parameters
     ----------
@@ -40,8 +41,8 @@ def distance_per_cell(
     accepted : ndarray of bool, shape (users,)
         Whose report was used; the bound is that of these users alone.
     observed : Observations
-    common : tuple of ndarray
-        Positions of the cells that are both shown and rated, among the observations and the ratings.
+    rated : RatedCells
+        The reported cells that are truly rated.
 
     Returns
     -------
@@ -49,14 +50,14 @@ def distance_per_cell(
         Empty for other mechanisms.
     """
     bound = _bound(calibrated, int(accepted.sum()), int(train.counts[accepted].sum()))
-    shown, (at_shown, at_rated) = observed.values.size, common
     if bound is None:
         return {}
-    errors = observed.values[at_shown] - train.values[at_rated]
+    reported = observed.values.size
+    errors = observed.values[rated.among_reported] - train.values[rated.among_rated]
     return {
-        "shown_cells": shown,
+        "shown_cells": reported,
         "rated_cells": errors.size,
-        "bound": bound / np.sqrt(shown) if shown else None,
+        "bound": bound / np.sqrt(reported) if reported else None,
         "measured": float(np.sqrt(np.mean(errors**2))) if errors.size else None,
         "tolerance": TOLERANCE,
         "rating_noise": RATING_NOISE,

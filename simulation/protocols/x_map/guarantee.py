@@ -33,14 +33,14 @@ def guarantee_of(
         notes.append(_note_on_recommendation(recommendation, recommendation.epsilon))
     if replacement.private and recommendation.epsilon is not None:
         notes.append(_SUMS)
-    return Guarantee(True, False, tuple(notes))
+    return Guarantee(trusts_server=True, hides_rated_items=False, notes=tuple(notes))
 
 
 def _guarantee_of_uploads(mechanism: Mechanism) -> Guarantee:
     hides = mechanism.hides_rated_items
     which = "Which items a user rated is hidden" if hides else "Which items a user rated is not hidden"
     note = f"{which}; X-Sim, AlterEgos and predictions follow from the reports and cost nothing."
-    return Guarantee(False, hides, (note,))
+    return Guarantee(trusts_server=False, hides_rated_items=hides, notes=(note,))
 
 
 def _note_on_replacement(options: ReplacementOptions) -> str:

@@ -66,14 +66,14 @@ class XMapProtocol(Protocol):
         """Return the protocol at a budget: of the mechanism, or of a replacement and of a prediction."""
         if self.mechanism.private:
             return replace(self, privacy=mechanism_budget(self.mechanism, epsilon, unit))
-        made, given = self.replacement, self.recommendation
+        replacement, recommendation = self.replacement, self.recommendation
         if self.replacement.private:
             with within("replacement"):
-                made = replace(made, epsilon=epsilon)
-        if given.epsilon is not None:
+                replacement = replace(replacement, epsilon=epsilon)
+        if recommendation.epsilon is not None:
             with within("recommendation"):
-                given = replace(given, epsilon=epsilon)
-        return replace(self, replacement=made, recommendation=given)
+                recommendation = replace(recommendation, epsilon=epsilon)
+        return replace(self, replacement=replacement, recommendation=recommendation)
 
     @property
     def mechanism_name(self) -> str:
@@ -202,14 +202,15 @@ class XMapProtocol(Protocol):
         exchanged: Exchanged | None,
     ) -> PrivacyLedger:
         """Charge the uploads, or the replacements and the predictions where both are private."""
-        drawn, shown = self.replacement.epsilon, self.recommendation.epsilon
-        if self.mechanism.private or exchanged is None or drawn is None or shown is None:
+        per_draw, per_prediction = self.replacement.epsilon, self.recommendation.epsilon
+        if self.mechanism.private or exchanged is None or per_draw is None or per_prediction is None:
             return mechanism_ledger(calibrated, train.counts, collected.sent)
         ledger = PrivacyLedger(rated=np.ones(train.n_users, dtype=np.bool_))
         last, replaced = exchanged.record.round, exchanged.replaced.astype(np.float64)
-        ledger.charge(last, exchanged.sent, drawn, drawn * replaced)
+        ledger.charge(last, exchanged.sent, per_draw, per_draw * replaced)
         # Predictions are made after the last round.
-        ledger.charge(last, collected.accepted, shown, shown * train.n_targets)
+        per_user = per_prediction * train.n_targets
+        ledger.charge(last, collected.accepted, per_prediction, per_user)
         return ledger
 
 

@@ -17,6 +17,7 @@ from dprec.randomness import words
 from dprec.ratings import Ratings, RatingScale
 from simulation import run
 from simulation.compare import compare
+from simulation.protocols.reported_cells import RatedCells
 from simulation.protocols.zheng_distance import RATING_NOISE, TOLERANCE, distance_per_cell
 from tests.paths import CONFIGS
 
@@ -49,8 +50,9 @@ def distance(kind: str, epsilon: float, train: Ratings, *, accepted: int = 30) -
     positions = np.full(levels.shape, -1)
     positions[train.users, train.items] = np.arange(train.count)
     at_shown = np.flatnonzero(positions[users, items] >= 0)
-    common = at_shown, positions[users, items][at_shown]
-    return distance_per_cell(calibrated, train, np.arange(30) < accepted, observed, common)
+    rated = RatedCells(at_shown, positions[users, items][at_shown])
+    assert rated.count == RatedCells.of(train, observed).count
+    return distance_per_cell(calibrated, train, np.arange(30) < accepted, observed, rated)
 
 
 @pytest.mark.parametrize("step", [1.0, 0.5])

@@ -1,0 +1,49 @@
+"""What a mechanism that hides the rated items makes up and what it swallows, seen by the simulation alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.completion import Observations
+from dprec.ratings import Ratings
+
+
+@dataclass(frozen=True, eq=False)
+class RatedCells:
+    """The cells that are both reported as rated and truly rated.
+
+    Parameters
+    ----------
+    among_reported : ndarray of int64, shape (cells,)
+        Their places among the observations.
+    among_rated : ndarray of int64, shape (cells,)
+        Their places among the ratings that the devices hold.
+    """
+
+    among_reported: NDArray[np.int64]
+    among_rated: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, train: Ratings, observed: Observations) -> RatedCells:
+        """Find the cells that observations and ratings have in common."""
+        reported = observed.users.astype(np.int64) * train.n_items + observed.items
+        rated = train.users.astype(np.int64) * train.n_items + train.items
+        places = np.intersect1d(reported, rated, assume_unique=True, return_indices=True)[1:]
+        return cls(*places)
+
+    @property
+    def count(self) -> int:
+        """Number of cells."""
+        return self.among_rated.size
+
+
+def note_on_made_up_cells(train: Ratings, observed: Observations, rated: RatedCells) -> str:
+    """Count the cells that were made up, and the ratings that were swallowed."""
+    reported = observed.values.size
+    return (
+        f"The server sees {reported} ratings: {reported - rated.count} are fake (the cell is not rated), and "
+        f"{train.count - rated.count} of the {train.count} true ones are lost."
+    )
