@@ -22,4 +22,16 @@ COMPLETIONS: Registry[Completion] = Registry(
     ],
 )
 
-__all__ = ["COMPLETIONS", "Completed", "Completion", "Observations"]
+__all__ = [
+    "COMPLETIONS",
+    "Completed",
+    "Completion",
+    "ItemAverage",
+    "MatrixFactorization",
+    "MogMatrixFactorization",
+    "NuclearNorm",
+    "Observations",
+    "OneBit",
+    "TruncatedSvd",
+    "UserAverage",
+]

@@ -39,4 +39,23 @@ DATASETS: Registry[Dataset] = Registry(
     ],
 )
 
-__all__ = ["DATASETS", "Dataset", "Source"]
+__all__ = [
+    "DATASETS",
+    "Dataset",
+    "DelimitedDomains",
+    "DelimitedTable",
+    "Douban",
+    "Jester",
+    "Libimseti",
+    "MovieLens1M",
+    "MovieLens10M",
+    "MovieLens20M",
+    "MovieLens25M",
+    "MovieLens100K",
+    "MovieLensGenres",
+    "OneBitSynthetic",
+    "RestaurantConsumer",
+    "Source",
+    "Synthetic",
+    "SyntheticDomains",
+]

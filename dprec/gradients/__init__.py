@@ -15,4 +15,12 @@ GRADIENTS: Registry[GradientReport] = Registry(
     ],
 )
 
-__all__ = ["GRADIENTS", "Aggregate", "GradientReport", "RoundDraws"]
+__all__ = [
+    "GRADIENTS",
+    "Aggregate",
+    "FullGradient",
+    "GradientReport",
+    "OneBitGradient",
+    "ReducedOneBitGradient",
+    "RoundDraws",
+]

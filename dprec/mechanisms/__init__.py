@@ -26,4 +26,16 @@ MECHANISMS: Registry[Mechanism] = Registry(
     ],
 )
 
-__all__ = ["MECHANISMS", "Channel", "Mechanism"]
+__all__ = [
+    "MECHANISMS",
+    "BinaryFlip",
+    "BoundedLaplace",
+    "Channel",
+    "ClampedLaplace",
+    "Laplace",
+    "Mechanism",
+    "RandomizedResponse",
+    "Raw",
+    "ZhengLaplace",
+    "ZhengRandomizedResponse",
+]
