@@ -1,0 +1,24 @@
+"""What a protocol leaves behind."""
+
+import numpy as np
+import pytest
+
+from dprec.privacy.ledger import Guarantee, PrivacyLedger
+from dprec.wire.traffic import TrafficLedger
+from simulation.protocols import Outcome
+from strategies.rounds import RoundRecord
+
+
+@pytest.mark.parametrize(("seconds", "server"), [(10.0, 4.0), (6.0, 0.0), (1.0, 0.0)])
+def test_the_server_works_outside_the_rounds(seconds: float, server: float) -> None:
+    outcome = Outcome(
+        predict=lambda users, items: np.zeros(users.size),
+        traffic=TrafficLedger(1),
+        privacy=PrivacyLedger(rated=np.ones(1, dtype=np.bool_)),
+        guarantee=Guarantee(trusts_server=True, hides_rated_items=False),
+        rounds=tuple(RoundRecord(number, 1, 0, None, 0, 0, 0, 0, 2.0 * number) for number in (1, 2)),
+        deployed_factor=1.0,
+        seconds=seconds,
+    )
+    assert outcome.clients_seconds == 6.0
+    assert outcome.server_seconds == server
