@@ -10,17 +10,12 @@ is how a budget per user is divided over many ratings.
 from __future__ import annotations
 
 import json
-import tempfile
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from flwr.app import Message
-from flwr.clientapp import ClientApp
 from numpy.typing import NDArray
 
-from clients.app import client_app
 from dprec.datasets.synthetic import Synthetic
 from dprec.errors import InputError, within
 from dprec.privacy.audit import loss_at_least
@@ -29,15 +24,12 @@ from dprec.progress import Progress
 from dprec.ragged import offsets
 from dprec.ratings import Ratings, RatingScale
 from simulation.configuration.models import RunConfig, SimulationOptions
-from simulation.engine.local_grid import LocalGrid
-from simulation.engine.runtime import identity_kept
-from simulation.engine.session import Session
+from simulation.engine.overhearing import open_overheard_session
 from simulation.execution import load_ratings, run_in
 from simulation.storage.atomic import write_atomically
 from simulation.storage.names import AUDIT
 from simulation.storage.run_directory import RunDirectory
 from strategies.arrivals import arrivals_of
-from strategies.roster import identify
 
 SCHEMA = 1
 
@@ -151,22 +143,6 @@ def _unit(config: RunConfig) -> PrivacyUnit:
     return "user" if budget is not None and budget.per == "user" else "cell"
 
 
-class _Listener(LocalGrid):
-    """A grid of one process that keeps what the devices answered."""
-
-    def __init__(self, app: ClientApp, nodes: int) -> None:
-        super().__init__(app, nodes)
-        self.replies: list[Message] = []
-
-    def send_and_receive(
-        self, messages: Iterable[Message], *, timeout: float | None = None
-    ) -> Iterable[Message]:
-        """Send messages and return the replies."""
-        replies = list(super().send_and_receive(messages, timeout=timeout))
-        self.replies += replies
-        return replies
-
-
 @dataclass(frozen=True, eq=False)
 class _Played:
     """What a population sent, and what it was promised.
@@ -188,11 +164,9 @@ class _Played:
 def _play(config: RunConfig, scale: RatingScale, items: int, levels: tuple[int, int], trials: int) -> _Played:
     """Run a protocol with people who have the first level and people who have the second, in turn."""
     people = _population(scale, items, levels, trials)
-    with tempfile.TemporaryDirectory(prefix="dprec-") as folder, identity_kept():
-        grid = _Listener(client_app(folder), 1)
-        session = Session(grid, identify(grid), Path(folder), 0.0)
+    with open_overheard_session() as (session, replies):
         result = run_in(session, config, people, people)
-    arrivals = (arrivals_of(reply, 0, np.arange(people.n_users)) for reply in grid.replies)
+    arrivals = (arrivals_of(reply, 0, np.arange(people.n_users)) for reply in replies)
     losses = {unit: result.traffic[f"epsilon_per_{unit}"] for unit in COMPARABLE_UNITS}
     return _Played(
         [_numbered(arrived.reports) for arrived in arrivals if arrived is not None],

@@ -69,8 +69,7 @@ class LocalGrid(Grid):
         """Answer each message at once and keep the reply until it is pulled."""
         identifiers = []
         for message in messages:
-            identifier = str(uuid4())
-            message.metadata.__dict__["_message_id"] = identifier
+            identifier = stamped(message).metadata.message_id
             self._replies[identifier] = self._answer(message)
             identifiers.append(identifier)
         return identifiers
@@ -91,5 +90,10 @@ class LocalGrid(Grid):
         except Exception as error:  # a device that fails is an error reply, as in Flower's runtime
             reason = f"{type(error).__name__}: {error}"
             reply = Message(Error(ErrorCode.CLIENT_APP_RAISED_EXCEPTION, reason), reply_to=message)
-        reply.metadata.__dict__["_message_id"] = str(uuid4())
-        return reply
+        return stamped(reply)
+
+
+def stamped(message: Message) -> Message:
+    """Give a message an identifier, as Flower's runtime does with a message that is sent."""
+    message.metadata.__dict__["_message_id"] = str(uuid4())
+    return message

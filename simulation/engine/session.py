@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from dprec.ratings import Ratings
 from dprec.setups import Setup
 from simulation.configuration.models import SimulationOptions
 from simulation.engine.runtime import open_grid
+from simulation.engine.temporary import temporary_folder
 from strategies.roster import Roster, identify
 
 
@@ -74,8 +74,8 @@ def open_session(options: SimulationOptions, nodes: int) -> Iterator[Session]:
     """
     started = time.perf_counter()
     with (
-        tempfile.TemporaryDirectory(prefix="dprec-") as folder,
-        open_grid(options.backend, folder, nodes, options.workers) as grid,
+        temporary_folder() as folder,
+        open_grid(options.backend, str(folder), nodes, options.workers) as grid,
     ):
         node_ids = identify(grid)
-        yield Session(grid, node_ids, Path(folder), time.perf_counter() - started)
+        yield Session(grid, node_ids, folder, time.perf_counter() - started)

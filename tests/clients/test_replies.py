@@ -12,6 +12,7 @@ from clients.replies import reply_with_reports
 from dprec.datasets.synthetic import Synthetic
 from dprec.mechanisms.raw import Raw
 from dprec.setups import OneShotSetup
+from simulation.engine.local_grid import stamped
 from strategies.arrivals import arrivals_of
 
 USERS = 40
@@ -28,9 +29,7 @@ def cohort(tmp_path: Path) -> Cohort:
 
 @pytest.fixture
 def message() -> Message:
-    question = Message(RecordDict(), 7, "train", group_id="run")
-    question.metadata.__dict__["_message_id"] = "question"
-    return question
+    return stamped(Message(RecordDict(), 7, "train", group_id="run"))
 
 
 @pytest.mark.parametrize("some", [False, True])

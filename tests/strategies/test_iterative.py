@@ -24,7 +24,7 @@ from dprec.privacy.ledger_arrays import ledger_arrays
 from dprec.ratings import Ratings
 from dprec.setups import IterativeSetup
 from dprec.wire.broadcast import BroadcastOptions
-from simulation.engine.local_grid import LocalGrid
+from simulation.engine.local_grid import LocalGrid, stamped
 from strategies.envelope import message_size
 from strategies.iterative import IterativeFactorization, State
 from strategies.roster import Roster, identify
@@ -290,8 +290,7 @@ def with_reports(change: Callable[[list[bytes]], list[Any]], cohort: int = 2) ->
 def on_fire(reply: Message) -> Message:
     record = reply.content.get("reply")
     if isinstance(record, ConfigRecord) and record["first"] == 14:
-        question = Message(RecordDict(), reply.metadata.src_node_id, "train")
-        question.metadata.__dict__["_message_id"] = "q"
+        question = stamped(Message(RecordDict(), reply.metadata.src_node_id, "train"))
         answered = Message(Error(1, "on fire"), reply_to=question)
         answered.metadata.__dict__["_src_node_id"] = reply.metadata.src_node_id
         return answered

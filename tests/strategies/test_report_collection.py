@@ -20,7 +20,7 @@ from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.ratings import Ratings
 from dprec.setups import OneShotSetup
 from dprec.wire import ReportCodec
-from simulation.engine.local_grid import LocalGrid
+from simulation.engine.local_grid import LocalGrid, stamped
 from strategies.arrivals import arrivals_of
 from strategies.envelope import message_size
 from strategies.report_collection import Collected, ReportCollection
@@ -120,15 +120,10 @@ def with_record(change: Callable[[int, list[bytes]], dict[str, object]]) -> Tamp
 
 
 def failing(reply: Message) -> Message:
-    answered = Message(Error(1, "the device is on fire"), reply_to=_question(reply))
+    question = Message(RecordDict(), reply.metadata.src_node_id, reply.metadata.message_type)
+    answered = Message(Error(1, "the device is on fire"), reply_to=stamped(question))
     answered.metadata.__dict__["_src_node_id"] = reply.metadata.src_node_id
     return answered
-
-
-def _question(reply: Message) -> Message:
-    question = Message(RecordDict(), reply.metadata.src_node_id, reply.metadata.message_type)
-    question.metadata.__dict__["_message_id"] = reply.metadata.reply_to_message_id
-    return question
 
 
 WHOLE_REPLY: dict[str, Tamper] = {

@@ -1,0 +1,40 @@
+"""A session in this process that keeps what its devices answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from flwr.app import Message
+from flwr.clientapp import ClientApp
+
+from clients.app import client_app
+from simulation.engine.local_grid import LocalGrid
+from simulation.engine.runtime import identity_kept
+from simulation.engine.session import Session
+from simulation.engine.temporary import temporary_folder
+from strategies.roster import identify
+
+
+@contextmanager
+def open_overheard_session() -> Iterator[tuple[Session, list[Message]]]:
+    """Start a session of one node, and yield it with the list to which every reply is added."""
+    with temporary_folder() as folder, identity_kept():
+        grid = _OverheardGrid(client_app(str(folder)), 1)
+        yield Session(grid, identify(grid), folder, 0.0), grid.replies
+
+
+class _OverheardGrid(LocalGrid):
+    """A grid of one process that keeps the replies."""
+
+    def __init__(self, app: ClientApp, nodes: int) -> None:
+        super().__init__(app, nodes)
+        self.replies: list[Message] = []
+
+    def send_and_receive(
+        self, messages: Iterable[Message], *, timeout: float | None = None
+    ) -> Iterable[Message]:
+        """Send messages and return the replies."""
+        replies = list(super().send_and_receive(messages, timeout=timeout))
+        self.replies += replies
+        return replies
