@@ -1,63 +1,26 @@
-"""The command `dprec` from its first line on: `python -m dprec` and the installed script start here.
+"""The command `dprec`: `python -m dprec` and the installed script start here.
 
-Before anything is imported that takes time, interrupts become one line, and the four packages are
-checked to be those of this distribution. The command line is named here as text, as in the metadata of
-an installed script: nothing in this package imports the simulation.
+Nothing but `sys` is imported outside the guard, so that an interrupt is one line whenever it comes.
 """
 
 from __future__ import annotations
 
-import os
 import sys
-from importlib import import_module
-from importlib.machinery import ModuleSpec, PathFinder
-from importlib.util import find_spec
-from pathlib import Path
-from typing import NoReturn
-
-from dprec.errors import InputError
-
-PACKAGES = ("clients", "dprec", "simulation", "strategies")
-COMMAND_LINE = "simulation.console.command_line"
-
-_HOME = Path(__file__).resolve().parents[1]
 
 
-def check_packages() -> None:
-    """Refuse to start where a module of the user's own would be imported instead of one of the packages.
-
-    The current directory is searched even if this process does not import from it, since Ray puts it
-    first on the path of its workers.
-
-    Raises
-    ------
-    InputError
-        Naming the module that has a package's name.
-    """
-    for name in PACKAGES:
-        for spec in (find_spec(name), PathFinder.find_spec(name, [os.path.curdir])):
-            # A folder without an __init__.py hides nothing.
-            if spec is not None and spec.origin is not None and not _is_ours(spec):
-                raise InputError(
-                    str(Path(spec.origin).absolute()),
-                    f"hides the package {name!r} of {_HOME}",
-                    "another name, or another directory to start in",
-                )
-
-
-def _is_ours(spec: ModuleSpec) -> bool:
-    return Path(str(spec.origin)).resolve() == _HOME / spec.name / "__init__.py"
-
-
-def main() -> NoReturn:
+def main() -> None:
     """Run the command line and exit with its code."""
+    line, code = "interrupted", 130
     try:
-        check_packages()
-        import_module(COMMAND_LINE).main()
-    except InputError as error:
-        line, code = str(error), 2
+        from dprec.errors import InputError
+        from dprec.start import run_command_line
+
+        try:
+            run_command_line()
+        except InputError as error:
+            line, code = str(error), 2
     except KeyboardInterrupt:
-        line, code = "interrupted", 130
+        pass
     print(f"dprec: {line}", file=sys.stderr)
     sys.exit(code)
 

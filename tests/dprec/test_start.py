@@ -1,5 +1,6 @@
 """The start of the command: interrupts while modules are imported, and modules that hide the packages."""
 
+import ast
 import os
 import signal
 import subprocess
@@ -43,6 +44,12 @@ def test_an_interrupt_during_an_import_is_one_line(tmp_path: Path, slow: str, ar
     command.send_signal(signal.SIGINT)
     _, errors = command.communicate(timeout=30)
     assert (command.returncode, errors) == (130, "dprec: interrupted\n")
+
+
+def test_nothing_but_sys_is_imported_before_interrupts_are_caught() -> None:
+    tree = ast.parse((ROOT / "dprec" / "__main__.py").read_text(encoding="utf-8"))
+    imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert [ast.unparse(node) for node in imports] == ["from __future__ import annotations", "import sys"]
 
 
 def started_in(folder: Path, *path: Path) -> subprocess.CompletedProcess[str]:

@@ -1,0 +1,52 @@
+"""The start of the command: are the four packages those of this distribution? Then hand over.
+
+The command line is named here as text, as in the metadata of an installed script: nothing in this
+package imports the simulation.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import find_spec
+from pathlib import Path
+
+from dprec.errors import InputError
+
+PACKAGES = ("clients", "dprec", "simulation", "strategies")
+COMMAND_LINE = "simulation.console.command_line"
+
+_HOME = Path(__file__).resolve().parents[1]
+
+
+def check_packages() -> None:
+    """Refuse to start where a module of the user's own would be imported instead of one of the packages.
+
+    The current directory is searched even if this process does not import from it, since Ray puts it
+    first on the path of its workers.
+
+    Raises
+    ------
+    InputError
+        Naming the module that has a package's name.
+    """
+    for name in PACKAGES:
+        for spec in (find_spec(name), PathFinder.find_spec(name, [os.path.curdir])):
+            # A folder without an __init__.py hides nothing.
+            if spec is not None and spec.origin is not None and not _is_ours(spec):
+                raise InputError(
+                    str(Path(spec.origin).absolute()),
+                    f"hides the package {name!r} of {_HOME}",
+                    "another name, or another directory to start in",
+                )
+
+
+def _is_ours(spec: ModuleSpec) -> bool:
+    return Path(str(spec.origin)).resolve() == _HOME / spec.name / "__init__.py"
+
+
+def run_command_line() -> None:
+    """Check the packages, then run the command line, which exits."""
+    check_packages()
+    import_module(COMMAND_LINE).main()
