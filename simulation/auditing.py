@@ -171,7 +171,7 @@ def _play(config: RunConfig, scale: RatingScale, items: int, levels: tuple[int, 
     return _Played(
         [_numbered(arrived.reports) for arrived in arrivals if arrived is not None],
         {unit: float(np.nanmax(loss)) for unit, loss in losses.items()},
-        result.summary["privacy"]["hides_rated_items"],
+        result.summary.privacy.hides_rated_items,
     )
 
 

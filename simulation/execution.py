@@ -20,13 +20,8 @@ from simulation.engine.session import Session, open_session
 from simulation.evaluation import Evaluator, check_relevance
 from simulation.protocols import Outcome, Protocol, Task
 from simulation.storage.run_directory import RunDirectory
-from simulation.storage.run_record import (
-    RunRecord,
-    prediction_columns,
-    round_lines,
-    summarise,
-    traffic_columns,
-)
+from simulation.storage.run_record import RunRecord, prediction_columns, traffic_columns
+from simulation.storage.summarise import summarise
 
 
 def load_ratings(config: RunConfig) -> tuple[Ratings, Ratings]:
@@ -75,10 +70,8 @@ def run_prepared(
     progress("starting Flower", 0, 1)
     nodes = math.ceil(train.n_users / config.simulation.cohort_size(train.n_users))
     with open_session(config.simulation, nodes) as session:
-        result = run_in(session, config, train, test, directory, progress=progress, started=began)
-    if directory is not None:
-        directory.write(result)
-    return result
+        record = run_in(session, config, train, test, directory, progress=progress, started=began)
+    return record if directory is None else directory.write(record)
 
 
 def run_in(
@@ -116,7 +109,7 @@ def run_in(
         ),
         predictions=prediction_columns(test, predictions),
         traffic=traffic_columns(train, outcome),
-        rounds=round_lines(outcome),
+        rounds=outcome.rounds,
         channel=outcome.channel,
         privacy=outcome.privacy,
     )

@@ -64,7 +64,7 @@ def run(
         from simulation.pages import report
 
         report(Path(output), population)
-    return RunResult(**vars(record))
+    return RunResult(record)
 
 
 def _record(config: RunConfig, output: str | Path | None, resume: bool, progress: Progress) -> RunRecord:

@@ -6,7 +6,6 @@ that made it.
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from simulation.analysis.averages import Average, average, grouped
 from simulation.analysis.evaluations import Evaluation
 from simulation.analysis.measures import MEASURES
 from simulation.analysis.vocabulary import server_sees
-from simulation.storage.tables import Row
+from simulation.storage.tables import Row, read_lines
 
 EPSILON_COLUMNS: dict[ComparableUnit, str] = {
     "rating": "epsilon_per_rating",
@@ -142,16 +141,12 @@ def read_rows(path: Path, needed: Sequence[str] = ()) -> list[Row]:
     ------
     InputError
     """
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            reader = csv.DictReader(file)
-            missing = [column for column in needed if column not in (reader.fieldnames or ())]
-            if missing:
-                raise InputError(str(path), f"no column {missing[0]}", "a table that `dprec compare` wrote")
-            rows = [_typed(line, f"{path}, line {reader.line_num}") for line in reader]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise InputError(str(path), str(reason), "a table that `dprec compare` wrote") from None
+    lines = read_lines(path, needed, "a table that `dprec compare` wrote")
+    _, header = next(lines)
+    rows = [
+        {column: _cell(column, text, where) for column, text in zip(header, cells, strict=True)}
+        for where, cells in lines
+    ]
     if not rows:
         raise InputError(str(path), "no lines", "at least one finished cell")
     return rows
@@ -164,12 +159,6 @@ def by_evaluation(settings: Sequence[Setting]) -> dict[Evaluation, list[Setting]
         if setting.evaluation:
             groups.setdefault(setting.evaluation, []).append(setting)
     return groups
-
-
-def _typed(line: dict[str, str], where: str) -> Row:
-    if None in line or None in line.values():
-        raise InputError(where, "another number of cells than columns", "one cell per column")
-    return {column: _cell(column, text, where) for column, text in line.items()}
 
 
 def _cell(column: str, text: str, where: str) -> str | float | bool | None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from dprec.errors import InputError
 from simulation.comparison.planning import Cell
 from simulation.configuration.dotted_keys import flatten
-from simulation.storage.names import SUMMARY
+from simulation.storage.summary import Summary, read_summary
 from simulation.storage.tables import Row
 
 _LEFT_OUT = (
@@ -19,6 +18,7 @@ _LEFT_OUT = (
     "environment",
     "completion_diagnostics",
     "privacy.notes",
+    "files",
 )
 """Not figures of a protocol, or not the same from one machine to the next."""
 
@@ -33,30 +33,33 @@ def lines(cell: Cell, folder: Path) -> tuple[Row, Row]:
     InputError
         When its summary is damaged.
     """
-    path = folder / cell.key / SUMMARY
     try:
-        summary = flatten(json.loads(path.read_text(encoding="utf-8")))
-        return _figures(cell, summary), _timing(cell, summary)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        accepted = "that of a finished run; without it, --resume runs the cell again"
-        raise InputError(str(path), "a damaged summary", accepted) from None
+        summary = read_summary(folder / cell.key)
+    except InputError as error:
+        again = f"{error.accepted}; without the file, --resume runs the cell again"
+        raise InputError(error.where, error.found, again) from None
+    return _figures(cell, summary), _timing(cell, summary)
 
 
-def _figures(cell: Cell, summary: Row) -> Row:
-    kept = {key: value for key, value in summary.items() if not key.startswith(_LEFT_OUT)}
+def _figures(cell: Cell, summary: Summary) -> Row:
+    """Return what a cell came to; lists have no column."""
+    figures = flatten(summary.as_json())
+    kept = {key: value for key, value in figures.items() if not key.startswith(_LEFT_OUT)}
     row = {_column(key): value for key, value in kept.items() if not isinstance(value, list)}
-    row["scale_low"], row["scale_high"] = summary["dataset.scale"]
-    row["total_message_bytes"] = (
-        summary["traffic.uplink.message_bytes"] + summary["traffic.downlink.message_bytes"]
-    )
+    row["scale_low"], row["scale_high"] = summary.dataset.scale
+    row["total_message_bytes"] = summary.traffic.total_message_bytes
     return {**_identity(cell), **row}
 
 
-def _timing(cell: Cell, summary: Row) -> Row:
+def _timing(cell: Cell, summary: Summary) -> Row:
     """Return what a cell took; never the same twice, hence a table of its own."""
-    users = summary["dataset.users"]
-    seconds = {_column(key): summary[key] for key in TIMING}
-    return {**_identity(cell), **seconds, "device_s_per_user": summary["time.clients_s"] / users}
+    figures = flatten(summary.as_json())
+    seconds = {_column(key): figures[key] for key in TIMING}
+    return {
+        **_identity(cell),
+        **seconds,
+        "device_s_per_user": summary.time.clients_s / summary.traffic.users,
+    }
 
 
 def _identity(cell: Cell) -> Row:

@@ -13,21 +13,9 @@ from simulation.comparison.mechanism_noise import sampled_noise
 from simulation.comparison.planning import Comparison
 from simulation.comparison.rows import lines
 from simulation.execution import load_ratings
-from simulation.storage.atomic import write_atomically
-from simulation.storage.names import (
-    AUDIT,
-    CELLS,
-    COMPARISON,
-    CONFIG,
-    FIGURES,
-    NOISE,
-    REPORT,
-    SUMMARY,
-    TABLE,
-    TIMINGS,
-)
-from simulation.storage.run_directory import check_same_config, fingerprint
-from simulation.storage.tables import Row, to_csv
+from simulation.storage.claims import fingerprint
+from simulation.storage.comparison_directory import ComparisonDirectory
+from simulation.storage.tables import Row
 
 
 @dataclass(frozen=True)
@@ -83,12 +71,12 @@ def run_comparison(
         raise InputError("--jobs", str(jobs), "at least 1")
     fingerprints = _check(comparison)
     noise = sampled_noise(comparison)
-    directory = _claim(Path(output), comparison.to_yaml(fingerprints), resume)
+    directory = ComparisonDirectory.claim(output, comparison.to_yaml(fingerprints), resume=resume)
     if noise:
-        write_atomically(directory / NOISE, to_csv(noise))
+        directory.write_noise(noise)
     failures: dict[str, str] = {}
     backend = comparison.config.simulation.backend
-    ended = run_cells(comparison.cells, directory / CELLS, jobs or os.cpu_count() or 1, backend)
+    ended = run_cells(comparison.cells, directory.cells, jobs or os.cpu_count() or 1, backend)
     for done, (cell, failure) in enumerate(ended, start=1):
         if failure:
             failures[cell.key] = failure
@@ -96,15 +84,16 @@ def run_comparison(
     return tabulate(comparison, directory, failures)
 
 
-def tabulate(comparison: Comparison, directory: Path, failures: dict[str, str]) -> ComparisonResult:
+def tabulate(
+    comparison: Comparison, directory: ComparisonDirectory, failures: dict[str, str]
+) -> ComparisonResult:
     """Write the table of the finished cells, in the order of the configuration."""
     finished = [cell for cell in comparison.cells if cell.key not in failures]
-    both = [lines(cell, directory / CELLS) for cell in finished]
+    both = [lines(cell, directory.cells) for cell in finished]
     rows, timings = [row for row, _ in both], [row for _, row in both]
     if rows:
-        write_atomically(directory / TABLE, to_csv(rows))
-        write_atomically(directory / TIMINGS, to_csv(timings))
-    return ComparisonResult(comparison, directory, rows, timings, failures)
+        directory.write_tables(rows, timings)
+    return ComparisonResult(comparison, directory.path, rows, timings, failures)
 
 
 def _check(comparison: Comparison) -> dict[str, str]:
@@ -118,27 +107,3 @@ def _check(comparison: Comparison) -> dict[str, str]:
             cell.config.protocol.check(train)
         fingerprints[cell.protocol] = fingerprint(train, test)
     return fingerprints
-
-
-_OTHERS = (CONFIG, SUMMARY, TABLE, TIMINGS, CELLS, REPORT, FIGURES, AUDIT)
-"""Files that a directory without a comparison's configuration cannot owe to an interrupted one."""
-
-
-def _claim(directory: Path, configuration: str, resume: bool) -> Path:
-    path = directory / COMPARISON
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        if path.exists():
-            if not resume:
-                raise InputError(
-                    str(directory), "it holds a comparison already", "a new directory, or --resume"
-                )
-            check_same_config(path, configuration)
-        elif held := [name for name in _OTHERS if (directory / name).exists()]:
-            raise InputError(str(directory), f"it holds {held[0]} of something else", "a new directory")
-        write_atomically(path, configuration)
-    except OSError as error:
-        raise InputError(
-            str(directory), f"cannot be written ({error.strerror})", "a writable directory"
-        ) from None
-    return directory

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from dprec.errors import InputError
@@ -25,6 +26,15 @@ def flatten(values: Any, prefix: str = "") -> dict[str, Any]:
         for name, inner in values.items()
         for key, value in flatten(inner, f"{prefix}.{name}" if prefix else str(name)).items()
     }
+
+
+def at(values: Any, *keys: str) -> Any:
+    """Return what nested mappings hold under keys; None where there is nothing."""
+    for key in keys:
+        if not isinstance(values, Mapping):
+            return None
+        values = values.get(key)
+    return values
 
 
 def replace_value(values: dict[str, Any], key: str, value: Any, source: str) -> None:

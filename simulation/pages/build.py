@@ -8,16 +8,17 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from dprec.errors import InputError
+from simulation.analysis.comparison_files import ComparisonFiles, read_comparison
 from simulation.analysis.projection import Projection, check_population
 from simulation.pages.comparison_page import comparison_page
 from simulation.pages.deployment import comparison_projections, reference_traffic, run_projections
 from simulation.pages.figures.panels import WIDE
 from simulation.pages.figures.rendering import Plot, Rendered, render
 from simulation.pages.figures.run_overview import draw_summary
-from simulation.pages.run_files import ComparisonFiles, RunFiles, holds_comparison, read_comparison, read_run
 from simulation.pages.run_page import run_page
 from simulation.storage.atomic import write_atomically
 from simulation.storage.names import CONFIG, FIGURES, REPORT
+from simulation.storage.run_files import RunFiles, holds_comparison, read_run
 from simulation.storage.run_record import RunRecord
 
 
@@ -59,7 +60,7 @@ def report(directory: str | Path, population: float | None = None) -> Path:
 
 
 def plot(result: RunRecord) -> Figure:
-    """Return the main figure of a run; see `RunRecord.plot`."""
+    """Return the main figure of a run; see `RunResult.plot`."""
     return draw_summary(WIDE, RunFiles.of(result))
 
 

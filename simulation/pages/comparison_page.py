@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from dprec.privacy.units import COMPARABLE_UNITS
+from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.evaluations import Evaluation, distinguishing_words
 from simulation.analysis.selection import reference_budget
 from simulation.analysis.settings import Setting, by_evaluation, by_protocol
@@ -21,10 +22,6 @@ from simulation.pages.figures.looks import Looks, looks_of
 from simulation.pages.figures.rendering import Draw
 from simulation.pages.noise_sections import mechanisms_section, read_noise, sampled_noise_section
 from simulation.pages.page import Section, dashed, figures, page, paragraph
-from simulation.pages.run_files import (
-    ComparisonFiles,
-    at,
-)
 from simulation.pages.user_section import user_section
 from simulation.pages.words import comparison_in_words, merged_notes
 
@@ -72,10 +69,10 @@ def _suffix(words: Sequence[str], taken: Sequence[str]) -> str:
 
 def _notes(files: ComparisonFiles) -> list[str]:
     every = [
-        (name, str(note))
+        (name, note)
         for name, summaries in files.summaries.items()
         for summary in summaries
-        for note in at(summary, "privacy", "notes") or ()
+        for note in summary.privacy.notes
     ]
     protocols = len(by_protocol(files.settings))
     notes: list[str] = []

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.measures import Measure
 from simulation.analysis.numbers import loss, size
 from simulation.analysis.selection import at_reference, reference_budget
@@ -20,8 +21,9 @@ from simulation.pages.figures.accuracy_by_epsilon import EpsilonAxis, draw_accur
 from simulation.pages.figures.looks import Looks
 from simulation.pages.figures.rendering import Plot
 from simulation.pages.figures.run_rounds import evaluated_rounds
-from simulation.pages.run_files import ComparisonFiles, read_rounds
 from simulation.pages.words import label_of
+from simulation.storage.run_files import read_rounds
+from simulation.storage.summary import read_summary
 
 
 def epsilon_plot(
@@ -125,7 +127,9 @@ def traces_of(files: ComparisonFiles, settings: Sequence[Setting], measure: Meas
     reference = reference_budget(files.settings)
     traces = []
     for setting in at_reference(settings):
-        courses = [evaluated_rounds(read_rounds(cell), measure) for cell in files.cells(setting)]
+        courses = [
+            evaluated_rounds(read_rounds(cell, read_summary(cell)), measure) for cell in files.cells(setting)
+        ]
         users = setting.mean("users")
         shared = (
             set.intersection(*({number for number, _, _ in course} for course in courses))

@@ -21,14 +21,15 @@ from simulation.analysis.columns import (
     accuracy_column,
     figure_column,
 )
+from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.measures import MEASURES, Measure
 from simulation.analysis.selection import at_reference, frontier
 from simulation.analysis.settings import Setting
+from simulation.configuration.dotted_keys import at
 from simulation.pages.figures.colours import SERIES
 from simulation.pages.figures.looks import Looks
 from simulation.pages.markup import Cell, Column, number_cell, table, text_cell
 from simulation.pages.page import Section, paragraph
-from simulation.pages.run_files import ComparisonFiles, at
 
 
 def best_table(settings: Sequence[Setting], measure: Measure, looks: Looks) -> Markup:

@@ -10,13 +10,13 @@ from simulation.pages.figures.mixture_fit import draw_completion, numbers
 from simulation.pages.figures.rendering import Draw, Plot
 from simulation.pages.markup import Column, table, text_cell
 from simulation.pages.page import Section, does_not_apply, figures
-from simulation.pages.run_files import RunFiles
+from simulation.storage.run_files import RunFiles
 
 
 def completion_section(run: RunFiles, draw: Draw) -> Section:
     """Return what the completion says about itself, with its figures."""
-    diagnostics = run.summary.get("completion_diagnostics") or {}
-    heading = f"What the completion learned ({run.summary.get('completion') or DASH})"
+    diagnostics = run.summary.completion_diagnostics
+    heading = f"What the completion learned ({run.summary.completion})"
     if not diagnostics:
         return does_not_apply("completion", heading, "it reports no diagnostics.")
     content: list[str] = []

@@ -4,54 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 from markupsafe import Markup
-from numpy.typing import NDArray
 
+from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.numbers import DASH, size
 from simulation.analysis.projection import METHOD, Projection, project
 from simulation.analysis.selection import at_reference, reference_budget
 from simulation.analysis.settings import Setting
 from simulation.pages.markup import Cell, Column, number_cell, table
 from simulation.pages.page import Section, dashed, paragraph
-from simulation.pages.run_files import ComparisonFiles, Numbers, RunFiles, at, read_traffic
 from simulation.pages.words import label_of
+from simulation.storage.run_files import RunFiles, bytes_per_user, read_traffic
+from simulation.storage.summary import read_summary
+from simulation.storage.tables import Columns
 
 
 def run_projections(run: RunFiles, population: float) -> list[tuple[str, Projection]]:
     """Project the traffic of a run to a population, by direction."""
     both = project(run.bytes_per_user, population)
-    rows = [
+    factor = run.summary.traffic.deployed_factor
+    return [
         ("from the devices", project(run.traffic["uplink_message_bytes"], population)),
         ("to the devices", project(run.traffic["downlink_message_bytes"], population)),
         ("both", both),
+        (f"both, deployed (× {factor:.2f})", both.times(factor)),
     ]
-    factor = at(run.summary, "traffic", "deployed_factor")
-    if factor:
-        rows.append((f"both, deployed (× {factor:.2f})", both.times(factor)))
-    return rows
 
 
 def comparison_projections(
-    traffic: Sequence[tuple[Setting, str, Numbers]], population: float
+    traffic: Sequence[tuple[Setting, str, Columns]], population: float
 ) -> list[tuple[str, Projection]]:
     """Project the traffic of every protocol to a population, both directions together."""
-    return [(label, project(both_directions(columns), population)) for _, label, columns in traffic]
+    return [(label, project(bytes_per_user(columns), population)) for _, label, columns in traffic]
 
 
-def reference_traffic(files: ComparisonFiles) -> list[tuple[Setting, str, Numbers]]:
+def reference_traffic(files: ComparisonFiles) -> list[tuple[Setting, str, Columns]]:
     """Return setting, label and traffic of one run of every protocol, at the reference budget."""
     reference = reference_budget(files.settings)
     return [
-        (setting, label_of(setting, reference), read_traffic(cells[0]))
+        (setting, label_of(setting, reference), read_traffic(cells[0], read_summary(cells[0])))
         for setting in at_reference(files.settings)
         if (cells := files.cells(setting))
     ]
-
-
-def both_directions(columns: Numbers) -> NDArray[np.float64]:
-    """Return the bytes of the messages of every user, up and down."""
-    return columns["uplink_message_bytes"] + columns["downlink_message_bytes"]
 
 
 def projection_section(rows: Sequence[tuple[str, Projection]], population: float | None) -> Section:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from dprec.privacy.device_channel import DeviceChannel
+from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.selection import at_reference, reference_budget
 from simulation.analysis.settings import read_rows
 from simulation.pages.figures.looks import Looks
@@ -15,10 +16,10 @@ from simulation.pages.figures.mechanism_channels import draw_mechanisms
 from simulation.pages.figures.rendering import Draw, Plot
 from simulation.pages.figures.sampled_noise import SampledNoise, sampled_noise_plot
 from simulation.pages.page import Section, does_not_apply, figures, paragraph
-from simulation.pages.run_files import ComparisonFiles
 from simulation.pages.words import label_of
-from simulation.storage.channel_file import read_channel
 from simulation.storage.names import NOISE
+from simulation.storage.run_files import read_device_channel
+from simulation.storage.summary import read_summary
 from simulation.storage.tables import Row
 
 
@@ -29,7 +30,7 @@ def mechanisms_section(files: ComparisonFiles, draw: Draw) -> Section:
     mechanisms: dict[str, tuple[list[str], DeviceChannel]] = {}
     for setting in at_reference(files.settings):
         cells = files.cells(setting) if setting.private else []
-        noise = read_channel(cells[0]) if cells else None
+        noise = read_device_channel(cells[0], read_summary(cells[0])) if cells else None
         if noise is None:
             continue
         # Protocols that share a mechanism share a line.

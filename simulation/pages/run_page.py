@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from markupsafe import Markup
 
 from simulation.analysis.columns import SERVER_SEES
@@ -15,10 +13,11 @@ from simulation.pages.deployment import projection_section, run_projections
 from simulation.pages.figures.rendering import Draw
 from simulation.pages.markup import render_template
 from simulation.pages.page import Section, figures, page, paragraph
-from simulation.pages.run_files import RunFiles
 from simulation.pages.run_plots import summary_plot, user_bytes_plot
 from simulation.pages.run_sections import noise_section, rounds_section, user_table
 from simulation.pages.words import run_in_words
+from simulation.storage.run_files import RunFiles
+from simulation.storage.summary import Accuracy, DatasetSummary
 
 
 def run_page(run: RunFiles, config_text: str, population: float | None, draw: Draw) -> str:
@@ -35,7 +34,7 @@ def run_page(run: RunFiles, config_text: str, population: float | None, draw: Dr
         Renders a figure, and keeps its files.
     """
     summary = run.summary
-    notes = [*summary["privacy"]["notes"], *_unknown_entities(summary["dataset"])]
+    notes = [*summary.privacy.notes, *_unknown_entities(summary.dataset)]
     sections = [
         Section(
             "results",
@@ -49,15 +48,15 @@ def run_page(run: RunFiles, config_text: str, population: float | None, draw: Dr
         projection_section(run_projections(run, population) if population else [], population),
         _provenance(run, config_text),
     ]
-    return page(summary["name"], "dprec run", run_in_words(run), notes, sections)
+    return page(summary.name, "dprec run", run_in_words(run), notes, sections)
 
 
-def _unknown_entities(dataset: dict[str, Any]) -> list[str]:
+def _unknown_entities(dataset: DatasetSummary) -> list[str]:
     unknown = [
         plural(count, entity)
         for entity, count in (
-            ("user", dataset.get("users_only_in_test")),
-            ("item", dataset.get("items_only_in_test")),
+            ("user", dataset.users_only_in_test),
+            ("item", dataset.items_only_in_test),
         )
         if count
     ]
@@ -66,40 +65,37 @@ def _unknown_entities(dataset: dict[str, Any]) -> list[str]:
 
 def _tiles(run: RunFiles) -> Markup:
     summary = run.summary
-    accuracy, privacy, traffic = summary["accuracy"], summary["privacy"], summary["traffic"]
+    accuracy, privacy, traffic = summary.accuracy.measures(), summary.privacy, summary.traffic
     tiles = [
-        (_headed(measure, accuracy), f"{accuracy[measure.column]:.{measure.digits}f}", measure.direction)
+        (_headed(measure, summary.accuracy), f"{value:.{measure.digits}f}", measure.direction)
         for measure in HEADLINE_MEASURES
-        if accuracy.get(measure.column) is not None
+        if (value := accuracy.get(measure.column)) is not None
     ]
-    per_user = privacy["epsilon_per_user"]
-    seen = server_sees(trusts_server=privacy["trusts_server"], hides_rated_items=privacy["hides_rated_items"])
+    per_user = privacy.epsilon_per_user
+    seen = server_sees(trusts_server=privacy.trusts_server, hides_rated_items=privacy.hides_rated_items)
     tiles += [
-        ("ε per rating", loss(privacy["epsilon_per_rating"]), "largest of any user"),
-        ("ε per user", loss(per_user["max"]), f"largest; median {loss(per_user['median'])}"),
-        (SERVER_SEES.title, seen, plural(traffic["rounds"], "round")),
+        ("ε per rating", loss(privacy.epsilon_per_rating), "largest of any user"),
+        ("ε per user", loss(per_user.max), f"largest; median {loss(per_user.median)}"),
+        (SERVER_SEES.title, seen, plural(traffic.rounds, "round")),
     ]
-    for direction, words in (("uplink", "from the device"), ("downlink", "to the device")):
-        spent = traffic[direction]
-        detail = (
-            f"95 % below {size(spent['message_p95_per_user'])}, largest {size(spent['message_max_per_user'])}"
-        )
-        tiles.append((f"mean bytes {words}", size(spent["message_mean_per_user"]), detail))
+    for spent, words in ((traffic.uplink, "from the device"), (traffic.downlink, "to the device")):
+        detail = f"95 % below {size(spent.message_p95_per_user)}, largest {size(spent.message_max_per_user)}"
+        tiles.append((f"mean bytes {words}", size(spent.message_mean_per_user), detail))
     return render_template("tiles.html", tiles=tiles)
 
 
-def _headed(measure: Measure, accuracy: dict[str, Any]) -> str:
-    return f"F-score at {accuracy.get('k')}" if measure.column == "f_score_at_k" else measure.label
+def _headed(measure: Measure, accuracy: Accuracy) -> str:
+    return f"F-score at {accuracy.k}" if measure.column == "f_score_at_k" else measure.label
 
 
 def _provenance(run: RunFiles, config_text: str) -> Section:
     summary = run.summary
-    seconds, environment = summary["time"], summary["environment"]
+    seconds, environment = summary.time, summary.environment
     versions = ", ".join(f"{key} {value}" for key, value in environment.items() if isinstance(value, str))
     words = (
-        f"{seconds['total_s']:.1f} s in total: {seconds['clients_s']:.1f} s on the devices, "
-        f"{seconds['server_s']:.1f} s on the server, {seconds['startup_s']:.1f} s to start up; peak memory "
-        f"{summary['peak_memory_mb']:,.0f} MB. {versions}."
+        f"{seconds.total_s:.1f} s in total: {seconds.clients_s:.1f} s on the devices, "
+        f"{seconds.server_s:.1f} s on the server, {seconds.startup_s:.1f} s to start up; peak memory "
+        f"{summary.peak_memory_mb:,.0f} MB. {versions}."
     )
     return Section(
         "provenance",

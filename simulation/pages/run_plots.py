@@ -9,7 +9,7 @@ from simulation.analysis.numbers import size
 from simulation.pages.figures.rendering import Plot
 from simulation.pages.figures.run_overview import draw_bytes, draw_summary, group_by_rating
 from simulation.pages.figures.run_rounds import evaluated_rounds
-from simulation.pages.run_files import RunFiles
+from simulation.storage.run_files import RunFiles
 
 _PREDICTIONS = (
     "Predictions for each true rating: the dot is their median, the bar the middle 50 %, the line the middle "
@@ -20,7 +20,7 @@ _PREDICTIONS = (
 def summary_plot(run: RunFiles) -> Plot:
     """Return the figure of a run's three answers."""
     summary = run.summary
-    measure = main_measure(summary["accuracy"])
+    measure = main_measure(summary.accuracy.measures())
     spent, losses = run.bytes_per_user, run.traffic["epsilon_per_user"]
     reading = ""
     if measure is None:

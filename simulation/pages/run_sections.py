@@ -12,7 +12,7 @@ from simulation.pages.figures.rendering import Draw, Plot
 from simulation.pages.figures.run_rounds import draw_rounds_figure, evaluated_rounds
 from simulation.pages.markup import Cell, Column, number_cell, table
 from simulation.pages.page import Section, dashed, does_not_apply, figures
-from simulation.pages.run_files import RunFiles, at
+from simulation.storage.run_files import RunFiles
 
 _USER_FIGURES = (
     ("ratings", "ratings", 0),
@@ -37,7 +37,7 @@ def user_table(run: RunFiles) -> Markup:
         if values.size:
             statistics = [float(values.mean()), *np.percentile(values, (0, 5, 50, 95, 100)).tolist()]
         rows.append([Cell(label, label), *(number_cell(value, digits) for value in statistics)])
-    return table(f"How {run.summary['traffic']['users']:,} users differ", columns, rows)
+    return table(f"How {run.summary.traffic.users:,} users differ", columns, rows)
 
 
 def noise_section(run: RunFiles, draw: Draw) -> Section:
@@ -67,11 +67,11 @@ def noise_section(run: RunFiles, draw: Draw) -> Section:
 def rounds_section(run: RunFiles, draw: Draw) -> Section:
     """Return the accuracy and the bytes of every round."""
     heading = "Round by round"
-    measure = main_measure(run.summary["accuracy"])
+    measure = main_measure(run.summary.accuracy.measures())
     evaluated = evaluated_rounds(run.rounds, measure) if measure else []
     content: list[str] = []
     if measure and len(evaluated) > 1:
-        users = run.summary["traffic"]["users"]
+        users = run.summary.traffic.users
         (first, _, start), (last, total, end) = evaluated[0], evaluated[-1]
         plot = Plot(
             "rounds",
@@ -92,21 +92,24 @@ def _rounds_table(run: RunFiles) -> Markup:
     measures = [
         measure
         for measure in MEASURES
-        if any(at(line, "accuracy", measure.column) is not None for line in run.rounds)
+        if any((record.accuracy or {}).get(measure.column) is not None for record in run.rounds)
     ]
     columns = [Column("round"), Column("replies"), Column("failures")]
     columns += [Column(measure.label) for measure in measures]
     columns += [Column("up", "message bytes"), Column("down", "message bytes"), Column("seconds")]
     rows = [
         [
-            number_cell(at(line, "round"), 0),
-            number_cell(at(line, "replies"), 0),
-            number_cell(at(line, "failures"), 0),
-            *(number_cell(at(line, "accuracy", measure.column), measure.digits) for measure in measures),
-            number_cell(at(line, "uplink", "message_bytes"), 0),
-            number_cell(at(line, "downlink", "message_bytes"), 0),
-            number_cell(at(line, "seconds"), 2),
+            number_cell(record.round, 0),
+            number_cell(record.replies, 0),
+            number_cell(record.failures, 0),
+            *(
+                number_cell((record.accuracy or {}).get(measure.column), measure.digits)
+                for measure in measures
+            ),
+            number_cell(record.uplink_message_bytes, 0),
+            number_cell(record.downlink_message_bytes, 0),
+            number_cell(record.seconds, 2),
         ]
-        for line in run.rounds
+        for record in run.rounds
     ]
     return table("Rounds, all users together", columns, rows)

@@ -7,18 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.selection import reference_budget
 from simulation.analysis.settings import Setting
-from simulation.pages.deployment import both_directions
 from simulation.pages.figures.looks import Looks
 from simulation.pages.figures.rendering import Draw, Plot
 from simulation.pages.figures.user_spreads import SPREAD_QUANTILES, Spread, draw_spreads
 from simulation.pages.page import Section, dashed, figures
-from simulation.pages.run_files import ComparisonFiles, Numbers
+from simulation.storage.run_files import bytes_per_user
+from simulation.storage.tables import Columns
 
 
 def user_section(
-    files: ComparisonFiles, traffic: Sequence[tuple[Setting, str, Numbers]], looks: Looks, draw: Draw
+    files: ComparisonFiles, traffic: Sequence[tuple[Setting, str, Columns]], looks: Looks, draw: Draw
 ) -> Section:
     """Return how bytes and losses are distributed over the users of every protocol."""
     heading = "How users differ"
@@ -27,7 +28,7 @@ def user_section(
     reference = reference_budget(files.settings)
     budget = "" if reference is None else f" ε = {reference:g} unless the label says otherwise."
     caption = f"Thin line: all users. Bars: the middle 90 % and 50 %. Dot: the median user.{budget}"
-    spent = [_spread(setting, label, both_directions(columns)) for setting, label, columns in traffic]
+    spent = [_spread(setting, label, bytes_per_user(columns)) for setting, label, columns in traffic]
     losses = [
         _spread(setting, label, columns["epsilon_per_user"])
         for setting, label, columns in traffic

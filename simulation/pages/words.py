@@ -10,24 +10,25 @@ from dprec.completion import COMPLETIONS
 from dprec.mechanisms import MECHANISMS
 from dprec.privacy.units import UNITS_IN_WORDS
 from dprec.registry import Registry, summary_of
+from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.settings import Setting, by_evaluation
 from simulation.analysis.vocabulary import listed, plural
-from simulation.pages.run_files import ComparisonFiles, RunFiles, at
+from simulation.configuration.dotted_keys import at
 from simulation.protocols import PROTOCOLS
+from simulation.storage.run_files import RunFiles
 from simulation.storage.tables import Row
 
 
 def run_in_words(run: RunFiles) -> str:
     """Say what a run did."""
     summary, protocol = run.summary, at(run.config, "protocol")
-    sentences = [population(summary["dataset"]), _about(PROTOCOLS, summary["protocol"])]
+    sentences = [population(summary.dataset.model_dump()), _about(PROTOCOLS, summary.protocol)]
     if (at(protocol, "mechanism", "kind") or "none") != "none":
-        sentences.append(_described("Mechanism", MECHANISMS, summary["mechanism"]))
+        sentences.append(_described("Mechanism", MECHANISMS, summary.mechanism))
     if epsilon := at(protocol, "privacy", "epsilon"):
         unit: Any = at(protocol, "privacy", "per")
         sentences.append(f"The budget is ε = {epsilon:g} {UNITS_IN_WORDS.get(unit, f'per {unit}')}.")
-    if summary.get("completion"):
-        sentences.append(_described("Completion", COMPLETIONS, summary["completion"]))
+    sentences.append(_described("Completion", COMPLETIONS, summary.completion))
     sentences.append(f"Seed {run.config.get('seed', 0)}.")
     return " ".join(sentences)
 

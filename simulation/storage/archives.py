@@ -13,14 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.errors import InputError
-from simulation.storage.atomic import write_atomically
+from simulation.storage.integrity import write_recorded
+from simulation.storage.summary import FileSummary
 
 
-def write_archive(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write named arrays into one compressed file."""
+def write_archive(path: Path, arrays: Mapping[str, NDArray[Any]]) -> FileSummary:
+    """Write named arrays into one compressed file, and return what the summary says of it."""
     buffer = io.BytesIO()
     np.savez_compressed(buffer, allow_pickle=False, **arrays)
-    write_atomically(path, buffer.getvalue())
+    return write_recorded(path, [buffer.getvalue()], None)
 
 
 def read_archive(path: Path, accepted: str) -> dict[str, NDArray[Any]]:

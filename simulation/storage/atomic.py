@@ -8,23 +8,19 @@ from collections.abc import Iterable
 from pathlib import Path
 
 
-def write_atomically(path: Path, content: str | bytes | Iterable[str]) -> None:
+def write_atomically(path: Path, content: str | bytes | Iterable[str | bytes]) -> None:
     """Write a file so that a reader sees the old one or the new one, even after a crash.
 
     Parameters
     ----------
     path : Path
-    content : str, bytes or iterable of str
+    content : str, bytes or iterable of either
     """
-    chunks = (
-        [content]
-        if isinstance(content, bytes)
-        else (chunk.encode() for chunk in ([content] if isinstance(content, str) else content))
-    )
+    chunks = [content] if isinstance(content, str | bytes) else content
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.writelines(chunks)
+            file.writelines(chunk.encode() if isinstance(chunk, str) else chunk for chunk in chunks)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, 0o644)

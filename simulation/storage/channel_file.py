@@ -14,11 +14,12 @@ from dprec.privacy.device_channel import DeviceChannel
 from dprec.randomness import DRAW_BITS, DRAWS
 from simulation.storage.archives import read_archive, write_archive
 from simulation.storage.names import CHANNEL
+from simulation.storage.summary import FileSummary
 
 _ACCEPTED = "the channel that `dprec run` wrote"
 
 
-def write_channel(directory: Path, device: DeviceChannel) -> None:
+def write_channel(directory: Path, device: DeviceChannel) -> FileSummary:
     """Write channel.npz: the arrays of the channel, and what it is calibrated for."""
     channel = device.channel
     arrays = {
@@ -28,11 +29,11 @@ def write_channel(directory: Path, device: DeviceChannel) -> None:
         "cells": np.array(device.cells, dtype=np.int64),
         "per_user": np.array(device.per_user),
     }
-    write_archive(directory / CHANNEL, arrays)
+    return write_archive(directory / CHANNEL, arrays)
 
 
-def read_channel(directory: Path) -> DeviceChannel | None:
-    """Read channel.npz; None where the devices of the run had no channel.
+def read_channel(directory: Path) -> DeviceChannel:
+    """Read channel.npz.
 
     Raises
     ------
@@ -40,8 +41,6 @@ def read_channel(directory: Path) -> DeviceChannel | None:
         When the file cannot be read or holds no channel.
     """
     path = directory / CHANNEL
-    if not path.exists():
-        return None
     arrays = _arrays(path)
     weights, inputs, values = arrays["weights"], arrays["inputs"], arrays["values"]
     cells = int(arrays["cells"])

@@ -9,13 +9,14 @@ from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.ledger_arrays import ledger_arrays, ledger_from_arrays
 from simulation.storage.archives import read_archive, write_archive
 from simulation.storage.names import LEDGER
+from simulation.storage.summary import FileSummary
 
 _ACCEPTED = "the privacy ledger that `dprec run` wrote"
 
 
-def write_ledger(directory: Path, ledger: PrivacyLedger) -> None:
+def write_ledger(directory: Path, ledger: PrivacyLedger) -> FileSummary:
     """Write ledger.npz: the history of the ledger, from which its sums follow."""
-    write_archive(directory / LEDGER, ledger_arrays(ledger))
+    return write_archive(directory / LEDGER, ledger_arrays(ledger))
 
 
 def read_ledger(directory: Path) -> PrivacyLedger:

@@ -117,7 +117,7 @@ def _draw_matrix(ax: Axes, style: Style, channel: Channel) -> None:
         for symbol in range(symbols):
             share = float(channel.probabilities[level, symbol])
             dark = share > most / 2
-            # Numbers change colour halfway up the ramp, so that they stay legible in light and dark alike.
+            # Columns change colour halfway up the ramp, so that they stay legible in light and dark alike.
             ax.barh(
                 row,
                 0.94,

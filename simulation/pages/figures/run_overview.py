@@ -14,20 +14,21 @@ from simulation.pages.figures.colours import MUTED, SERIES, SURFACE
 from simulation.pages.figures.distributions import histogram
 from simulation.pages.figures.panels import Style, axis_labels, empty, panels, title
 from simulation.pages.figures.run_rounds import draw_rounds, evaluated_rounds
-from simulation.pages.run_files import RunFiles
+from simulation.storage.run_files import RunFiles
 
 
 def draw_summary(style: Style, run: RunFiles) -> Figure:
     """Draw the three answers of a run: how accurate, how private, how many bytes per person."""
     figure, (accurate, private, traffic) = panels(style, 3, aspect=0.95 if style.narrow else 0.9)
-    measure = main_measure(run.summary["accuracy"])
+    accuracy = run.summary.accuracy.measures()
+    measure = main_measure(accuracy)
     if measure is None:
         empty(accurate, "no accuracy was measured", style)
     elif len(evaluated_rounds(run.rounds, measure)) > 1:
         draw_rounds(accurate, style, run, measure)
     else:
         draw_predictions(accurate, style, run.predictions["rating"], run.predictions["prediction"])
-    shown = "" if measure is None else f": {measure.label} {run.summary['accuracy'][measure.column]:.4g}"
+    shown = "" if measure is None else f": {measure.label} {accuracy[measure.column]:.4g}"
     title(accurate, f"How accurate{shown}", style)
     _draw_losses(private, style, run)
     spent = run.bytes_per_user
@@ -40,7 +41,7 @@ def _draw_losses(ax: Axes, style: Style, run: RunFiles) -> None:
     losses = run.traffic["epsilon_per_user"]
     known = losses[np.isfinite(losses)]
     if known.size < losses.size or not known.size:
-        trusted = run.summary["privacy"]["trusts_server"]
+        trusted = run.summary.privacy.trusts_server
         empty(ax, "no privacy: the server\nsees true ratings" if trusted else "the loss has no bound", style)
         title(ax, "How private: no bound", style)
         return

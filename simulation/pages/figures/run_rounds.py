@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -13,24 +11,25 @@ from simulation.analysis.measures import Measure
 from simulation.pages.figures.axes import log_axis, plain_axis
 from simulation.pages.figures.colours import INK, SERIES
 from simulation.pages.figures.panels import Style, axis_labels, panels, title
-from simulation.pages.run_files import RunFiles, at
+from simulation.storage.run_files import RunFiles
+from strategies.rounds import RoundRecord
 
 
-def evaluated_rounds(rounds: Sequence[Mapping[str, Any]], measure: Measure) -> list[tuple[int, float, float]]:
+def evaluated_rounds(rounds: Sequence[RoundRecord], measure: Measure) -> list[tuple[int, float, float]]:
     """Return number, cumulative bytes and accuracy of the rounds that were evaluated."""
     spent, evaluated = 0.0, []
-    for line in rounds:
-        spent += sum(float(at(line, way, "message_bytes") or 0) for way in ("uplink", "downlink"))
-        value = at(line, "accuracy", measure.column)
-        if value is not None and math.isfinite(value):
-            evaluated.append((int(line["round"]), spent, float(value)))
+    for record in rounds:
+        spent += record.uplink_message_bytes + record.downlink_message_bytes
+        value = (record.accuracy or {}).get(measure.column)
+        if value is not None:
+            evaluated.append((record.round, spent, value))
     return evaluated
 
 
 def draw_rounds(ax: Axes, style: Style, run: RunFiles, measure: Measure) -> None:
     """Draw accuracy against the cumulative bytes per user, a point for every evaluated round."""
     rounds = evaluated_rounds(run.rounds, measure)
-    users = run.summary["traffic"]["users"]
+    users = run.summary.traffic.users
     spent = [total / users for _, total, _ in rounds]
     values = [value for _, _, value in rounds]
     ax.plot(spent, values, color=SERIES[0], marker="o", markersize=4, linewidth=1.5)

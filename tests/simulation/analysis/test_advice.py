@@ -11,7 +11,7 @@ import pytest
 
 from dprec.errors import InputError
 from simulation.analysis.advice import Limits, advice_lines, advise, privacy_unit
-from simulation.storage.tables import to_csv
+from simulation.storage.tables import csv_of_rows
 
 
 def line(
@@ -48,7 +48,7 @@ Table = Callable[..., Path]
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
     def write(rows: list[dict[str, Any]] = ROWS) -> Path:
-        (tmp_path / "comparison.csv").write_text(to_csv(rows))
+        (tmp_path / "comparison.csv").write_text("".join(csv_of_rows(rows)))
         return tmp_path
 
     return write
@@ -162,10 +162,10 @@ def test_foreign_directories(tmp_path: Path) -> None:
     ("text", "complaint"),
     [
         ("a,b\n1,2\n", "no column name"),
-        (to_csv([{**ROWS[1], "rmse": "often"}]), "line 2: rmse: 'often'"),
-        (to_csv([{**ROWS[1], "epsilon": -1}]), "line 2: epsilon: '-1'"),
-        (to_csv(ROWS[:1]) + "short,row\n", "line 3: another number of cells"),
-        (to_csv(ROWS[:1]).splitlines()[0] + "\n", "no lines"),
+        ("".join(csv_of_rows([{**ROWS[1], "rmse": "often"}])), "line 2: rmse: 'often'"),
+        ("".join(csv_of_rows([{**ROWS[1], "epsilon": -1}])), "line 2: epsilon: '-1'"),
+        ("".join(csv_of_rows(ROWS[:1])) + "short,row\n", "line 3: 2 cells; accepted: [0-9]+, one per column"),
+        ("".join(csv_of_rows(ROWS[:1])).splitlines()[0] + "\n", "no lines"),
         ("\x00\xff", "comparison.csv"),
     ],
 )

@@ -151,7 +151,7 @@ def test_a_damaged_summary_is_named(pair: Path, tmp_path: Path, damaged: str) ->
     compare(pair, tmp_path / "out")
     cell = next((tmp_path / "out" / "cells").iterdir())
     (cell / "summary.json").write_text(damaged, encoding="latin-1")
-    with pytest.raises(InputError, match=f"{cell.name}/summary.json: a damaged summary"):
+    with pytest.raises(InputError, match=f"{cell.name}/summary.json: .* --resume runs the cell again"):
         compare(pair, tmp_path / "out", resume=True)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +11,26 @@ import numpy as np
 import pytest
 import yaml
 
-from dprec.mechanisms import MECHANISMS
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.device_channel import device_channel
-from dprec.ratings import RatingScale
+from dprec.privacy.ledger import Guarantee, PrivacyLedger
+from dprec.ratings import Ratings, RatingScale
+from dprec.wire.traffic import TrafficLedger
 from simulation.comparison.planning import Cell
 from simulation.comparison.rows import lines
-from simulation.storage.channel_file import write_channel
-from simulation.storage.names import CELLS, COMPARISON, TABLE, TIMINGS, cell_key
-from simulation.storage.tables import to_csv
+from simulation.configuration.dotted_keys import replace_value
+from simulation.configuration.models import RunConfig, parse_config
+from simulation.protocols import Outcome
+from simulation.protocols.one_shot import OneShotProtocol
+from simulation.storage.comparison_directory import ComparisonDirectory
+from simulation.storage.names import SUMMARY, cell_key
+from simulation.storage.run_directory import RunDirectory
+from simulation.storage.run_record import RunRecord, prediction_columns, traffic_columns
+from simulation.storage.summarise import summarise
+from strategies.rounds import RoundRecord
 
 USERS, ITEMS, TEST_RATINGS = 120, 200, 400
+STARS, SIGNS = RatingScale.evenly(1.0, 5.0, 1.0), RatingScale(np.array([-1.0, 1.0]), cut=3.5)
 HOSTILE = "<script>alert('x')</script>&\"$x_$"
 
 Directories = Callable[..., Path]
@@ -43,149 +52,136 @@ def write_run(
     measure: str = "rmse",
     downlink: int = 110,
     hides: bool = False,
-    dataset: str = "synthetic",
+    altered: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Write a run directory."""
-    directory.mkdir(parents=True)
-    draw = np.random.default_rng(seed)
-    ratings = np.clip(draw.lognormal(3.4, 0.8, USERS), 1, ITEMS).astype(int)
-    sent = ITEMS if hides else ratings
-    up_payload = rounds * (20 + sent * 2) + np.zeros(USERS, dtype=int)
-    up_message = up_payload + rounds * 195
-    down_message = np.full(USERS, rounds * downlink)
-    per_rating = np.full(USERS, np.nan if epsilon is None else epsilon)
-    per_user = (
-        np.full(USERS, np.nan)
-        if epsilon is None
-        else epsilon * (sent if per == "rating" else 1) * np.ones(USERS)
-    )
-    truth = draw.integers(1, 6, TEST_RATINGS).astype(float)
-    predicted = np.clip(3 + 0.4 * (truth - 3) + draw.normal(0, 0.5, TEST_RATINGS), 1, 5)
-    values = rmse + 1.2 / np.arange(1, rounds + 1) - 1.2 / rounds
-    accuracy = {
-        "rmse": None,
-        "mae": None,
-        "precision_at_k": 0.6,
-        "recall_at_k": 0.7,
-        "f_score_at_k": 0.65,
-        "k": 10,
-    }
-    if measure == "rmse":
-        accuracy |= {"rmse": rmse, "mae": 0.8 * rmse}
-    else:
-        accuracy |= {measure: rmse}
-    config: dict[str, Any] = {
+    """Write a run directory whose figures are made up, with the writer of real ones.
+
+    Parameters
+    ----------
+    altered : mapping, optional
+        What the summary is changed to afterwards, by dotted key, as a hand might change it.
+    """
+    private = epsilon is not None
+    values: dict[str, Any] = {
         "name": name,
         "seed": seed,
-        "dataset": {"kind": dataset},
+        "dataset": {"kind": "synthetic"},
         "split": {"kind": "holdout", "test_fraction": 0.2},
-        "protocol": {"kind": protocol, "mechanism": {"kind": mechanism}, "completion": {"kind": completion}},
+        "protocol": {"kind": protocol},
     }
-    if epsilon is not None:
-        config["protocol"]["privacy"] = {"epsilon": epsilon, "per": "cell" if hides else per}
-    summary = {
-        "schema": 1,
-        "name": name,
-        "protocol": protocol,
-        "mechanism": mechanism,
-        "completion": completion,
-        "dataset": {
-            "kind": dataset,
-            "users": USERS,
-            "items": ITEMS,
-            "train_ratings": int(ratings.sum()),
-            "test_ratings": TEST_RATINGS,
-            "scale": [1.0, 5.0],
-            "users_only_in_test": 0,
-            "items_only_in_test": 3,
-        },
-        "accuracy": accuracy,
-        "privacy": {
-            "epsilon_per_rating": epsilon,
-            "epsilon_per_user": {
-                key: None if epsilon is None else float(of(per_user))
-                for key, of in (("max", np.max), ("mean", np.mean), ("median", np.median))
-            },
-            "trusts_server": epsilon is None,
-            "hides_rated_items": hides,
-            "notes": list(notes),
-        },
-        "traffic": {
-            "rounds": rounds,
-            "users": USERS,
-            "uplink": _direction(up_payload, up_message),
-            "downlink": _direction(np.zeros(USERS, dtype=int), down_message),
-            "deployed_factor": 2.5,
-        },
-        "completion_diagnostics": {
-            "pi": [0.2, 0.5, 0.3],
-            "sigma": [0.4, 0.9, 1.6],
-            "log_likelihood": (-9000 - 3000 * 0.8 ** np.arange(30)).tolist(),
-            "steps": 30,
-        },
-        "time": {"total_s": 1.5, "startup_s": 0.2, "clients_s": 0.4, "server_s": 0.8},
-        "peak_memory_mb": 170.0,
-        "environment": {"python": "3.11", "simulation": {"backend": "ray"}},
-    }
-    lines = [
-        {
-            "round": number,
-            "replies": USERS,
-            "failures": 0,
-            "accuracy": {**accuracy, measure: float(value)},
-            "uplink": {"payload_bytes": 0, "message_bytes": int(up_message.sum() / rounds)},
-            "downlink": {"payload_bytes": 0, "message_bytes": int(down_message.sum() / rounds)},
-            "seconds": 0.25,
-        }
-        for number, value in enumerate(values, start=1)
-    ]
-    columns = {
-        "user": np.arange(USERS),
-        "ratings": ratings,
-        "uplink_payload_bytes": up_payload,
-        "uplink_message_bytes": up_message,
-        "downlink_payload_bytes": np.zeros(USERS, dtype=int),
-        "downlink_message_bytes": down_message,
-        "messages": np.full(USERS, 2 * rounds),
-        "epsilon_per_rating": per_rating,
-        "epsilon_per_user": per_user,
-    }
-    predictions = {
-        "user": np.zeros(TEST_RATINGS, dtype=int),
-        "item": np.arange(TEST_RATINGS),
-        "rating": truth,
-        "prediction": predicted,
-    }
-    if epsilon is not None and protocol == "one-shot":
-        budget = PrivacyBudget(epsilon=epsilon, per="cell" if hides else per)  # type: ignore[arg-type]
-        scale = RatingScale.evenly(1.0, 5.0, 1.0)
-        device = device_channel(CalibratedMechanism(MECHANISMS[mechanism](), budget, scale, ITEMS), ratings)  # type: ignore[call-arg]
-        assert device is not None
-        write_channel(directory, device)
-    (directory / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
-    (directory / "summary.json").write_text(json.dumps(summary))
-    (directory / "rounds.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    (directory / "traffic.csv").write_text(_csv(columns))
-    (directory / "predictions.csv").write_text(_csv(predictions))
+    if private:
+        values["protocol"]["privacy"] = {"epsilon": epsilon, "per": "cell" if hides else per}
+    if protocol == "one-shot":
+        parts = {"mechanism": {"kind": mechanism}, "completion": {"kind": completion}}
+        values["protocol"].update(parts)
+    else:
+        values["protocol"].update({"gradient": {"kind": "one-bit"}, "rounds": rounds})
+    if measure == "sign_accuracy":
+        values["binarization"] = {"kind": "threshold", "above": 3.5}
+    config = parse_config(values)
+    train, test = _ratings(seed, STARS if measure == "rmse" else SIGNS)
+    accuracy: dict[str, float | None] = {"sign_accuracy": rmse, "relative_error": None}
+    if measure == "rmse":
+        ranking = {"precision_at_k": 0.6, "recall_at_k": 0.7, "f_score_at_k": 0.65, "k": 10}
+        accuracy = {"rmse": rmse, "mae": 0.8 * rmse, **ranking}
+    sent = np.full(USERS, ITEMS) if hides else train.counts
+    traffic = TrafficLedger(USERS)
+    traffic.uplink_payload[:] = rounds * (20 + sent * 2)
+    traffic.uplink_message[:] = traffic.uplink_payload + rounds * 195
+    traffic.downlink_message[:] = rounds * downlink
+    traffic.messages[:] = 2 * rounds
+    loss = np.inf if epsilon is None else epsilon
+    ledger = PrivacyLedger(np.ones(USERS, dtype=np.bool_))
+    ledger.charge(1, np.ones(USERS, dtype=np.bool_), loss, loss * (sent if per == "rating" else 1.0))
+    outcome = Outcome(
+        predict=lambda users, items: np.zeros(users.size),
+        traffic=traffic,
+        privacy=ledger,
+        guarantee=Guarantee(not private, hides, tuple(notes)),
+        rounds=_rounds(rounds, measure, accuracy, traffic),
+        seconds=1.2,
+        channel=None,
+        diagnostics=_DIAGNOSTICS,
+        deployed_factor=2.5,
+    )
+    noise = np.random.default_rng(seed).normal(0, 0.5, test.count)
+    predictions = np.clip(3 + 0.4 * (test.values - 3) + noise, test.scale.low, test.scale.high)
+    record = RunRecord(
+        config=config,
+        summary=summarise(config, train, test, outcome, accuracy, 0.2, 1.5),
+        predictions=prediction_columns(test, predictions),
+        traffic=traffic_columns(train, outcome),
+        rounds=outcome.rounds,
+        channel=_channel(config, train),
+        privacy=ledger,
+    )
+    RunDirectory.claim(directory, config).write(record)
+    if altered:
+        alter_summary(directory, altered)
     return directory
 
 
-def _direction(payload: Any, message: Any) -> dict[str, float]:
-    return {
-        "payload_bytes": int(payload.sum()),
-        "message_bytes": int(message.sum()),
-        "payload_mean_per_user": float(payload.mean()),
-        "payload_max_per_user": int(payload.max()),
-        "message_mean_per_user": float(message.mean()),
-        "message_p95_per_user": float(np.percentile(message, 95)),
-        "message_max_per_user": int(message.max()),
-    }
+_DIAGNOSTICS = {
+    "pi": [0.2, 0.5, 0.3],
+    "sigma": [0.4, 0.9, 1.6],
+    "log_likelihood": (-9000 - 3000 * 0.8 ** np.arange(30)).tolist(),
+    "steps": 30,
+}
 
 
-def _csv(columns: dict[str, Any]) -> str:
-    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-    lines = [",".join("" if str(value) == "nan" else str(value) for value in row) for row in rows]
-    return "\n".join([",".join(columns), *lines]) + "\n"
+def _ratings(seed: int, scale: RatingScale) -> tuple[Ratings, Ratings]:
+    """Return train ratings of users who rate more or less, and test ratings of all of them."""
+    draw = np.random.default_rng(seed)
+    counts = np.clip(draw.lognormal(3.4, 0.8, USERS), 1, ITEMS).astype(int)
+    users = np.repeat(np.arange(USERS), counts)
+    items = np.concatenate([np.arange(count) for count in counts])
+    places = np.arange(TEST_RATINGS)
+    identifiers = {"user_ids": np.arange(USERS), "item_ids": np.arange(ITEMS)}
+    rated = [scale.values[draw.integers(0, scale.levels, size)] for size in (users.size, TEST_RATINGS)]
+    return (
+        Ratings.from_triples(users, items, rated[0], scale, **identifiers),
+        Ratings.from_triples(places % USERS, places // USERS, rated[1], scale, **identifiers),
+    )
+
+
+def _rounds(
+    rounds: int, measure: str, accuracy: Mapping[str, float | None], traffic: TrafficLedger
+) -> tuple[RoundRecord, ...]:
+    """Return rounds after each of which accuracy is better, down to what it is in the end."""
+    last = accuracy[measure]
+    assert last is not None
+    values = last + 1.2 / np.arange(1, rounds + 1) - 1.2 / rounds
+    return tuple(
+        RoundRecord(
+            round=number,
+            replies=USERS,
+            failures=0,
+            accuracy={**accuracy, measure: float(value)},
+            uplink_payload_bytes=0,
+            uplink_message_bytes=int(traffic.uplink_message.sum() / rounds),
+            downlink_payload_bytes=0,
+            downlink_message_bytes=int(traffic.downlink_message.sum() / rounds),
+            seconds=0.25,
+        )
+        for number, value in enumerate(values, start=1)
+    )
+
+
+def _channel(config: RunConfig, train: Ratings) -> Any:
+    protocol = config.protocol
+    if not isinstance(protocol, OneShotProtocol):
+        return None
+    calibrated = CalibratedMechanism(protocol.mechanism, protocol.privacy, train.scale, train.n_items)
+    return device_channel(calibrated, train.counts)
+
+
+def alter_summary(directory: Path, altered: Mapping[str, Any]) -> None:
+    """Change what a summary says, by dotted key."""
+    path = directory / SUMMARY
+    summary = json.loads(path.read_text())
+    for key, value in altered.items():
+        replace_value(summary, key, value, "test")
+    path.write_text(json.dumps(summary))
 
 
 def write_comparison(
@@ -197,26 +193,27 @@ def write_comparison(
     **config: Any,
 ) -> Path:
     """Write a comparison directory; a protocol's rmse is that at the largest epsilon."""
-    cells: list[Any] = []
+    cells: dict[str, tuple[Cell, dict[str, Any]]] = {}
     for protocol in protocols:
         private = protocol.get("epsilon", 1.0) is not None
         for epsilon in epsilons if private else [None]:
             for seed in seeds:
                 key = cell_key(protocol["name"], epsilon, None, seed)
-                settings = {**protocol, "epsilon": epsilon}
+                settings = {**protocol, "name": "cell", "epsilon": epsilon, "seed": seed}
                 settings["rmse"] = protocol["rmse"] + 0.01 * seed + (0.2 / epsilon if epsilon else 0)
-                write_run(directory / CELLS / key, seed=seed, **settings)
-                cells.append(Cell(key, protocol["name"], epsilon, None, seed, None))  # type: ignore[arg-type]
-    rows, timings = zip(*(lines(cell, directory / CELLS) for cell in cells), strict=True)
-    (directory / TABLE).write_text(to_csv(rows))
-    (directory / TIMINGS).write_text(to_csv(timings))
+                cell = Cell(key, protocol["name"], epsilon, None, seed, None)  # type: ignore[arg-type]
+                cells[key] = cell, settings
     values = {
         "name": "study",
-        "match": {"epsilon": "rating"},
+        "match": {"epsilon": "per-rating"},
         **config,
-        "cells": {cell.key: {} for cell in cells},
+        "cells": {key: {} for key in cells},
     }
-    (directory / COMPARISON).write_text(yaml.safe_dump(values, sort_keys=False))
+    comparison = ComparisonDirectory.claim(directory, yaml.safe_dump(values, sort_keys=False))
+    for key, (_, settings) in cells.items():
+        write_run(comparison.cells / key, **settings)
+    both = [lines(cell, comparison.cells) for cell, _ in cells.values()]
+    comparison.write_tables([row for row, _ in both], [row for _, row in both])
     return directory
 
 
@@ -231,7 +228,7 @@ PROTOCOLS: list[dict[str, Any]] = [
         "rmse": 1.3,
         "hides": True,
     },
-    {"name": "pg-mf", "protocol": "pg-mf", "per": "user", "rounds": 10, "rmse": 1.35, "downlink": 68_000},
+    {"name": "pg-mf", "protocol": "iterative", "per": "user", "rounds": 10, "rmse": 1.35, "downlink": 68_000},
 ]
 
 

@@ -29,7 +29,8 @@ from simulation.pages.figures.panels import NARROW, WIDE, shortened
 from simulation.pages.figures.rendering import to_svg
 from simulation.pages.figures.run_overview import PREDICTION_QUANTILES, draw_summary, group_by_rating
 from simulation.pages.figures.run_rounds import evaluated_rounds
-from simulation.pages.run_files import read_run
+from simulation.storage.run_files import read_run
+from strategies.rounds import RoundRecord
 
 RMSE = MEASURES[0]
 Directories = Callable[..., Path]
@@ -118,7 +119,8 @@ def test_points_on_the_frontier_are_filled(comparison_directory: Directories) ->
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"epsilon": None}, {"rounds": 5, "protocol": "pg-mf", "per": "user"}]
+    "settings",
+    [{}, {"epsilon": None, "mechanism": "none"}, {"rounds": 5, "protocol": "iterative", "per": "user"}],
 )
 def test_the_main_figure_has_three_panels(run_directory: Directories, settings: dict[str, object]) -> None:
     figure = draw_summary(WIDE, read_run(run_directory(**settings)))
@@ -179,18 +181,7 @@ def test_predictions_are_grouped_by_rating() -> None:
 
 def test_bytes_of_rounds_add_up_also_where_nothing_was_measured() -> None:
     rounds = [
-        {
-            "round": 1,
-            "accuracy": {"rmse": 2.0},
-            "uplink": {"message_bytes": 5},
-            "downlink": {"message_bytes": 1},
-        },
-        {"round": 2, "accuracy": None, "uplink": {"message_bytes": 5}, "downlink": {"message_bytes": 1}},
-        {
-            "round": 3,
-            "accuracy": {"rmse": 1.0},
-            "uplink": {"message_bytes": 5},
-            "downlink": {"message_bytes": 1},
-        },
+        RoundRecord(number, 1, 0, accuracy, 4, 5, 0, 1, 0.1)
+        for number, accuracy in ((1, {"rmse": 2.0}), (2, None), (3, {"rmse": 1.0}))
     ]
     assert evaluated_rounds(rounds, RMSE) == [(1, 6.0, 2.0), (3, 18.0, 1.0)]

@@ -118,7 +118,7 @@ def pages(
     tmp_path_factory: pytest.TempPathFactory, writers: dict[str, Callable[..., Path]]
 ) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
-    iterative = {"protocol": "pg-mf", "per": "user", "rounds": 12, "downlink": 68_000}
+    iterative = {"protocol": "iterative", "per": "user", "rounds": 12, "downlink": 68_000}
     return {
         "run": report(writers["run"](folder / "run"), 10e6),
         "iterative": report(writers["run"](folder / "iterative", **iterative)),
@@ -208,7 +208,9 @@ def test_dark_figures_are_shown_in_the_dark(browser: Browser, pages: dict[str, P
 def test_a_hostile_page_runs_nothing(
     browser: Browser, tmp_path: Path, hostile: str, writers: dict[str, Callable[..., Path]]
 ) -> None:
-    page = report(writers["run"](tmp_path / "run", name=hostile, completion=hostile, notes=[hostile]))
+    page = report(
+        writers["run"](tmp_path / "run", notes=[hostile], altered={"name": hostile, "completion": hostile})
+    )
     browser.open(page, 1280)
     assert browser.run("return document.querySelectorAll('script').length") == 1
     assert hostile in browser.run("return document.querySelector('h1').textContent")

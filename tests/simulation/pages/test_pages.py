@@ -17,14 +17,15 @@ from matplotlib.figure import Figure
 
 from dprec.errors import InputError
 from simulation import run
+from simulation.analysis.comparison_files import read_comparison
 from simulation.compare import compare
 from simulation.pages import projected, report
 from simulation.pages.comparison_page import comparison_page
 from simulation.pages.figures.rendering import Plot, Rendered
 from simulation.pages.markup import Cell, Column, table
-from simulation.pages.run_files import holds_comparison, read_comparison, read_run
 from simulation.pages.run_page import run_page
 from simulation.pages.words import merged_notes
+from simulation.storage.run_files import holds_comparison, read_run
 
 Directories = Callable[..., Path]
 
@@ -90,7 +91,8 @@ def test_self_contained_well_formed_and_rebuilt_the_same(
 
 def test_hostile_text_is_text(run_directory: Directories, hostile: str) -> None:
     directory = run_directory(
-        name=hostile, protocol=hostile, mechanism=hostile, completion=hostile, notes=[hostile]
+        notes=[hostile],
+        altered=dict.fromkeys(("name", "protocol", "mechanism", "completion", "dataset.kind"), hostile),
     )
     (directory / "config.yaml").write_text(yaml.safe_dump({"name": hostile, hostile: hostile}))
     page = words_of(directory).text
@@ -102,9 +104,13 @@ def test_hostile_text_is_text(run_directory: Directories, hostile: str) -> None:
 def test_hostile_comparisons_are_text(comparison_directory: Directories) -> None:
     bad = "<img src=x onerror=alert(1)>&$\\frac{$"
     directory = comparison_directory(
-        [{"name": bad, "rmse": 1.0, "notes": [bad]}, {"name": "b" * 200, "rmse": 1.0, "epsilon": None}],
-        title=bad, published=[{"label": bad, "up": bad, "down": bad, "source": bad}],
-    )  # fmt: skip
+        [
+            {"name": bad, "rmse": 1.0, "notes": [bad]},
+            {"name": "b" * 200, "rmse": 1.0, "epsilon": None, "mechanism": "none"},
+        ],
+        title=bad,
+        published=[{"label": bad, "up": bad, "down": bad, "source": bad}],
+    )
     page = report(directory, 1e3).read_text()
     assert bad not in page
     assert "<img src=x" not in page
@@ -127,7 +133,7 @@ def test_notes_come_before_any_figure(run_directory: Directories) -> None:
 
 
 def test_an_iterative_run_shows_its_course(run_directory: Directories) -> None:
-    words = words_of(run_directory(protocol="pg-mf", rounds=6, per="user", completion="gradient"))
+    words = words_of(run_directory(protocol="iterative", rounds=6, per="user"))
     assert "rounds" in words.plots
     assert "after round 6" in words.plots["rounds"].alt
     assert words.text.count("<tr>") > 6
@@ -138,7 +144,7 @@ def test_accuracies_of_two_kinds_share_no_figure(comparison_directory: Directori
         comparison_directory(
             [
                 {"name": "blp", "rmse": 1.0},
-                {"name": "bits", "rmse": 0.7, "measure": "sign_accuracy", "completion": "one-bit"},
+                {"name": "bits", "rmse": 0.7, "measure": "sign_accuracy", "completion": "mf"},
             ]
         )
     )
@@ -150,7 +156,10 @@ def test_accuracies_of_two_kinds_share_no_figure(comparison_directory: Directori
 def test_accuracies_on_two_data_sets_share_no_figure(comparison_directory: Directories) -> None:
     words = words_of(
         comparison_directory(
-            [{"name": "blp", "rmse": 1.0}, {"name": "x-map", "rmse": 0.7, "dataset": "movielens-genres"}]
+            [
+                {"name": "blp", "rmse": 1.0},
+                {"name": "x-map", "rmse": 0.7, "altered": {"dataset.kind": "movielens-genres"}},
+            ]
         )
     )
     assert "blp" not in words.plots["accuracy-bytes-movielens-genres"].alt
@@ -159,7 +168,7 @@ def test_accuracies_on_two_data_sets_share_no_figure(comparison_directory: Direc
 
 
 def test_figures_of_a_hostile_table_stay_in_their_directory(comparison_directory: Directories) -> None:
-    hostile = {"name": "a", "rmse": 1.0, "dataset": "../../elsewhere"}
+    hostile = {"name": "a", "rmse": 1.0, "altered": {"dataset.kind": "../../elsewhere"}}
     words = words_of(comparison_directory([hostile, {"name": "b", "rmse": 0.7}]))
     assert "accuracy-bytes-elsewhere" in words.plots
     assert not any("/" in name for name in words.plots)
@@ -168,7 +177,9 @@ def test_figures_of_a_hostile_table_stay_in_their_directory(comparison_directory
 def test_figures_of_groups_with_like_names_do_not_overwrite_each_other(
     comparison_directory: Directories,
 ) -> None:
-    alike = [{"name": name, "rmse": 1.0, "dataset": f"{name} 1"} for name in ("<", ">", "=")]
+    alike = [
+        {"name": name, "rmse": 1.0, "altered": {"dataset.kind": f"{name} 1"}} for name in ("<", ">", "=")
+    ]
     words = words_of(comparison_directory(alike))
     assert {f"accuracy-bytes-1{end}" for end in ("", "-2", "-3")} <= set(words.plots)
 
@@ -245,13 +256,11 @@ def test_projection_on_page_and_terminal(
     ("name", "content", "complaint"),
     [
         ("summary.json", "{", "summary.json: .*accepted: a JSON object"),
-        ("summary.json", "[]", "a list; accepted: a JSON object"),
-        ("summary.json", "{}", "summary.json: name: None; accepted: text"),
-        ("rounds.jsonl", '{"round": 1}\nx\n', "rounds.jsonl, line 2"),
-        ("traffic.csv", "user,ratings\n1,2\n", "traffic.csv: no column uplink_payload_bytes"),
-        ("predictions.csv", "user,item,rating,prediction\n1,1,4\n", "line 2: 3 cells; accepted: 4"),
-        ("predictions.csv", "user,item,rating,prediction\n1,1,4,good\n", "could not convert"),
-        ("predictions.csv", "user,item,rating,prediction\n", "no lines"),
+        ("summary.json", "[]", r"\[\]; accepted: a JSON object"),
+        ("summary.json", "{}", "summary.json: name: missing; accepted: the key"),
+        ("rounds.jsonl", '{"round": 1}\nx\n', "rounds.jsonl: 2 rows; accepted: 1 row,"),
+        ("traffic.csv", "user,ratings\n1,2\n", "traffic.csv: 1 row; accepted: 120 rows"),
+        ("predictions.csv", "", "predictions.csv: 0 rows; accepted: 400 rows"),
         ("config.yaml", "- 1\n", "config.yaml: a list"),
     ],
 )
@@ -281,7 +290,7 @@ def test_a_summary_of_the_wrong_types_is_named(run_directory: Directories) -> No
     summary = json.loads((directory / "summary.json").read_text())
     summary["traffic"]["users"] = True
     (directory / "summary.json").write_text(json.dumps(summary))
-    with pytest.raises(InputError, match=r"summary.json: traffic.users: True; accepted: a count"):
+    with pytest.raises(InputError, match=r"summary.json: traffic.users: true; accepted: a whole number"):
         report(directory)
 
 

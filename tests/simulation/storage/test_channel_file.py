@@ -18,6 +18,7 @@ from simulation.configuration.models import parse_config
 from simulation.execution import load_ratings
 from simulation.run import run
 from simulation.storage.channel_file import read_channel, write_channel
+from simulation.storage.run_files import read_run
 
 
 def device(kind: str = "bounded-laplace") -> DeviceChannel:
@@ -34,7 +35,6 @@ def test_the_channel_comes_back_to_the_last_draw(tmp_path: Path, kind: str) -> N
     written = device(kind)
     write_channel(tmp_path, written)
     read = read_channel(tmp_path)
-    assert read is not None
     assert (read.cells, read.per_user) == (written.cells, written.per_user)
     assert read.channel.weights.dtype == np.uint64
     np.testing.assert_array_equal(read.channel.weights, written.channel.weights)
@@ -42,8 +42,11 @@ def test_the_channel_comes_back_to_the_last_draw(tmp_path: Path, kind: str) -> N
     np.testing.assert_array_equal(read.channel.values, written.channel.values)
 
 
-def test_no_file_no_channel(tmp_path: Path) -> None:
-    assert read_channel(tmp_path) is None
+def test_no_file_no_channel(tmp_path: Path, tiny: dict[str, Any]) -> None:
+    tiny["protocol"] = {**tiny["protocol"], "privacy": None, "mechanism": {"kind": "none"}}
+    run(tiny, tmp_path)
+    assert not (tmp_path / "channel.npz").exists()
+    assert read_run(tmp_path).channel is None
 
 
 def one_draw_more(arrays: dict[str, Any]) -> None:
@@ -112,7 +115,6 @@ def test_a_level_that_no_test_rating_has_is_in_the_channel_and_on_the_page(
     result = run(tiny, tmp_path / "run")
     assert result.summary["dataset"]["levels"] == [1, 2, 3, 4, 5]
     stored = read_channel(tmp_path / "run")
-    assert stored is not None
     assert stored.channel.inputs.tolist() == [1, 2, 3, 4, 5]
     assert stored.channel.epsilon == pytest.approx(1.0, rel=1e-3)
     assert "for each of 5 true ratings" in (tmp_path / "run" / "report.html").read_text()
@@ -132,5 +134,4 @@ def test_x_map_with_noise_on_the_device_shows_its_mechanism(tmp_path: Path, tiny
     assert "What the mechanism sends" in page
     assert "no mechanism that maps a rating" not in page
     stored = read_channel(tmp_path / "run")
-    assert stored is not None
     assert stored.channel.epsilon == pytest.approx(1.0, rel=1e-3)

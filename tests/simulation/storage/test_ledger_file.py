@@ -71,7 +71,7 @@ def test_a_run_keeps_its_history(tmp_path: Path, tiny: dict[str, Any], rounds: i
 def test_without_the_file_a_finished_run_is_not_complete(tmp_path: Path, tiny: dict[str, Any]) -> None:
     run(tiny, tmp_path)
     (tmp_path / "ledger.npz").unlink()
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match=r"ledger\.npz: No such file"):
         run(tiny, tmp_path, resume=True)
 
 

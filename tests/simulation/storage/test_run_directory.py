@@ -16,9 +16,10 @@ from simulation.configuration.strict_yaml import dump_yaml
 from simulation.execution import load_ratings
 from simulation.result import RunResult
 from simulation.run import run
-from simulation.storage import run_directory
+from simulation.storage import integrity
 from simulation.storage.atomic import write_atomically
-from simulation.storage.run_directory import RunDirectory, check_same_config, timestamped
+from simulation.storage.claims import check_same_config
+from simulation.storage.run_directory import RunDirectory, timestamped
 
 FILES = {"config.yaml", "summary.json", "rounds.jsonl", "traffic.csv", "predictions.csv"}
 
@@ -241,7 +242,7 @@ def test_a_result_that_cannot_be_written_fails_the_run_and_the_summary_never_app
             raise OSError(28, "No space left on device")
         write_atomically(path, content)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(run_directory, "write_atomically", full_disk)
+    monkeypatch.setattr(integrity, "write_atomically", full_disk)
     with pytest.raises(RunError, match="No space left on device"):
         run(tiny, tmp_path)
     assert not (tmp_path / "summary.json").exists()

@@ -1,0 +1,88 @@
+"""What a comparison directory holds: its settings, and the run directories of their cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from dprec.privacy.units import ComparableUnit, unit_from_text
+from simulation.analysis.settings import Setting, read_rows, read_settings, settings_of
+from simulation.configuration.strict_yaml import read_yaml
+from simulation.storage.names import CELLS, COMPARISON, SUMMARY, TABLE, TIMINGS, cell_key
+from simulation.storage.summary import Summary, read_summary
+
+
+@dataclass(frozen=True, eq=False)
+class ComparisonFiles:
+    """A comparison.
+
+    Parameters
+    ----------
+    directory : Path
+    config : dict
+        As in comparison.yaml.
+    settings : list of Setting
+        From comparison.csv.
+    timings : list of Setting
+        From timing.csv; empty where there is none.
+    """
+
+    directory: Path
+    config: dict[str, Any]
+    settings: list[Setting]
+    timings: list[Setting]
+
+    def cells(self, setting: Setting) -> list[Path]:
+        """Return the run directories of a setting that are there, in the order of its lines."""
+        folders = [
+            self.directory / CELLS / cell_key(setting.name, setting.budget, row["fold"], row["seed"])
+            for row in setting.rows
+        ]
+        # A table may come from anywhere; its names must not lead out of its directory.
+        inside = [folder for folder in folders if folder.parent == self.directory / CELLS]
+        return [folder for folder in inside if (folder / SUMMARY).is_file()]
+
+    @cached_property
+    def summaries(self) -> dict[str, list[Summary]]:
+        """The summaries of every protocol's cells, by the protocol's name."""
+        by_name: dict[str, list[Summary]] = {}
+        for setting in self.settings:
+            read = [read_summary(folder) for folder in self.cells(setting)]
+            by_name.setdefault(setting.name, []).extend(read)
+        return by_name
+
+    @property
+    def matched_unit(self) -> ComparableUnit:
+        """The unit in which every protocol was given the same epsilon."""
+        match = self.config.get("match")
+        unit = match.get("epsilon") if isinstance(match, dict) else None
+        return "user" if unit_from_text(unit) == "user" else "rating"
+
+    @property
+    def unfinished(self) -> list[str]:
+        """Keys of the cells that the configuration asks for and the table does not hold."""
+        held = {
+            cell_key(setting.name, setting.budget, row["fold"], row["seed"])
+            for setting in self.settings
+            for row in setting.rows
+        }
+        planned = self.config.get("cells")
+        return [str(key) for key in planned if key not in held] if isinstance(planned, dict) else []
+
+
+def read_comparison(directory: Path) -> ComparisonFiles:
+    """Read a comparison directory; its cells are read when they are asked for.
+
+    Raises
+    ------
+    InputError
+    """
+    config, timings = directory / COMPARISON, directory / TIMINGS
+    return ComparisonFiles(
+        directory=directory,
+        config=read_yaml(config) if config.is_file() else {},
+        settings=read_settings(directory / TABLE),
+        timings=settings_of(read_rows(timings, ("name", "epsilon"))) if timings.is_file() else [],
+    )

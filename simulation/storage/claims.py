@@ -1,0 +1,101 @@
+"""Claiming a directory before anything runs, so that no result of something else is ever written over."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from dprec.errors import InputError
+from dprec.ratings import Ratings
+from simulation.configuration.dotted_keys import flatten
+from simulation.configuration.strict_yaml import parse_yaml, read_yaml
+from simulation.storage.atomic import write_atomically
+
+_COSMETIC = re.compile(r"(cells\..+-seed\d+\.)?simulation\.(?!faults\b)|(title|published|noise_samples)\b")
+"""Keys that change no figure: how a run is simulated, but for the faults, and what a page shows."""
+
+
+def claim_directory(
+    folder: Path,
+    name: str,
+    text: str,
+    *,
+    resume: bool,
+    held: str,
+    others: Sequence[str],
+    final: str | None = None,
+) -> None:
+    """Create a directory and write a configuration there, or take over the one that is there.
+
+    Parameters
+    ----------
+    folder : Path
+    name, text : str
+        The configuration's file and contents.
+    resume : bool
+        Whether a directory with the same configuration may be taken over.
+    held : str
+        What a directory with such a configuration holds, for errors.
+    others : sequence of str
+        Files that a directory without such a configuration cannot owe to an interruption.
+    final : str, optional
+        File with which everything is finished; then the configuration stays as it is.
+
+    Raises
+    ------
+    InputError
+        When it cannot be written, or holds something else.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        finished = final is not None and (folder / final).exists()
+        if finished and not resume:
+            raise InputError(str(folder), "it holds a finished run", "a new directory")
+        if (folder / name).exists():
+            if not resume:
+                raise InputError(str(folder), f"it holds {held}", "a new directory, or --resume")
+            check_same_config(folder / name, text)
+        elif present := [other for other in others if (folder / other).exists()]:
+            raise InputError(str(folder), f"it holds {present[0]} of something else", "a new directory")
+        if not finished:
+            write_atomically(folder / name, text)
+    except OSError as error:
+        raise InputError(
+            str(folder), f"cannot be written ({error.strerror})", "a writable directory"
+        ) from None
+
+
+def check_same_config(path: Path, text: str) -> None:
+    """Refuse to go on with what another configuration began.
+
+    Raises
+    ------
+    InputError
+        Naming the first key that differs.
+    """
+    before, now = flatten(read_yaml(path)), flatten(parse_yaml(text, "configuration"))
+    for key in {**now, **before}:
+        if before.get(key) != now.get(key) and matters(key):
+            difference = f"{before.get(key)!r} there and {now.get(key)!r} now"
+            raise InputError(
+                f"{path}: {key}", difference, "the configuration it began with, or a new directory"
+            )
+
+
+def matters(key: str) -> bool:
+    """Tell whether a figure depends on a key."""
+    return _COSMETIC.match(key) is None
+
+
+def fingerprint(*parts: Ratings) -> str:
+    """Return what tells ratings, such as train and test, from others, whatever file they are from."""
+    digest = hashlib.sha256()
+    for ratings in parts:
+        exact = ratings.scale.values if ratings.exact is None else ratings.exact
+        columns = ratings.user_ids, ratings.item_ids, ratings.indptr, ratings.items, ratings.levels, exact
+        for column in columns:
+            digest.update(str((column.dtype, column.shape)).encode())
+            digest.update(column.tobytes())
+    return digest.hexdigest()[:16]

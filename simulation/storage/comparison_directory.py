@@ -1,0 +1,79 @@
+"""The comparison directory: its configuration, its tables, and one run directory per cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from simulation.storage.atomic import write_atomically
+from simulation.storage.claims import claim_directory
+from simulation.storage.names import (
+    AUDIT,
+    CELLS,
+    COMPARISON,
+    CONFIG,
+    FIGURES,
+    NOISE,
+    REPORT,
+    SUMMARY,
+    TABLE,
+    TIMINGS,
+)
+from simulation.storage.tables import Row, csv_of_rows
+
+_OTHERS = (CONFIG, SUMMARY, TABLE, TIMINGS, CELLS, REPORT, FIGURES, AUDIT)
+"""Files that a directory without a comparison's configuration cannot owe to an interrupted one."""
+
+
+class ComparisonDirectory:
+    """A directory that a comparison writes to.
+
+    Parameters
+    ----------
+    path : Path
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def claim(cls, path: str | Path, configuration: str, *, resume: bool = False) -> ComparisonDirectory:
+        """Create a comparison's directory and write its configuration there.
+
+        Parameters
+        ----------
+        path : str or Path
+        configuration : str
+            The contents of comparison.yaml.
+        resume : bool
+            Take over a directory in which the same comparison was interrupted, or finished.
+
+        Raises
+        ------
+        InputError
+            When it cannot be written, or already holds something.
+        """
+        folder = Path(path)
+        claim_directory(
+            folder,
+            COMPARISON,
+            configuration,
+            resume=resume,
+            held="a comparison already",
+            others=_OTHERS,
+        )
+        return cls(folder)
+
+    @property
+    def cells(self) -> Path:
+        """Where every cell has its run directory."""
+        return self.path / CELLS
+
+    def write_noise(self, rows: Sequence[Row]) -> None:
+        """Write noise.csv: what was drawn through the mechanisms."""
+        write_atomically(self.path / NOISE, csv_of_rows(rows))
+
+    def write_tables(self, rows: Sequence[Row], timings: Sequence[Row]) -> None:
+        """Write comparison.csv and timing.csv, one line per finished cell."""
+        write_atomically(self.path / TABLE, csv_of_rows(rows))
+        write_atomically(self.path / TIMINGS, csv_of_rows(timings))

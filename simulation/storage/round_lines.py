@@ -1,0 +1,77 @@
+"""rounds.jsonl: one line per round of a protocol."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from simulation.storage.documents import Document, parse_document
+from strategies.rounds import RoundRecord
+
+
+class _Bytes(Document):
+    payload_bytes: int
+    message_bytes: int
+
+
+class _RoundLine(Document):
+    round: int
+    replies: int
+    failures: int
+    accuracy: dict[str, float | None] | None
+    uplink: _Bytes
+    downlink: _Bytes
+    seconds: float
+
+
+def line_of(record: RoundRecord) -> dict[str, Any]:
+    """Return a round as its line holds it."""
+    return {
+        "round": record.round,
+        "replies": record.replies,
+        "failures": record.failures,
+        "accuracy": record.accuracy,
+        "uplink": {
+            "payload_bytes": record.uplink_payload_bytes,
+            "message_bytes": record.uplink_message_bytes,
+        },
+        "downlink": {
+            "payload_bytes": record.downlink_payload_bytes,
+            "message_bytes": record.downlink_message_bytes,
+        },
+        "seconds": record.seconds,
+    }
+
+
+def written_rounds(records: Sequence[RoundRecord]) -> Iterator[str]:
+    """Yield the lines of rounds.jsonl."""
+    return (json.dumps(line_of(record)) + "\n" for record in records)
+
+
+def parse_rounds(text: str, where: str) -> tuple[RoundRecord, ...]:
+    """Read the lines of rounds.jsonl.
+
+    Raises
+    ------
+    InputError
+        Naming the line.
+    """
+    lines = [
+        parse_document(_RoundLine, line, f"{where}, line {position}")
+        for position, line in enumerate(text.splitlines(), start=1)
+    ]
+    return tuple(
+        RoundRecord(
+            round=line.round,
+            replies=line.replies,
+            failures=line.failures,
+            accuracy=line.accuracy,
+            uplink_payload_bytes=line.uplink.payload_bytes,
+            uplink_message_bytes=line.uplink.message_bytes,
+            downlink_payload_bytes=line.downlink.payload_bytes,
+            downlink_message_bytes=line.downlink.message_bytes,
+            seconds=line.seconds,
+        )
+        for line in lines
+    )

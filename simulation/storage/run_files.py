@@ -1,0 +1,160 @@
+"""What the files of a run directory hold, read from them alone and checked against the summary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.errors import InputError
+from dprec.privacy.device_channel import DeviceChannel
+from simulation.configuration.strict_yaml import read_yaml
+from simulation.storage.channel_file import read_channel
+from simulation.storage.documents import FROM_RUN, read_text
+from simulation.storage.integrity import check_recorded
+from simulation.storage.names import (
+    CHANNEL,
+    COMPARISON,
+    CONFIG,
+    PREDICTIONS,
+    ROUNDS,
+    SUMMARY,
+    TABLE,
+    TRAFFIC,
+)
+from simulation.storage.round_lines import parse_rounds
+from simulation.storage.run_record import RunRecord
+from simulation.storage.summary import Summary, read_summary
+from simulation.storage.tables import Columns, read_columns
+from strategies.rounds import RoundRecord
+
+_TRAFFIC_TYPES: dict[str, type[np.number[Any]]] = {
+    "ratings": np.int64,
+    "uplink_payload_bytes": np.int64,
+    "uplink_message_bytes": np.int64,
+    "downlink_payload_bytes": np.int64,
+    "downlink_message_bytes": np.int64,
+    "messages": np.int64,
+    "epsilon_per_rating": np.float64,
+    "epsilon_per_user": np.float64,
+}
+_PREDICTION_TYPES: dict[str, type[np.number[Any]]] = {"rating": np.float64, "prediction": np.float64}
+
+
+@dataclass(frozen=True, eq=False)
+class RunFiles:
+    """A run, as its directory holds it.
+
+    Parameters
+    ----------
+    config : dict
+        As in config.yaml.
+    summary : Summary
+    rounds : tuple of RoundRecord
+    traffic : dict of ndarray, shape (users,)
+        The columns of traffic.csv that are numbers; NaN does not apply.
+    predictions : dict of ndarray of float64, shape (test ratings,)
+        rating and prediction.
+    channel : DeviceChannel or None
+        What the devices applied to their ratings, where that is a channel that adds noise.
+    """
+
+    config: dict[str, Any]
+    summary: Summary
+    rounds: tuple[RoundRecord, ...]
+    traffic: Columns
+    predictions: Columns
+    channel: DeviceChannel | None
+
+    @classmethod
+    def of(cls, record: RunRecord) -> RunFiles:
+        """Return what the run directory of a run would hold."""
+        return cls(
+            config=record.config.model_dump(mode="json"),
+            summary=record.summary,
+            rounds=record.rounds,
+            traffic={name: _finite(record.traffic[name]) for name in _TRAFFIC_TYPES},
+            predictions={name: _finite(record.predictions[name]) for name in _PREDICTION_TYPES},
+            channel=record.channel,
+        )
+
+    @property
+    def bytes_per_user(self) -> NDArray[np.float64]:
+        """Bytes of every user's messages, both directions together."""
+        return bytes_per_user(self.traffic)
+
+
+def bytes_per_user(traffic: Columns) -> NDArray[np.float64]:
+    """Return the bytes of every user's messages, both directions together."""
+    return (traffic["uplink_message_bytes"] + traffic["downlink_message_bytes"]).astype(np.float64)
+
+
+def holds_comparison(directory: Path) -> bool:
+    """Return whether a directory is a comparison's; False for a run's.
+
+    Raises
+    ------
+    InputError
+        When it is neither, or unfinished.
+    """
+    accepted = "the directory of a finished run or comparison"
+    if not directory.is_dir():
+        raise InputError(str(directory), "no such directory", accepted)
+    if (directory / TABLE).is_file():
+        return True
+    if (directory / SUMMARY).is_file():
+        return False
+    if (directory / COMPARISON).is_file():
+        raise InputError(str(directory), "a comparison without a finished cell", accepted)
+    if (directory / CONFIG).is_file():
+        raise InputError(str(directory), "an unfinished run", accepted)
+    raise InputError(str(directory), f"neither {SUMMARY} nor {TABLE}", accepted)
+
+
+def read_run(directory: Path) -> RunFiles:
+    """Read a run directory.
+
+    Raises
+    ------
+    InputError
+        Naming the file that is damaged, or is not the one that was written with the summary.
+    """
+    summary = read_summary(directory)
+    return RunFiles(
+        config=read_yaml(directory / CONFIG),
+        summary=summary,
+        rounds=read_rounds(directory, summary),
+        traffic=read_traffic(directory, summary),
+        predictions=read_columns(checked(directory, summary, PREDICTIONS), _PREDICTION_TYPES, FROM_RUN),
+        channel=read_device_channel(directory, summary),
+    )
+
+
+def read_rounds(directory: Path, summary: Summary) -> tuple[RoundRecord, ...]:
+    """Read rounds.jsonl."""
+    path = checked(directory, summary, ROUNDS)
+    return parse_rounds(read_text(path), str(path))
+
+
+def read_traffic(directory: Path, summary: Summary) -> Columns:
+    """Read the columns of traffic.csv that are numbers."""
+    return read_columns(checked(directory, summary, TRAFFIC), _TRAFFIC_TYPES, FROM_RUN)
+
+
+def read_device_channel(directory: Path, summary: Summary) -> DeviceChannel | None:
+    """Read channel.npz; None where the devices of the run had no channel."""
+    return read_channel(checked(directory, summary, CHANNEL).parent) if CHANNEL in summary.files else None
+
+
+def checked(directory: Path, summary: Summary, name: str) -> Path:
+    """Return the path of a file of a run, which is the one that was written with the summary."""
+    path = directory / name
+    check_recorded(path, summary.files.get(name))
+    return path
+
+
+def _finite(values: NDArray[Any]) -> NDArray[Any]:
+    return np.where(np.isfinite(values), values, np.nan) if values.dtype.kind == "f" else values

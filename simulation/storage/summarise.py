@@ -1,0 +1,136 @@
+"""From what a protocol left behind to the summary of the run."""
+
+from __future__ import annotations
+
+import math
+import platform
+import resource
+from dataclasses import asdict
+from importlib.metadata import version
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.ratings import Ratings
+from dprec.wire.traffic import TrafficLedger
+from simulation.configuration.models import RunConfig
+from simulation.protocols import Outcome
+from simulation.storage.summary import (
+    Accuracy,
+    DatasetSummary,
+    DirectionSummary,
+    DistanceSummary,
+    LossPerUser,
+    PrivacySummary,
+    Summary,
+    TimeSummary,
+    TrafficSummary,
+)
+
+
+def summarise(
+    config: RunConfig,
+    train: Ratings,
+    test: Ratings,
+    outcome: Outcome,
+    accuracy: dict[str, float | None],
+    startup_seconds: float,
+    total_seconds: float,
+) -> Summary:
+    """Return the summary of a run that is kept nowhere yet."""
+    return Summary(
+        name=config.name,
+        protocol=config.protocol.kind,
+        mechanism=config.protocol.mechanism_name,
+        completion=config.protocol.completion_name,
+        dataset=_dataset(config, train, test),
+        accuracy=Accuracy.model_validate(accuracy),
+        privacy=_privacy(config, train, outcome),
+        traffic=_traffic(outcome, train.n_users),
+        distance=DistanceSummary.model_validate(outcome.distance),
+        completion_diagnostics=outcome.diagnostics,
+        time=TimeSummary(
+            total_s=total_seconds,
+            startup_s=startup_seconds,
+            clients_s=outcome.clients_seconds,
+            server_s=outcome.server_seconds,
+        ),
+        peak_memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        environment={
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+            **{package: version(package) for package in ("dprec", "flwr", "ray", "numpy", "scipy")},
+            "simulation": asdict(config.simulation),
+        },
+        files={},
+    )
+
+
+def _dataset(config: RunConfig, train: Ratings, test: Ratings) -> DatasetSummary:
+    return DatasetSummary(
+        kind=config.dataset.kind,
+        users=train.n_users,
+        items=train.n_items,
+        train_ratings=train.count,
+        test_ratings=test.count,
+        scale=(train.scale.low, train.scale.high),
+        levels=tuple(train.scale.values.tolist()),
+        binarized_above=train.scale.cut,
+        users_only_in_test=_only_in_test(train.users, test.users),
+        items_only_in_test=_only_in_test(train.items, test.items),
+    )
+
+
+def _only_in_test(train: NDArray[np.integer], test: NDArray[np.integer]) -> int:
+    return int(np.setdiff1d(test, train).size)
+
+
+def _privacy(config: RunConfig, train: Ratings, outcome: Outcome) -> PrivacySummary:
+    guarantee, per_user = outcome.guarantee, outcome.privacy.per_user
+    return PrivacySummary(
+        epsilon_per_rating=_finite(np.nanmax(outcome.privacy.per_rating, initial=-math.inf)),
+        epsilon_per_user=LossPerUser(
+            max=_finite(per_user.max()), mean=_finite(per_user.mean()), median=_finite(np.median(per_user))
+        ),
+        trusts_server=guarantee.trusts_server,
+        hides_rated_items=guarantee.hides_rated_items,
+        notes=(*guarantee.notes, *_note_on_signs(config, train), *outcome.notes),
+    )
+
+
+def _note_on_signs(config: RunConfig, train: Ratings) -> tuple[str, ...]:
+    """Say where ratings were cut into signs, and that the cut itself is not protected."""
+    if config.binarization is None:
+        return ()
+    origin = "the mean train rating" if config.binarization.kind == "mean" else "as configured"
+    return (
+        f"A rating above {train.scale.cut:.6g} ({origin}) counts as +1, any other as -1; everybody is taken "
+        "to know where the cut is.",
+    )
+
+
+def _traffic(outcome: Outcome, users: int) -> TrafficSummary:
+    traffic: TrafficLedger = outcome.traffic
+    return TrafficSummary(
+        rounds=len(outcome.rounds),
+        users=users,
+        uplink=_direction(traffic.uplink_payload, traffic.uplink_message),
+        downlink=_direction(traffic.downlink_payload, traffic.downlink_message),
+        deployed_factor=outcome.deployed_factor,
+    )
+
+
+def _direction(payload: NDArray[np.int64], message: NDArray[np.int64]) -> DirectionSummary:
+    return DirectionSummary(
+        payload_bytes=int(payload.sum()),
+        message_bytes=int(message.sum()),
+        payload_mean_per_user=float(payload.mean()),
+        payload_max_per_user=int(payload.max()),
+        message_mean_per_user=float(message.mean()),
+        message_p95_per_user=float(np.percentile(message, 95)),
+        message_max_per_user=int(message.max()),
+    )
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

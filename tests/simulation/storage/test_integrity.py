@@ -1,0 +1,140 @@
+"""The files beside a summary: whatever happens to them is noticed before a page is drawn from them."""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dprec.errors import InputError
+from simulation.pages import report
+from simulation.run import run
+from simulation.storage.integrity import check_recorded, write_recorded
+from simulation.storage.summary import FileSummary
+
+TINY: dict[str, Any] = {
+    "name": "tiny",
+    "dataset": {"kind": "synthetic", "users": 40, "items": 30, "ratings": 400},
+    "split": {"kind": "holdout", "test_fraction": 0.2},
+    "protocol": {
+        "kind": "iterative",
+        "privacy": {"epsilon": 4.0, "per": "user"},
+        "gradient": {"kind": "one-bit"},
+        "rounds": 4,
+        "rank": 2,
+    },
+    "simulation": {"backend": "local"},
+}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    run(copy.deepcopy(TINY), folder)
+    return folder
+
+
+@pytest.fixture
+def directory(finished: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(finished, tmp_path / "run"))
+
+
+def cut_at_a_line(text: bytes) -> bytes:
+    return b"".join(text.splitlines(keepends=True)[:-1])
+
+
+def cut_within_a_line(text: bytes) -> bytes:
+    return text[:-3]
+
+
+def one_digit_changed(text: bytes) -> bytes:
+    place = next(at for at in range(len(text) - 1, 0, -1) if text[at : at + 1].isdigit())
+    return text[:place] + (b"7" if text[place : place + 1] != b"7" else b"8") + text[place + 1 :]
+
+
+def one_line_more(text: bytes) -> bytes:
+    return text + text.splitlines(keepends=True)[-1]
+
+
+def quotes_without_end(text: bytes) -> bytes:
+    return text + b'"' + b"1" * 200_000
+
+
+ROWS = {"traffic.csv": 40, "predictions.csv": 80, "rounds.jsonl": 4}
+OTHER = "other content than was written"
+
+
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize(
+    ("damage", "more"),
+    [(cut_at_a_line, -1), (cut_within_a_line, 0), (one_digit_changed, 0), (one_line_more, 1)],
+)
+def test_a_damaged_file_is_named_and_no_page_drawn(
+    directory: Path, name: str, damage: Callable[[bytes], bytes], more: int
+) -> None:
+    path, page = directory / name, (directory / "report.html").read_bytes()
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(InputError) as caught:
+        report(directory)
+    rows = ROWS[name]
+    assert caught.value.where == str(path)
+    assert caught.value.found == (f"{rows + more} rows" if more else OTHER)
+    assert caught.value.accepted.endswith("the file that was written with the summary")
+    assert not more or caught.value.accepted.startswith(f"{rows} rows")
+    assert (directory / "report.html").read_bytes() == page
+    with pytest.raises(InputError) as resumed:
+        run(copy.deepcopy(TINY), directory, resume=True)
+    assert (resumed.value.where, resumed.value.found) == (str(path), caught.value.found)
+    assert "without summary.json, --resume runs it again" in resumed.value.accepted
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_missing_file_is_named(directory: Path, name: str) -> None:
+    (directory / name).unlink()
+    with pytest.raises(InputError, match=f"{name}: No such file"):
+        report(directory)
+
+
+def test_a_table_whose_lines_cannot_be_told_apart(directory: Path) -> None:
+    path = directory / "traffic.csv"
+    path.write_bytes(quotes_without_end(path.read_bytes()))
+    with pytest.raises(InputError, match=OTHER):
+        report(directory)
+
+
+def test_a_run_of_a_damaged_result_can_be_repeated(directory: Path, finished: Path) -> None:
+    for name in ROWS:
+        (directory / name).write_bytes(b"")
+    (directory / "summary.json").unlink()
+    run(copy.deepcopy(TINY), directory, resume=True)
+    for name in ("traffic.csv", "predictions.csv"):
+        assert (directory / name).read_bytes() == (finished / name).read_bytes()
+    report(directory)
+
+
+def test_the_summary_records_every_file(directory: Path) -> None:
+    files = json.loads((directory / "summary.json").read_text())["files"]
+    assert {name: entry["rows"] for name, entry in files.items()} == {**ROWS, "ledger.npz": None}
+
+
+def test_a_file_that_the_summary_does_not_know_is_refused(directory: Path) -> None:
+    path = directory / "summary.json"
+    summary = json.loads(path.read_text())
+    del summary["files"]["traffic.csv"]
+    path.write_text(json.dumps(summary))
+    with pytest.raises(InputError, match=r"traffic\.csv: no record of it in the summary"):
+        report(directory)
+
+
+def test_what_was_written_is_what_is_recorded(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    recorded = write_recorded(path, ["a,b\n", "1,2\n", b"3,4\n"], 2)
+    assert path.read_text() == "a,b\n1,2\n3,4\n"
+    check_recorded(path, recorded)
+    with pytest.raises(InputError, match="2 rows; accepted: 3 rows"):
+        check_recorded(path, FileSummary(rows=3, sha256="0" * 64))

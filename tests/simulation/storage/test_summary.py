@@ -1,0 +1,97 @@
+"""summary.json: what is written comes back, and what is no summary is refused with the key."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from dprec.errors import InputError
+from simulation.run import run
+from simulation.storage.summary import Summary, read_summary, write_summary
+
+
+@pytest.fixture
+def written(tmp_path: Path, tiny: dict[str, Any]) -> dict[str, Any]:
+    run(tiny, tmp_path)
+    return dict(json.loads((tmp_path / "summary.json").read_text()))
+
+
+def test_a_summary_comes_back_and_is_written_the_same(tmp_path: Path, written: dict[str, Any]) -> None:
+    before = (tmp_path / "summary.json").read_bytes()
+    summary = read_summary(tmp_path)
+    assert summary.as_json() == written
+    write_summary(tmp_path, summary)
+    assert (tmp_path / "summary.json").read_bytes() == before
+    assert next(iter(written)) == "schema"
+
+
+def test_attributes_are_the_keys(tmp_path: Path, written: dict[str, Any]) -> None:
+    summary = read_summary(tmp_path)
+    assert summary.accuracy.rmse == written["accuracy"]["rmse"]
+    assert summary.privacy.epsilon_per_user.max == written["privacy"]["epsilon_per_user"]["max"]
+    assert summary.traffic.uplink.message_bytes == written["traffic"]["uplink"]["message_bytes"]
+    assert summary.accuracy.measures() == written["accuracy"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "complaint"),
+    [
+        (["schema"], 2, "schema: 2; accepted: 1"),
+        (["traffic", "users"], True, "traffic.users: true; accepted: a whole number"),
+        (["traffic", "users"], 4.5, "traffic.users: 4.5; accepted: "),
+        (["traffic", "rounds"], -1, "traffic.rounds: -1; accepted: at least 0"),
+        (["accuracy", "rmse"], "good", 'accuracy.rmse: "good"; accepted: a number'),
+        (["accuracy", "rsme"], 1.0, "accuracy.rsme: an unknown key"),
+        (["accuracy"], [], r"accuracy: \[\]; accepted: a JSON object"),
+        (["dataset", "levels"], [1.0], r"dataset.levels: \[1.0\]; accepted: a list of at least 2"),
+        (["privacy", "notes"], None, "privacy.notes: null; accepted: a list"),
+        (["privacy", "trusts_server"], 1, "privacy.trusts_server: 1; accepted: true or false"),
+        (["files", "traffic.csv", "sha256"], "abc", "sha256: "),
+    ],
+)
+def test_what_is_no_summary_is_named(
+    tmp_path: Path, written: dict[str, Any], keys: list[str], value: Any, complaint: str
+) -> None:
+    changed = copy.deepcopy(written)
+    place = changed
+    for key in keys[:-1]:
+        place = place[key]
+    place[keys[-1]] = value
+    (tmp_path / "summary.json").write_text(json.dumps(changed))
+    with pytest.raises(InputError, match=rf"summary\.json: .*{complaint}"):
+        read_summary(tmp_path)
+
+
+@pytest.mark.parametrize("key", ["name", "accuracy", "files", "traffic"])
+def test_a_missing_key_is_named(tmp_path: Path, written: dict[str, Any], key: str) -> None:
+    del written[key]
+    (tmp_path / "summary.json").write_text(json.dumps(written))
+    with pytest.raises(InputError, match=rf"summary\.json: {key}: missing"):
+        read_summary(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "NaN", '{"name": NaN}', "\xff"])
+def test_what_is_no_json_object_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "summary.json").write_text(text, encoding="latin-1")
+    with pytest.raises(InputError, match=r"summary\.json"):
+        read_summary(tmp_path)
+
+
+def parts(model: type[BaseModel]) -> dict[str, str | None]:
+    """Return the descriptions of all figures of a model and of its parts, by dotted key."""
+    described: dict[str, str | None] = {}
+    for name, field in model.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            described |= {f"{name}.{key}": text for key, text in parts(field.annotation).items()}
+        else:
+            described[name] = field.description
+    return described
+
+
+def test_every_figure_is_described() -> None:
+    assert {key for key, text in parts(Summary).items() if not text} == set()
