@@ -72,7 +72,7 @@ def select_neighbors(
     if candidates <= k:
         return np.tile(np.arange(candidates), (rows, 1))
     usable = truncated_similarities(similarities, k, sensitivity, epsilon, failure, lowest)
-    # What no user can move may be told as it is; a width of 0 would make ties of all others.
+    # What no user can move may be used as it is; a width of 0 would make ties of all others.
     usable = np.where(sensitivity[:, None] > 0, usable, similarities)
     coefficients = epsilon / (4 * k * np.maximum(sensitivity, _TINY))
     exponents = usable * coefficients[:, None]

@@ -83,7 +83,7 @@ class _Paths:
 
 
 def x_sim(graph: LayeredGraph) -> sp.csr_array:
-    """Return X-Sim, shape (items, items); an entry is stored where a path leads, be it 0.
+    """Return X-Sim, shape (items, items); an entry is stored where a path leads, even if it is 0.
 
     For every path p, s_p = sum(S s) / sum(S) over its edges and c_p = product(S^); X-Sim of a source
     item (row) and a target item (column) is sum(c_p s_p) / sum(c_p) over the paths between them

@@ -23,7 +23,7 @@ _LARGEST = 1e15
 
 @dataclass(frozen=True, kw_only=True)
 class DelimitedColumns(FileDataset):
-    """Base of the data sets whose layout is told in their settings.
+    """Base of the data sets whose settings describe the layout.
 
     The scale runs from `low` to `high` by `step`. What is left out is taken from the ratings: the
     least, the greatest, and the smallest distance between two different ones, which must then fit all.

@@ -57,7 +57,7 @@ class FullGradient(GradientReport):
         n_items, rank = shape
         row_bytes = rank * _FLOAT.itemsize
         lengths = sizes_of(reports)
-        # Sets are read bit by bit; the numbers behind them would only cost time.
+        # Sets are read bit by bit; the numbers after them would only cost time.
         longest = -(-longest_item_set(n_items) // 8)
         stream = BitStream([report[:longest] for report in reports])
         filled = np.flatnonzero(lengths)

@@ -62,8 +62,8 @@ class BitStream:
         return np.flatnonzero(np.unpackbits(self._bytes).view(np.bool_))
 
     def peek(self, positions: NDArray[np.int64], widths: NDArray[np.int64] | int) -> NDArray[np.int64]:
-        """Read fields of up to `MAX_FIELD_BITS` bits; what lies behind the stream reads as 0."""
-        behind = positions >> 3 >= self._words.size
-        words = self._words[np.where(behind, self._words.size - 1, positions >> 3)].astype(np.int64)
+        """Read fields of up to `MAX_FIELD_BITS` bits; past the end of the stream they read as 0."""
+        past = positions >> 3 >= self._words.size
+        words = self._words[np.where(past, self._words.size - 1, positions >> 3)].astype(np.int64)
         fields = (words >> (32 - (positions & 7) - widths)) & ((1 << np.asarray(widths, dtype=np.int64)) - 1)
-        return np.where(behind, 0, fields)
+        return np.where(past, 0, fields)

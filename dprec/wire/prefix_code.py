@@ -105,7 +105,7 @@ class PrefixCode:
         symbols : ndarray of uint16, shape (sum of counts,)
             By user. The code is complete, so any bits decode; the caller checks where they end.
         ends : ndarray of int64, shape (users,)
-            The bit behind each user's last code word.
+            The bit after each user's last code word.
         """
         table, lengths = self._table
         first = offsets(counts)[:-1]
@@ -129,7 +129,7 @@ class PrefixCode:
         return symbols, ends
 
     def _read_row(self, stream: BitStream, position: int, symbols: NDArray[np.uint16]) -> int:
-        """Fill in the symbols that one user has from a position on; return the bit behind them.
+        """Fill in the symbols that one user has from a position on; return the bit after them.
 
         A step for each symbol would take long, so the code word at every bit is looked up. Where the
         first 2^k words begin, and how far 2^k words reach from every bit, gives the same for 2^(k+1).

@@ -144,7 +144,7 @@ class ReportCodec:
         """Decode and validate the reports of a cohort; what is malformed is rejected, never raised.
 
         A report is rejected when it is longer than any valid one, is cut short, names an item outside
-        the catalogue, or does not end where its last symbol does with only zeros behind it.
+        the catalogue, or does not end where its last symbol does with only zeros after it.
         """
         blocks = [self._decode_block(reports[users]) for users in _blocks(sizes_of(reports), _BYTES_AT_ONCE)]
         cells = np.concatenate([np.diff(block.indptr) for block in blocks])

@@ -47,6 +47,6 @@ def test_a_stream_is_its_reports_end_to_end(reports: list[bytes]) -> None:
 
 
 @given(st.binary(max_size=4), st.integers(0, 2**62), st.integers(0, MAX_FIELD_BITS))
-def test_what_lies_behind_the_stream_reads_as_zero(report: bytes, beyond: int, width: int) -> None:
+def test_past_the_end_of_the_stream_is_zero(report: bytes, beyond: int, width: int) -> None:
     stream = BitStream([report])
     assert stream.peek(stream.ends + beyond, width).tolist() == [0]
