@@ -1,10 +1,10 @@
 """Audits what devices send: how surely two neighbouring profiles can be told apart by it.
 
-Two groups of people play the protocol in this process, as in a run: everybody in the one has a
-profile of a single rating, everybody in the other its neighbour, and whatever their devices send is
-compared. Nothing is taken from the mechanism's description but the promise itself, so that many a
-defect of device, noise or wire format shows. What the server makes of the reports is left out, and so
-is how a budget per user is divided over many ratings.
+Two groups of people take part in the protocol in this process, as in a run: everybody in the first
+has a profile of a single rating, everybody in the second its neighbour, and whatever their devices
+send is compared. Nothing but the promise itself is taken from the mechanism's description, so that
+many defects of devices, noise or wire format show. What the server makes of the reports is left out,
+and so is how a budget per user is divided over many ratings.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dprec.datasets.synthetic import Synthetic
 from dprec.errors import InputError, within
 from dprec.privacy.audit import loss_at_least
-from dprec.privacy.units import COMPARABLE_UNITS, PrivacyUnit
+from dprec.privacy.units import COMPARABLE_UNITS, ComparableUnit, PrivacyUnit
 from dprec.progress import Progress
 from dprec.ragged import offsets
 from dprec.ratings import Ratings, RatingScale
@@ -38,7 +38,7 @@ _LEAST_TRIALS = 100
 
 @dataclass(frozen=True)
 class Finding:
-    """What an audit found for two profiles.
+    """How surely an audit could tell two profiles apart.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class Audit:
     trials : int
         People per profile.
     confidence : float
-        Probability with which each bound from below holds.
+        Probability with which each lower bound holds.
     findings : tuple of Finding
     """
 
@@ -103,34 +103,19 @@ def audit_protocol(
         raise InputError("--trials", str(trials), f"at least {_LEAST_TRIALS}")
     if not 0 < confidence < 1:
         raise InputError("--confidence", f"{confidence:g}", "a number between 0 and 1")
-    with within("protocol"):
-        protocol, items = config.protocol.audited()
-    train, _ = load_ratings(config)
-    with within("protocol"):
-        config.protocol.check(train)
-    scale = train.scale
-    # Nothing of the data is used but its scale.
-    alone = SimulationOptions(backend="local", workers=1, users_per_node="all")
-    small = config.model_copy(update={"protocol": protocol, "dataset": Synthetic(), "simulation": alone})
-    highest = scale.levels
-    findings = []
     progress("auditing", 0, 2)
-    played = _play(small, scale, items, (1, highest), trials)
-    findings.append(_finding("lowest or highest rating of an item", "rating", played, confidence))
+    experiment = _Experiment.of(config, trials, confidence)
+    lowest, highest, unrated = 1, experiment.scale.levels, 0
+    sent = experiment.sent_by((lowest, highest))
+    findings = [experiment.finding("lowest or highest rating of an item", "rating", sent)]
     progress("auditing", 1, 2)
-    if played.hides_rated_items:
-        played = _play(small, scale, items, (highest, 0), trials)
+    if sent.hides_rated_items:
+        sent = experiment.sent_by((highest, unrated))
         # With one item in the catalogue, what a user promises is what an entry does.
-        findings.append(_finding("item rated or not", _unit(config), played, confidence))
+        findings.append(experiment.finding("item rated or not", _unit(config), sent))
     progress("auditing", 2, 2)
-    result = Audit(
-        config.name,
-        config.protocol.kind,
-        config.protocol.mechanism_name,
-        trials,
-        confidence,
-        tuple(findings),
-    )
+    protocol = config.protocol
+    result = Audit(config.name, protocol.kind, protocol.mechanism_name, trials, confidence, tuple(findings))
     if output is not None:
         directory = RunDirectory.claim(output, config)
         write_atomically(directory.path / AUDIT, result.to_json())
@@ -139,12 +124,12 @@ def audit_protocol(
 
 def _unit(config: RunConfig) -> PrivacyUnit:
     """Return what a protocol that hides the rated items promises epsilon for."""
-    budget = getattr(config.protocol, "privacy", None)
+    budget = config.protocol.privacy
     return "user" if budget is not None and budget.per == "user" else "cell"
 
 
 @dataclass(frozen=True, eq=False)
-class _Played:
+class _Sent:
     """What a population sent, and what it was promised.
 
     Parameters
@@ -157,43 +142,79 @@ class _Played:
     """
 
     reports: list[NDArray[np.int64]]
-    claimed: dict[str, float]
+    claimed: dict[ComparableUnit, float]
     hides_rated_items: bool
 
 
-def _play(config: RunConfig, scale: RatingScale, items: int, levels: tuple[int, int], trials: int) -> _Played:
-    """Run a protocol with people who have the first level and people who have the second, in turn."""
-    people = _population(scale, items, levels, trials)
-    with open_overheard_session() as (session, replies):
-        result = run_in(session, config, people, people)
-    arrivals = (arrivals_of(reply, 0, np.arange(people.n_users)) for reply in replies)
-    losses = {unit: result.traffic[f"epsilon_per_{unit}"] for unit in COMPARABLE_UNITS}
-    return _Played(
-        [_numbered(arrived.reports) for arrived in arrivals if arrived is not None],
-        {unit: float(np.nanmax(loss)) for unit, loss in losses.items()},
-        result.summary.privacy.hides_rated_items,
-    )
+@dataclass(frozen=True)
+class _Experiment:
+    """The protocol as it is audited.
 
+    Parameters
+    ----------
+    config : RunConfig
+        With little work that does not touch what devices send.
+    scale : RatingScale
+        Of the configuration's data set, of which nothing else is used.
+    items : int
+        Size of the catalogue.
+    trials : int
+        People per profile.
+    confidence : float
+    """
 
-def _population(scale: RatingScale, items: int, levels: tuple[int, int], trials: int) -> Ratings:
-    """Return people who rated the first item with either level, 0 for those who did not."""
-    held = np.tile(np.array(levels, dtype=np.uint8), trials)
-    return Ratings(
-        indptr=offsets((held > 0).astype(np.int64)),
-        items=np.zeros(int((held > 0).sum()), dtype=np.int32),
-        levels=held[held > 0],
-        scale=replace(scale, continuous=False),
-        user_ids=np.arange(held.size),
-        item_ids=np.arange(items),
-    )
+    config: RunConfig
+    scale: RatingScale
+    items: int
+    trials: int
+    confidence: float
+
+    @classmethod
+    def of(cls, config: RunConfig, trials: int, confidence: float) -> _Experiment:
+        """Check a configuration as for a run, and make it small."""
+        with within("protocol"):
+            protocol, items = config.protocol.audited()
+        train, _ = load_ratings(config)
+        with within("protocol"):
+            config.protocol.check(train)
+        alone = SimulationOptions(backend="local", workers=1, users_per_node="all")
+        small = {"protocol": protocol, "dataset": Synthetic(), "simulation": alone}
+        return cls(config.model_copy(update=small), train.scale, items, trials, confidence)
+
+    def sent_by(self, levels: tuple[int, int]) -> _Sent:
+        """Run the protocol with people who have the first level and people who have the second, in turn."""
+        people = self._population(levels)
+        with open_overheard_session() as (session, replies):
+            result = run_in(session, self.config, people, people)
+        arrivals = (arrivals_of(reply, 0, np.arange(people.n_users)) for reply in replies)
+        losses = {unit: result.traffic[f"epsilon_per_{unit}"] for unit in COMPARABLE_UNITS}
+        return _Sent(
+            [_numbered(arrived.reports) for arrived in arrivals if arrived is not None],
+            {unit: float(np.nanmax(loss)) for unit, loss in losses.items()},
+            result.summary.privacy.hides_rated_items,
+        )
+
+    def finding(self, difference: str, unit: PrivacyUnit, sent: _Sent) -> Finding:
+        """Compare what people of the two profiles sent with what they were promised."""
+        one, other = ([reports[side::2] for reports in sent.reports] for side in (0, 1))
+        claimed = sent.claimed["rating" if unit == "rating" else "user"]
+        return Finding(difference, unit, claimed, loss_at_least(one, other, self.confidence))
+
+    def _population(self, levels: tuple[int, int]) -> Ratings:
+        """Return people who rated the first item with either level, 0 for those who did not."""
+        of_people = np.tile(np.array(levels, dtype=np.uint8), self.trials)
+        rated = of_people > 0
+        return Ratings(
+            indptr=offsets(rated.astype(np.int64)),
+            items=np.zeros(int(rated.sum()), dtype=np.int32),
+            levels=of_people[rated],
+            scale=replace(self.scale, continuous=False),
+            user_ids=np.arange(of_people.size),
+            item_ids=np.arange(self.items),
+        )
 
 
 def _numbered(reports: list[bytes]) -> NDArray[np.int64]:
+    """Return one number per report, the same for the same bytes."""
     numbers: dict[bytes, int] = {}
     return np.array([numbers.setdefault(report, len(numbers)) for report in reports], dtype=np.int64)
-
-
-def _finding(difference: str, unit: PrivacyUnit, played: _Played, confidence: float) -> Finding:
-    one, other = ([reports[side::2] for reports in played.reports] for side in (0, 1))
-    claimed = played.claimed["rating" if unit == "rating" else "user"]
-    return Finding(difference, unit, claimed, loss_at_least(one, other, confidence))
