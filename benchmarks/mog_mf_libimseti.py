@@ -15,8 +15,9 @@ import time
 
 import numpy as np
 
-from dprec.completion import COMPLETIONS, Observations
+from dprec.completion import Observations
 from dprec.completion.factors import inner_products
+from dprec.completion.mog_matrix_factorization import MogMatrixFactorization
 from dprec.randomness import generator
 from dprec.ratings import RatingScale
 
@@ -53,10 +54,10 @@ def main() -> int:
     print(f"{observations.shape[0]} users, {observations.shape[1]} items, {observations.values.size} ratings")
     start, start_cpu = time.perf_counter(), time.process_time()
 
-    def report(step: int, steps: int) -> None:
-        print(f"step {step} of {steps}: {time.perf_counter() - start:.1f} s", flush=True)
+    def report(stage: str, step: int, steps: int) -> None:
+        print(f"{stage}, step {step} of {steps}: {time.perf_counter() - start:.1f} s", flush=True)
 
-    completion = COMPLETIONS["mog-mf"](rank=RANK, iterations=chosen.steps, tolerance=0.0)
+    completion = MogMatrixFactorization(rank=RANK, iterations=chosen.steps, tolerance=0.0)
     completed = completion.fit(observations, 0, report)
     seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - start_cpu
     gigabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

@@ -10,11 +10,9 @@ of them together; two cores. X-Map is put beside NX-Map, which draws nothing and
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
-from simulation import load, run
+from simulation import run
 
-CONFIGS = Path(__file__).parents[1] / "configs"
 MOVIELENS = "dataset={kind: synthetic, users: 943, items: 1682, ratings: 100000}"
 DOUBAN = "dataset={kind: synthetic-domains, users: 2216, items: 12344, ratings: 166000, straddling: 0.95}"
 COLD = "split={kind: cold-start, test_fraction: 0.2}"
@@ -22,8 +20,8 @@ ONE_BIT_SECONDS, X_MAP_SECONDS = 30, 180
 
 
 def seconds(preset: str, *overrides: str) -> float:
-    config = load(CONFIGS / f"{preset}.yaml", [*overrides, "simulation.backend=local"])
-    return float(run(config).summary["time"]["total_s"])
+    result = run(preset, overrides=[*overrides, "simulation.backend=local"])
+    return result.record.summary.time.total_s
 
 
 def main() -> int:
