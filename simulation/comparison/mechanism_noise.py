@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.errors import InputError
+from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
 from dprec.mechanisms.channel import Channel
 from dprec.privacy.bounded_laplace_noise import interval_probabilities, least_scale
 from dprec.privacy.calibration import CalibratedMechanism
+from dprec.privacy.device_channel import device_channel
 from dprec.randomness import categories, uniforms, words
 from dprec.ratings import Ratings, RatingScale
 from simulation.comparison.planning import Cell, Comparison
@@ -73,17 +75,12 @@ def _rows(cell: Cell, count: int) -> list[Row]:
     assert isinstance(protocol, OneShotProtocol)
     train, _ = load_ratings(cell.config)
     calibrated = CalibratedMechanism(protocol.mechanism, protocol.privacy, train.scale, train.n_items)
-    channel = calibrated.channel(max(1, round(float(np.median(train.counts)))))
-    shares = train.histogram()
-    edges = noise_edges(channel, train.scale)
-    noise = draw_noise(channel, train, count, cell.seed, f"{cell.protocol}/{cell.epsilon!r}")
-    drawn = np.histogram(noise, edges)[0] / count
-    if isinstance(protocol.mechanism, BoundedLaplace):
-        low, high = train.scale.low, train.scale.high
-        b = least_scale(low, high, channel.epsilon)
-        theory = interval_probabilities(edges, train.scale.values, shares, low, high, b)
-    else:
-        theory = exact_probabilities(edges, channel, shares)
+    device = device_channel(calibrated, train.counts)
+    assert device is not None
+    edges = noise_edges(device.channel, train.scale)
+    noise = draw_noise(device.channel, train, count, cell.seed, f"{cell.protocol}/{cell.epsilon!r}")
+    sampled = np.histogram(noise, edges)[0] / count
+    theory = _theory(protocol.mechanism, device.channel, train, edges)
     return [
         {
             "protocol": cell.protocol,
@@ -95,9 +92,21 @@ def _rows(cell: Cell, count: int) -> list[Row]:
             "theoretical_probability": probability,
         }
         for left, right, share, probability in zip(
-            edges[:-1].tolist(), edges[1:].tolist(), drawn.tolist(), theory.tolist(), strict=True
+            edges[:-1].tolist(), edges[1:].tolist(), sampled.tolist(), theory.tolist(), strict=True
         )
     ]
+
+
+def _theory(
+    mechanism: Mechanism, channel: Channel, train: Ratings, edges: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the probability of every interval: the paper's density where it has one, or the channel's."""
+    shares = train.histogram()
+    if not isinstance(mechanism, BoundedLaplace):
+        return exact_probabilities(edges, channel, shares)
+    low, high = train.scale.low, train.scale.high
+    b = least_scale(low, high, channel.epsilon)
+    return interval_probabilities(edges, train.scale.values, shares, low, high, b)
 
 
 def draw_noise(channel: Channel, train: Ratings, count: int, seed: int, name: str) -> NDArray[np.float64]:

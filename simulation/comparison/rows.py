@@ -25,7 +25,7 @@ _LEFT_OUT = (
 TIMING = ("time.total_s", "time.startup_s", "time.clients_s", "time.server_s", "peak_memory_mb")
 
 
-def lines(cell: Cell, folder: Path) -> tuple[Row, Row]:
+def table_rows(cell: Cell, folder: Path) -> tuple[Row, Row]:
     """Return the figures of a finished cell, and what it took.
 
     Raises
@@ -42,10 +42,10 @@ def lines(cell: Cell, folder: Path) -> tuple[Row, Row]:
 
 
 def _figures(cell: Cell, summary: Summary) -> Row:
-    """Return what a cell came to; lists have no column."""
+    """Return a cell's line of comparison.csv; lists have no column."""
     figures = flatten(summary.as_json())
-    kept = {key: value for key, value in figures.items() if not key.startswith(_LEFT_OUT)}
-    row = {_column(key): value for key, value in kept.items() if not isinstance(value, list)}
+    included = {key: value for key, value in figures.items() if not key.startswith(_LEFT_OUT)}
+    row = {_column(key): value for key, value in included.items() if not isinstance(value, list)}
     row["scale_low"], row["scale_high"] = summary.dataset.scale
     row["total_message_bytes"] = summary.traffic.total_message_bytes
     return {**_identity(cell), **row}

@@ -11,7 +11,7 @@ from dprec.progress import Progress, silent
 from simulation.comparison.cell_runs import run_cells
 from simulation.comparison.mechanism_noise import sampled_noise
 from simulation.comparison.planning import Comparison
-from simulation.comparison.rows import lines
+from simulation.comparison.rows import table_rows
 from simulation.execution import load_ratings
 from simulation.storage.claims import fingerprint
 from simulation.storage.comparison_directory import ComparisonDirectory
@@ -89,7 +89,7 @@ def tabulate(
 ) -> ComparisonResult:
     """Write the table of the finished cells, in the order of the configuration."""
     finished = [cell for cell in comparison.cells if cell.key not in failures]
-    both = [lines(cell, directory.cells) for cell in finished]
+    both = [table_rows(cell, directory.cells) for cell in finished]
     rows, timings = [row for row, _ in both], [row for _, row in both]
     if rows:
         directory.write_tables(rows, timings)

@@ -17,7 +17,7 @@ from dprec.privacy.ledger import Guarantee, PrivacyLedger
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire.traffic import TrafficLedger
 from simulation.comparison.planning import Cell
-from simulation.comparison.rows import lines
+from simulation.comparison.rows import table_rows
 from simulation.configuration.dotted_keys import replace_value
 from simulation.configuration.models import RunConfig, parse_config
 from simulation.protocols import Outcome
@@ -212,7 +212,7 @@ def write_comparison(
     comparison = ComparisonDirectory.claim(directory, yaml.safe_dump(values, sort_keys=False))
     for key, (_, settings) in cells.items():
         write_run(comparison.cells / key, **settings)
-    both = [lines(cell, comparison.cells) for cell, _ in cells.values()]
+    both = [table_rows(cell, comparison.cells) for cell, _ in cells.values()]
     comparison.write_tables([row for row, _ in both], [row for _, row in both])
     return directory
 
