@@ -53,5 +53,5 @@ def fates(
 
 
 def damaged(report: bytes) -> bytes:
-    """Return a report with a byte of noise behind it, as a broken encoder would send it."""
+    """Return a report with a byte of noise after it, as a broken encoder would send it."""
     return report + b"\xff"

@@ -6,7 +6,6 @@ are memory-mapped, so that a worker's memory grows with its cohorts and not with
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -175,6 +174,13 @@ class _Description(Options):
     setup: AnySetup = option("What is installed on the devices.")
 
 
+@dataclass(frozen=True, kw_only=True)
+class _HeldRound(Options):
+    """What held.json holds, beside the factors in held.npy."""
+
+    round: int = option("The last round that the devices were asked in.", ge=1)
+
+
 def write_population(
     directory: Path,
     ratings: Ratings,
@@ -206,7 +212,7 @@ def write_population(
 def write_held_factors(directory: Path, held: HeldFactors) -> None:
     """Write what the devices of an interrupted run had received; before they start."""
     np.save(directory / "held.npy", held.factors)
-    (directory / "held.json").write_text(json.dumps({"round": held.round_index}), encoding="utf-8")
+    (directory / "held.json").write_text(to_json(_HeldRound(round=held.round_index)), encoding="utf-8")
 
 
 @lru_cache(maxsize=4)
@@ -216,7 +222,7 @@ def open_population(directory: str) -> Population:
     Raises
     ------
     InputError
-        When population.json is damaged.
+        When population.json or held.json is damaged.
     """
     folder = Path(directory)
     path = folder / "population.json"
@@ -245,8 +251,8 @@ def _held(folder: Path) -> HeldFactors | None:
     factors = _stored(folder / "held.npy")
     if factors is None:
         return None
-    told = json.loads((folder / "held.json").read_text(encoding="utf-8"))
-    return HeldFactors(told["round"], factors)
+    path = folder / "held.json"
+    return HeldFactors(from_json(_HeldRound, path.read_text(encoding="utf-8"), str(path)).round, factors)
 
 
 def partition_of(context: Context) -> int:

@@ -164,14 +164,14 @@ class GradientPerturbation(TrainingRounds):
         known = self._counts[users] > 0
         new, old = users[~known], users[known]
         first = self._codec.decode([reports[place] for place in np.flatnonzero(~known)])
-        told = np.repeat(new, np.diff(first.indptr)) * self.n_items + first.items
+        named = np.repeat(new, np.diff(first.indptr)) * self.n_items + first.items
         counts = self._counts[old]
         valid, symbols = self._rows.decode([reports[place] for place in np.flatnonzero(known)], counts)
         starts = offsets(self._counts)[old]
         held = self._cells[segments(starts[valid], counts[valid])]
         return (
             int(first.valid.sum() + valid.sum()),
-            np.concatenate([told, held]),
+            np.concatenate([named, held]),
             self.channel.values[np.concatenate([first.symbols, symbols])],
         )
 

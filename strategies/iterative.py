@@ -234,7 +234,5 @@ class IterativeFactorization(TrainingRounds):
                 self.state.factors, self.state.velocity, gradient, share, round_index, self.step
             )
         if not (np.isfinite(factors).all() and np.isfinite(velocity).all()):
-            raise RunError(
-                f"the item factors diverged in round {round_index}; try a smaller protocol.step.size"
-            )
+            raise RunError(f"the item factors diverged in round {round_index}; try a smaller step.size")
         self.state.factors, self.state.velocity = factors, velocity

@@ -10,7 +10,7 @@ from flwr.clientapp import ClientApp
 
 from clients.app import client_app
 from simulation.engine.local_grid import LocalGrid
-from simulation.engine.runtime import identity_kept
+from simulation.engine.runtime import identity_restored
 from simulation.engine.session import Session
 from simulation.engine.temporary import temporary_folder
 from strategies.roster import identify
@@ -19,7 +19,7 @@ from strategies.roster import identify
 @contextmanager
 def open_overheard_session() -> Iterator[tuple[Session, list[Message]]]:
     """Start a session of one node, and yield it with the list to which every reply is added."""
-    with temporary_folder() as folder, identity_kept():
+    with temporary_folder() as folder, identity_restored():
         grid = _OverheardGrid(client_app(str(folder)), 1)
         yield Session(grid, identify(grid), folder, 0.0), grid.replies
 

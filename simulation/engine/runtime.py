@@ -54,7 +54,7 @@ def open_grid(backend: str, root: str, nodes: int, workers: int) -> Iterator[Gri
         When Flower's simulation runtime cannot be started.
     """
     app = client_app(root)
-    with identity_kept():
+    with identity_restored():
         if backend == "local":
             yield LocalGrid(app, nodes)
             return
@@ -63,7 +63,7 @@ def open_grid(backend: str, root: str, nodes: int, workers: int) -> Iterator[Gri
 
 
 @contextmanager
-def identity_kept() -> Iterator[None]:
+def identity_restored() -> Iterator[None]:
     """Give the process back the identity with which Flower stamps its messages.
 
     There is one per process, and each start of a grid sets it: without this, a run in this process

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from clients.faults import FaultOptions
-from clients.population import open_population, write_population
+from clients.population import HeldFactors, open_population, write_held_factors, write_population
 from dprec.datasets.synthetic import Synthetic
 from dprec.errors import InputError
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
@@ -86,3 +86,16 @@ def test_devices_answer_the_requests_of_their_own_protocol_alone(tmp_path: Path,
     assert population.installed(OneShotSetup) == SETUP
     with pytest.raises(ValueError, match="set up for one-shot"):
         population.installed(IterativeSetup)
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"round": 0}', '{"round": "2"}'])
+def test_a_damaged_record_of_the_held_factors_is_told_by_file(
+    tmp_path: Path, ratings: Ratings, text: str
+) -> None:
+    write_population(tmp_path / "run", ratings, users_per_node=10, seed=0, faults=FaultOptions(), setup=SETUP)
+    write_held_factors(tmp_path / "run", HeldFactors(2, np.zeros((30, 2), dtype=np.float32)))
+    path = tmp_path / "run" / "held.json"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        open_population(str(tmp_path / "run"))
+    assert caught.value.where.startswith(f"{path}, ")
