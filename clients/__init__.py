@@ -1,4 +1,4 @@
-"""What happens on the devices: Flower ClientApps in which one node hosts a cohort of users."""
+"""The devices' side: a Flower ClientApp in which each node hosts a cohort of users."""
 
 from clients.app import client_app
 from clients.faults import FaultOptions

@@ -1,4 +1,4 @@
-"""The ClientApp: which message the devices answer in which way."""
+"""The ClientApp: how devices answer each kind of message."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def client_app(root: str | None = None) -> ClientApp:
     Parameters
     ----------
     root : str, optional
-        Folder of the runs' populations; by default what the run configuration names.
+        Folder of the runs' populations; by default, the one named in the run configuration.
     """
     app = ClientApp()
     _answer_queries(app, root)
@@ -42,11 +42,11 @@ def client_app(root: str | None = None) -> ClientApp:
 
 
 def _answer_queries(app: ClientApp, root: str | None) -> None:
-    """Register the answers to what is asked once in a run."""
+    """Register the handlers of what is asked once per run."""
 
     @app.query(action_of(IDENTIFY))
     def identify(message: Message, context: Context) -> Message:
-        """Say which partition this node hosts: node ids are random, partitions are not."""
+        """Report which partition this node hosts: node ids are random, partitions are not."""
         answer = ConfigRecord(Identity(partition_of(context)).entries())
         return Message(RecordDict({NODE: answer}), reply_to=message)
 
@@ -58,7 +58,7 @@ def _answer_queries(app: ClientApp, root: str | None) -> None:
 
     @app.query(action_of(DELIVER))
     def deliver(message: Message, context: Context) -> Message:
-        """Take the final item factors, with which a device makes its own predictions."""
+        """Receive the final item factors, from which a device makes its own predictions."""
         cohort = cohort_of(root, message, context)
         iterative.receive_factors(cohort, Delivery.of(_record(message)), context)
         return Message(RecordDict(), reply_to=message)
@@ -73,11 +73,11 @@ def _answer_queries(app: ClientApp, root: str | None) -> None:
 
 
 def _take_part_in_rounds(app: ClientApp, root: str | None) -> None:
-    """Register the answers to what is asked in rounds."""
+    """Register the handlers of what is asked in every round."""
 
     @app.train(action_of(TRAIN))
     def train(message: Message, context: Context) -> Message:
-        """Report something about the gradient."""
+        """Report on the gradient of the item factors."""
         cohort, request = cohort_of(root, message, context), GradientRequest.of(_record(message))
         asked = asked_users(request.asked, cohort.size)
         reports = iterative.gradient_reports(cohort, request, context)

@@ -1,4 +1,4 @@
-"""What goes wrong on the way: devices that stay silent, answer too late or send damaged reports."""
+"""Simulated faults: devices that never answer, answer too late or send damaged reports."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ ABSENT, LATE, DAMAGED, PUNCTUAL = 0, 1, 2, 3
 
 @dataclass(frozen=True, kw_only=True)
 class FaultOptions(Options):
-    """Shares of the asked users whose reply goes wrong, drawn anew for each user and round."""
+    """Shares of the asked users whose reply goes wrong, drawn separately for each user and round."""
 
     dropout: float = option("Share that never answers.", 0.0, ge=0, le=1)
     straggle: float = option("Share that answers after the round has ended.", 0.0, ge=0, le=1)
-    corrupt: float = option("Share whose report is damaged on the way.", 0.0, ge=0, le=1)
+    corrupt: float = option("Share whose report is damaged in transit.", 0.0, ge=0, le=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         total = self.dropout + self.straggle + self.corrupt
         if total > 1:
-            raise SettingError("", f"shares that add up to {total:g}", "at most 1 together")
+            raise SettingError("", f"shares that add up to {total:g}", "at most 1 in total")
 
 
 def fates(
     options: FaultOptions, seed: int, round_index: int, first_user: int, users: int
 ) -> NDArray[np.int8]:
-    """Draw what becomes of each user's reply.
+    """Draw the fate of each user's reply.
 
     Parameters
     ----------
@@ -53,5 +53,5 @@ def fates(
 
 
 def damaged(report: bytes) -> bytes:
-    """Return a report with a byte of noise after it, as a broken encoder would send it."""
+    """Return a report with a stray byte appended, as a broken encoder might send it."""
     return report + b"\xff"

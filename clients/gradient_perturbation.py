@@ -1,8 +1,8 @@
-"""The device's part of gradient perturbation: how its entries should move, under noise, in rounds.
+"""The device's part of gradient perturbation: report each round, with noise, how its entries should move.
 
-What a device promises, against any server: of each of its signs it tells, in a run, no more than its
-budget. Budget, number of rounds and clamp are installed on it, and it answers a round once, for one row
-of values only (see `clients.memory`). Which items are rated it tells in the clear.
+What a device guarantees against any server: over a run it reveals no more about any of its signs than
+its budget allows. Budget, number of rounds and clamp are installed on it, and it answers each round once,
+for a single row of values (see `clients.memory`). Which items are rated is sent in the clear.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Installed:
     channel : Channel
         Of one gradient entry, at the budget of one round.
     first, later : ReportCodec and SymbolRows
-        The code of a report that tells the rated items, and of one that need not.
+        Code of a report that includes the rated items, and of one that need not.
     rounds : int
     """
 
@@ -54,21 +54,21 @@ class Installed:
 def slope_reports(cohort: Cohort, request: SlopesRequest, context: Context) -> list[bytes]:
     """Return the report of every user of a cohort.
 
-    Where the server does not know the rated items and sends no row, the entries are 0, and the report
-    tells the items.
+    If the server does not know the rated items yet and sends no row, the entries count as 0 and the
+    report includes the items.
 
     Parameters
     ----------
     cohort : Cohort
     request : SlopesRequest
     context : Context
-        Its state keeps what the node answered.
+        Its state records what the node has answered.
 
     Raises
     ------
     ValueError
-        When the rows are malformed, the budget was not divided by so many rounds, or the round was
-        answered with other rows, or is earlier than one that was answered.
+        When the rows are malformed, the budget was divided by fewer rounds, the round has been answered
+        for other rows, or a later one has been answered.
     """
     installed = installed_on(cohort.population)
     rows, counts, round_index = request.rows, cohort.counts, request.round_index

@@ -1,11 +1,11 @@
-"""The device's part of iterative factorisation: solve the own factors, report about the gradient.
+"""The device's part of iterative factorisation: solve for its user's factors, report on the gradient.
 
-What a device promises, against any server: in a run it sends at most one report per round, in at
-most the rounds that its budget was divided by, each within a round's share. It holds because
+What a device guarantees against any server: in a run it sends at most one report per round, in no more
+rounds than its budget was divided by, each within one round's share. This holds because
 
 - budget, number of rounds and kind of report are installed on the device; no request carries them;
 - a node answers a round once (see `clients.memory`), and refusals depend on the requests alone;
-- for any finite item factors every user has a report, of the same length whatever it has rated.
+- for any finite item factors every user has a report, whose length does not depend on its ratings.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def gradient_reports(cohort: Cohort, request: GradientRequest, context: Context)
     cohort : Cohort
     request : GradientRequest
     context : Context
-        Its state keeps what the node answered and, where changes are broadcast, received last.
+        Its state records what the node has answered and, if changes are broadcast, what it received last.
 
     Raises
     ------
     ValueError
-        When the broadcast is malformed, the budget was not divided by so many rounds, or the round
-        was answered with other factors, or is earlier than one that was answered.
+        When the broadcast is malformed, the budget was divided by fewer rounds, the round has been
+        answered for other factors, or a later one has been answered.
     """
     population, setup = cohort.population, cohort.population.installed(IterativeSetup)
     memory = Memory.of(population, setup.rounds, context)
@@ -55,7 +55,7 @@ def gradient_reports(cohort: Cohort, request: GradientRequest, context: Context)
 
 
 def receive_factors(cohort: Cohort, delivery: Delivery, context: Context) -> Factors:
-    """Return the item factors of a message that asks for nothing.
+    """Return the item factors of a message that asks for no report.
 
     Raises
     ------
@@ -75,12 +75,12 @@ def profiles_of(cohort: Cohort) -> Profiles:
 
 
 def _decoded(broadcast: bytes, setup: IterativeSetup, memory: Memory, n_items: int) -> Factors:
-    """Decode a broadcast, which may only tell what changed since the last one."""
+    """Decode a broadcast, which may contain only what has changed since the last one."""
     shape = (n_items, setup.rank)
     return decode_broadcast(broadcast, setup.broadcast, shape, memory.held(setup.broadcast, shape))
 
 
 def _hold(factors: Factors, setup: IterativeSetup, memory: Memory) -> None:
-    """Keep a broadcast where later ones may only tell what changed."""
+    """Keep a broadcast if later ones may contain only what has changed."""
     if setup.broadcast.delta:
         memory.hold(factors)

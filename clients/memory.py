@@ -1,13 +1,13 @@
-"""What a device remembers of a run: the round it answered last, and the item factors it holds.
+"""What a device remembers of a run: the last round it answered, and the item factors it holds.
 
-A device answers a round for one broadcast only, and no round earlier than one it answered. It draws
-the same numbers whenever it computes the report of a round, so asked again with the same broadcast it
-repeats what it sent; with another, the two answers together would tell more than the round's share of
-the budget. Nor does it answer more rounds than its budget was divided by.
+A device answers each round for one broadcast only, and never a round before the last one it answered. It
+draws the same random numbers whenever it computes the report of a round, so when asked again with the
+same broadcast it repeats what it sent; with another broadcast, the two answers together would reveal more
+than the round's share of the budget. Nor does it answer more rounds than its budget was divided by.
 
-The memory is kept in Flower's context, by run: several runs may share a node, and each has a budget of
-its own. A node that loses its context must not take part in the same run again. Where one node hosts a
-cohort of a simulation, it remembers for all of its users as each of them would.
+The memory is kept in Flower's context, separately for each run: several runs may share a node, and each
+has its own budget. A node that loses its context must not take part in the same run again. In a
+simulation, a node remembers for all users of its cohort what each of them would remember.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Memory:
     rounds : int
         Rounds that the budget was divided by.
     resumed : HeldFactors, optional
-        What was remembered before the run was interrupted.
+        The memory from before the run was interrupted.
     """
 
     context: Context
@@ -50,19 +50,19 @@ class Memory:
         return cls(context, population.key, rounds, population.held)
 
     def answer_once(self, round_index: int, broadcast: bytes) -> None:
-        """Remember that a round is answered for a broadcast.
+        """Record that a round is answered for a broadcast.
 
         Parameters
         ----------
         round_index : int
         broadcast : bytes
-            All that the answer depends on, apart from what is installed on the device.
+            Everything the answer depends on, apart from what is installed on the device.
 
         Raises
         ------
         ValueError
-            When the budget was not divided by so many rounds, the round was answered for another
-            broadcast, or a later one was answered.
+            When the budget was divided by fewer rounds, the round has been answered for another
+            broadcast, or a later one has been answered.
         """
         if not 1 <= round_index <= self.rounds:
             raise ValueError(f"asked for round {round_index} of {self.rounds}")
@@ -73,13 +73,13 @@ class Memory:
         self.context.state[self._answers] = ConfigRecord({"round": round_index, "broadcast": digest})
 
     def hold(self, factors: Factors) -> None:
-        """Keep the item factors that later broadcasts may only tell the changes of."""
-        # Of one run at a time: factors are large, and a node's context stays small.
+        """Keep the item factors, of which later broadcasts may contain only the changes."""
+        # For one run at a time: factors are large, and a node's context should stay small.
         record = ConfigRecord({"run": self.run, "factors": encode_broadcast(factors)})
         self.context.state[_HELD] = record
 
     def held(self, options: BroadcastOptions, shape: tuple[int, int]) -> Factors | None:
-        """Return the item factors that the node holds, None where it holds none of this run."""
+        """Return the item factors that the node holds, or None if it holds none of this run."""
         record = self.context.state.get(_HELD)
         if isinstance(record, ConfigRecord) and record["run"] == self.run:
             whole = record["factors"]
@@ -92,7 +92,7 @@ class Memory:
         return f"answered-{self.run}"
 
     def _last_answer(self) -> tuple[int, object]:
-        """Return the round answered last, 0 for none, and the digest of its broadcast."""
+        """Return the last round answered, 0 if there is none, and the digest of its broadcast."""
         record = self.context.state.get(self._answers)
         if isinstance(record, ConfigRecord):
             last = record["round"]

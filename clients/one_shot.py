@@ -1,7 +1,7 @@
 """The device's part of one-shot protocols: perturb the profile, encode it, send it.
 
-What a device promises, against any server: its report is drawn through the channel of the mechanism and
-budget that are installed on it; a request carries nothing. Asked again it repeats what it sent, since it
+What a device guarantees against any server: its report is drawn from the channel of the mechanism and
+budget installed on it; a request carries nothing. When asked again it repeats what it sent, since it
 draws the same noise whenever it computes the report.
 """
 
@@ -27,8 +27,8 @@ _CELLS_AT_ONCE = 1 << 22
 def reports(cohort: Cohort) -> list[bytes]:
     """Return the encoded report of every user of a cohort.
 
-    A user's noise is drawn from the words of its own cells, counted over the whole population, so
-    that it does not depend on the cohort.
+    A user's noise is drawn from the random words of its own cells, numbered across the whole
+    population, so it does not depend on the cohort.
     """
     calibrated, codec = _installed(cohort.population)
     if calibrated.mechanism.hides_rated_items:

@@ -1,7 +1,7 @@
-"""The simulated population on disk: every node opens it and sees just the users it hosts.
+"""The simulated population on disk: every node opens it and sees only the users it hosts.
 
-A run has a folder of its own, named by the run key that its messages carry as their group. Arrays
-are memory-mapped, so that a worker's memory grows with its cohorts and not with the population.
+Each run has its own folder, named after the run key that its messages carry as their group. Arrays
+are memory-mapped, so a worker's memory grows with its cohorts and not with the population.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dprec.setups import AnySetup, Setup, from_json, to_json
 from dprec.wire.broadcast import Factors
 
 POPULATION_KEY = "population"
-"""Key of the run configuration under which a deployed app finds the folder of the runs."""
+"""Key of the run configuration that gives a deployed app the folder of the runs."""
 
 SetupT = TypeVar("SetupT", bound=Setup)
 
@@ -32,7 +32,7 @@ _RUN_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 @dataclass(frozen=True, eq=False)
 class HeldFactors:
-    """What a device remembers of the last round it was asked in.
+    """What a device remembers of the last round in which it was asked.
 
     Parameters
     ----------
@@ -57,18 +57,18 @@ class Population:
     n_items : int
     users_per_node : int
     seed : int
-        Stands for the entropy that real devices draw their own noise from.
+        Stands in for the entropy from which real devices would draw their noise.
     faults : FaultOptions
         What goes wrong between the devices and the server.
     setup : Setup
-        The protocol's settings as installed on the devices. Privacy budgets are among them: a
-        device takes none from the server.
+        The protocol's settings as installed on the devices. They include the privacy budgets: a
+        device accepts none from the server.
     exact : ndarray or None
         The unrounded ratings of a continuous scale.
     held : HeldFactors or None
-        What the devices received last before the run was interrupted.
+        What the devices last received before the run was interrupted.
     key : str
-        Of the run, under which a device remembers what it answered.
+        Run key, under which a device remembers what it answered.
     """
 
     indptr: NDArray[np.int64]
@@ -90,7 +90,7 @@ class Population:
         return self.indptr.size - 1
 
     def installed(self, kind: type[SetupT]) -> SetupT:
-        """Return the setup, for a request that only devices with a setup of this kind answer.
+        """Return the setup, which must be of the kind that a request is for.
 
         Raises
         ------
@@ -98,7 +98,7 @@ class Population:
             When the devices are set up for another protocol.
         """
         if not isinstance(self.setup, kind):
-            raise ValueError(f"a request to devices that are set up for {self.setup.kind}")
+            raise ValueError(f"the request is not for devices set up for {self.setup.kind}")
         return self.setup
 
     def cohort(self, partition: int) -> Cohort:
@@ -114,10 +114,10 @@ class Cohort:
     Attributes
     ----------
     counts : ndarray of int64, shape (users,)
-    items, levels, values : ndarray
-        Their ratings, by user, and what these really are.
+    items, levels, values : ndarray, shape (ratings,)
+        Their rated items, and the levels and true values of the ratings, by user.
     first_rating : int
-        Global index of the first of these ratings, from which their random words are counted.
+        Global index of the first of these ratings, from which their random words are numbered.
     """
 
     population: Population
@@ -151,7 +151,7 @@ class Cohort:
 
     @property
     def values(self) -> NDArray[np.float64]:
-        """True ratings, by user; unrounded where the scale is continuous."""
+        """True ratings, by user; unrounded if the scale is continuous."""
         if self.population.exact is not None:
             return self.population.exact[self._ratings]
         return self.population.scale.values[self.levels - 1]
@@ -163,14 +163,14 @@ class Cohort:
 
 @dataclass(frozen=True, kw_only=True)
 class _Description(Options):
-    """What population.json holds: everything about a population but its arrays."""
+    """The contents of population.json: everything about a population except its arrays."""
 
     scale: tuple[float, ...] = option("Levels of the rating scale, ascending.")
     continuous: bool = option("Whether true ratings lie between the levels.")
     n_items: int = option("Items of the catalogue.", ge=1)
     users_per_node: int = option("Users of a cohort.", ge=1)
     seed: int = option("Seed of the devices' noise.")
-    faults: FaultOptions = option("What goes wrong on the way.")
+    faults: FaultOptions = option("What goes wrong between the devices and the server.")
     setup: AnySetup = option("What is installed on the devices.")
 
 
@@ -210,14 +210,14 @@ def write_population(
 
 
 def write_held_factors(directory: Path, held: HeldFactors) -> None:
-    """Write what the devices of an interrupted run had received; before they start."""
+    """Write what the devices of an interrupted run had received, before they start again."""
     np.save(directory / "held.npy", held.factors)
     (directory / "held.json").write_text(to_json(_HeldRound(round=held.round_index)), encoding="utf-8")
 
 
 @lru_cache(maxsize=4)
 def open_population(directory: str) -> Population:
-    """Open a population; kept open, so that a worker reads its description once.
+    """Open a population; it stays open, so a worker reads its description once.
 
     Raises
     ------
@@ -274,11 +274,11 @@ def cohort_of(root: str | None, message: Message, context: Context) -> Cohort:
     Raises
     ------
     ValueError
-        When the key is not a plain name: a path could lead to a run by another name, and a device
-        remembers by the name what it answered.
+        When the key is not a plain name: a path could give a run a second name, and a device
+        remembers what it answered by the name.
     """
     key = message.metadata.group_id
     if not _RUN_KEY.fullmatch(key):
-        raise ValueError(f"no run key: {key!r}")
+        raise ValueError(f"not a run key: {key!r}")
     folder = Path(root if root is not None else str(context.run_config[POPULATION_KEY]))
     return open_population(str(folder / key)).cohort(partition_of(context))

@@ -1,8 +1,8 @@
-"""The device's part of X-Map after its ratings are sent: replace its source items, send the AlterEgo.
+"""The device's part of X-Map once its ratings are sent: replace its source items, send the AlterEgo.
 
-What a device promises, against any server: the mechanism, its budget and the sensitivity that it is
-calibrated to are installed on it, and what a request brings must lie within that sensitivity. A device
-draws the same words whenever it is asked, so that asking again reveals nothing more of the same table.
+What a device guarantees against any server: the mechanism, its budget and the sensitivity to which it is
+calibrated are installed on it, and the contents of a request must lie within that sensitivity. A device
+draws the same random words whenever it is asked, so asking again with the same table reveals nothing more.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def alter_ego_reports(cohort: Cohort, request: ReplacementRequest) -> list[bytes
     ----------
     cohort : Cohort
     request : ReplacementRequest
-        Says where the target domain lies in the catalogue, and holds candidates for the source items.
+        The range of the target domain in the catalogue, and candidates for the source items.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def _candidates(
     """Decode the candidates of a request and the codes of the source items' means."""
     start, stop = request.start, request.stop
     if stop > n_items:
-        raise ValueError("a target domain beyond the catalogue")
+        raise ValueError("the target domain extends beyond the catalogue")
     codec = RowCodec(
         n_items,
         stop - start,

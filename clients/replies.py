@@ -1,4 +1,4 @@
-"""The reply of a cohort: its users' reports in one message, and what goes wrong with them on the way."""
+"""The reply of a cohort: its users' reports in one message, after simulated faults."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def reply_with_reports(
         One per user of the cohort.
     round_index : int
     asked : ndarray of bool, shape (users,), optional
-        By default everybody.
+        Everybody by default.
     """
     population = cohort.population
     users = np.arange(cohort.size) if asked is None else np.flatnonzero(asked)

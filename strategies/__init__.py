@@ -1,7 +1,7 @@
 """What the server does with the replies.
 
-Protocols of rounds are Flower strategies (`IterativeFactorization`, `GradientPerturbation`); what is
-asked once is a query and none of them (`ReportCollection`, `ReplacementExchange`).
+Protocols that run in rounds are Flower strategies (`IterativeFactorization`, `GradientPerturbation`);
+what is asked only once is a query, not a strategy (`ReportCollection`, `ReplacementExchange`).
 """
 
 from strategies.gradient_perturbation import GradientPerturbation

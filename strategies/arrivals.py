@@ -1,4 +1,4 @@
-"""What a reply brings from the users of a cohort."""
+"""The reports that a cohort's reply contains."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dprec.ragged import sizes_of
 
 @dataclass(frozen=True, eq=False)
 class Arrivals:
-    """What came from the users of a cohort who were asked.
+    """The reports of the users of a cohort who were asked.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ class Arrivals:
     reports : list of bytes
         One per user who was asked; empty for one who did not answer.
     arrived, punctual : ndarray of bool, shape (asked,)
-        Whose report was sent at all, and whose was there before the round ended.
+        Whose report was sent at all, and whose arrived before the round ended.
     """
 
     users: NDArray[np.int64]
@@ -43,7 +43,7 @@ class Arrivals:
 
     @property
     def punctual_users(self) -> NDArray[np.int64]:
-        """Users whose report was there before the round ended."""
+        """Users whose report arrived before the round ended."""
         return self.users[self.punctual]
 
     def in_time(self) -> list[bytes]:
@@ -52,10 +52,10 @@ class Arrivals:
 
 
 def arrivals_of(reply: Message | None, first_user: int, users: NDArray[np.int64]) -> Arrivals | None:
-    """Return what a reply brings from the users of a cohort, or None when it cannot be used.
+    """Return the reports of a cohort's reply, or None when it cannot be used.
 
-    A reply that speaks for other users, or for another number of them, is rejected whole: nothing
-    in it can be attributed.
+    A reply for other users, or for another number of them, is rejected as a whole: nothing in it can
+    be attributed.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""How many bytes the Flower message has that carries one user's payload.
+"""Size in bytes of the Flower message that carries one user's payload.
 
 A cohort's reports travel in one message, but each user is charged for the message that would carry
 its payload if it were alone on its node. The identifiers that Flower draws at random are counted at
-their full width, so that the figure does not change from run to run.
+full width, so that sizes do not change from run to run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TASK_ID = 1
 
 
 def reply_content(first_user: int, reports: list[bytes]) -> RecordDict:
-    """Return the content of a reply that carries the reports of users from ``first_user`` on."""
+    """Return the content of a reply with the reports of consecutive users from ``first_user`` on."""
     return RecordDict({REPLY: ConfigRecord(Reports(first_user, reports).entries())})
 
 
@@ -36,7 +36,7 @@ def request_content(request: Request) -> RecordDict:
 
 
 def message_size(message: Message) -> int:
-    """Return the bytes of a message as Flower serialises it, random identifiers at full width."""
+    """Return the bytes of a message as Flower serialises it, with random identifiers at full width."""
     return int(message_to_proto(_at_full_width(message)).ByteSize())
 
 
@@ -58,12 +58,12 @@ def deployed_factor(message: Message) -> float:
 
 
 def reply_message(message_type: str, content: RecordDict, group: str) -> Message:
-    """Return the message in which a user who is alone on its node would send some content."""
+    """Return the message in which a user alone on its node would send some content."""
     return _message(message_type, content, group, source=_WIDEST_ID, target=SUPERLINK_NODE_ID, reply=True)
 
 
 def request_message(message_type: str, content: RecordDict, group: str) -> Message:
-    """Return the message in which such a user would be sent some content."""
+    """Return the message in which a user alone on its node would be sent some content."""
     return _message(message_type, content, group, source=SUPERLINK_NODE_ID, target=_WIDEST_ID, reply=False)
 
 
@@ -75,7 +75,7 @@ def report_sizes(
     Parameters
     ----------
     message_type : str
-        Of the request that is replied to.
+        That of the request.
     group : str
         Group of the message.
     users : ndarray of int64, shape (users,)
@@ -95,7 +95,7 @@ def report_sizes(
 
 @lru_cache(maxsize=1 << 16)
 def _reply_size(message_type: str, group: str, payload: int, user_width: int) -> int:
-    """Return the size of a reply, remembered: rounds repeat the same few thousand lengths."""
+    """Return the size of a reply; cached, since rounds repeat the same few thousand lengths."""
     first_of_the_width = 1 << (7 * (user_width - 1)) >> 1
     content = reply_content(first_of_the_width, [bytes(payload)])
     return message_size(reply_message(message_type, content, group))
@@ -121,7 +121,7 @@ def _message(
 
 
 def _at_full_width(message: Message) -> Message:
-    """Return the message with every random identifier replaced by one of the full width."""
+    """Return the message with every random identifier replaced by one of full width."""
     given = message.metadata
     fixed = (SUPERLINK_NODE_ID, 0)
     metadata = Metadata(

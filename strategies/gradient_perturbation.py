@@ -1,8 +1,8 @@
 """The server's part of gradient perturbation: rows down, noisy slopes up, a projected step.
 
 The server never sees a sign. It learns which items a user rated from the first report that it can
-use, and from then on sends the user the entries at these items, and gets back one symbol for each.
-A Flower `Strategy` that keeps its matrix to itself; see `strategies.training`.
+use; from then on it sends the user the entries at these items and gets back one symbol for each.
+This is a Flower `Strategy` that keeps its matrix to itself; see `strategies.training`.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class GradientPerturbation(TrainingRounds):
     Parameters
     ----------
     completion : OneBit
-        The model and the set in which it is looked for.
+        The model and its constraints.
     channel : Channel
-        Through which every entry of a gradient is sent.
+        The channel through which every entry of a gradient is sent.
     step : float
-        Length of the projected step, over one over the likelihood's curvature at 0.
+        Length of the projected step, as a multiple of one over the likelihood's curvature at 0.
     counts : ndarray of int64, shape (users,)
         Ratings of each user, for the ledger.
     n_items : int
@@ -56,7 +56,7 @@ class GradientPerturbation(TrainingRounds):
     Attributes
     ----------
     matrix : HiddenMatrix
-        What the rounds have led to.
+        The estimate after the rounds so far.
     traffic : TrafficLedger
     privacy : PrivacyLedger
     """
@@ -112,7 +112,7 @@ class GradientPerturbation(TrainingRounds):
             When there are arrays to start from.
         """
         if len(arrays):
-            raise ValueError(f"{len(arrays)} arrays where the strategy starts from its own matrix")
+            raise ValueError(f"{len(arrays)} arrays given, but the strategy starts from its own matrix")
         self._account = RoundAccount(SLOPES, self.group, self.traffic)
         rows = self._encoded_rows()
         everybody = np.arange(self.roster.n_users)
@@ -152,7 +152,7 @@ class GradientPerturbation(TrainingRounds):
         logging.getLogger("flwr").info("\t└──> gradient perturbation, shape %s", self.shape)
 
     def _encoded_rows(self) -> list[bytes]:
-        """Return what each user is sent: the entries at its items, nothing where they are not known."""
+        """Return what each user is sent: the entries at its items, or nothing if these are not known."""
         users, items = self.observed
         data = self.matrix.hidden(users, items).astype(ROW_ENTRY).tobytes()
         return cut(data, self._counts * ROW_ENTRY.itemsize)
@@ -164,19 +164,19 @@ class GradientPerturbation(TrainingRounds):
         known = self._counts[users] > 0
         new, old = users[~known], users[known]
         first = self._codec.decode([reports[place] for place in np.flatnonzero(~known)])
-        named = np.repeat(new, np.diff(first.indptr)) * self.n_items + first.items
+        new_cells = np.repeat(new, np.diff(first.indptr)) * self.n_items + first.items
         counts = self._counts[old]
         valid, symbols = self._rows.decode([reports[place] for place in np.flatnonzero(known)], counts)
         starts = offsets(self._counts)[old]
-        held = self._cells[segments(starts[valid], counts[valid])]
+        old_cells = self._cells[segments(starts[valid], counts[valid])]
         return (
             int(first.valid.sum() + valid.sum()),
-            np.concatenate([named, held]),
+            np.concatenate([new_cells, old_cells]),
             self.channel.values[np.concatenate([first.symbols, symbols])],
         )
 
     def _move(self, cells: NDArray[np.int64], slopes: NDArray[np.float64]) -> None:
-        """Take the projected step, and remember which items are rated."""
+        """Take the projected step, and record which items are rated."""
         order = np.argsort(cells)
         cells, slopes = cells[order], slopes[order]
         users, items = self._users_and_items(cells)

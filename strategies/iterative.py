@@ -1,6 +1,6 @@
 """The server's part of iterative factorisation: rounds of broadcast, gradient reports and a step.
 
-A Flower `Strategy` whose arrays are the item factors; see `strategies.training`.
+This is a Flower `Strategy` whose arrays are the item factors; see `strategies.training`.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from strategies.training import TrainingRounds
 
 @dataclass(eq=False)
 class State:
-    """Everything that a round changes, and that an interrupted run goes on from.
+    """Everything that a round changes, from which an interrupted run resumes.
 
     Parameters
     ----------
     factors, velocity : ndarray of float64, shape (items, rank)
     broadcast : ndarray, shape (items, rank), or None
-        What the last round sent, as the devices saw it.
+        What the last round sent, as the devices received it.
     holders : ndarray of bool, shape (users,)
-        Who is known to hold it.
+        Users who are known to hold it.
     traffic : TrafficLedger
     privacy : PrivacyLedger
     best_factors : ndarray of float64, shape (items, rank)
     best_error, best_round : float and int
-        Where the validation error was lowest, for early stopping.
+        The lowest validation error, and its round and item factors, for early stopping.
     records : list of RoundRecord
         One per finished round.
     """
@@ -67,7 +67,7 @@ class State:
         Parameters
         ----------
         rated : ndarray of bool, shape (users,)
-            Who has a rating to protect.
+            Users who have a rating to protect.
         n_items, rank, seed : int
         """
         factors = initial_item_factors(n_items, rank, seed)
@@ -88,7 +88,7 @@ class State:
 
     @property
     def empty_rounds(self) -> int:
-        """Rounds without an accepted report since the last one that had any."""
+        """Number of rounds without an accepted report since the last one that had any."""
         replies = [record.replies for record in self.records]
         return next((lag for lag, count in enumerate(reversed(replies)) if count), len(replies))
 
@@ -102,7 +102,7 @@ class IterativeFactorization(TrainingRounds):
     gradient : GradientReport
         What the devices report.
     epsilon : float
-        Budget of one report; infinite where nothing is protected.
+        Budget of one report; infinite if nothing is protected.
     step : StepOptions
     broadcast : BroadcastOptions
     sampling : SamplingOptions
@@ -142,7 +142,7 @@ class IterativeFactorization(TrainingRounds):
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """Return one request per node with users who are asked; see Flower's `Strategy`.
+        """Return one request per node that hosts users who are asked; see Flower's `Strategy`.
 
         Raises
         ------
@@ -152,7 +152,7 @@ class IterativeFactorization(TrainingRounds):
         given = arrays.to_numpy_ndarrays()
         if len(given) != 1 or given[0].shape != self.shape:
             shapes = ", ".join(str(array.shape) for array in given)
-            raise ValueError(f"arrays of shapes {shapes} where item factors of shape {self.shape} belong")
+            raise ValueError(f"arrays of shapes {shapes} given, not item factors of shape {self.shape}")
         self.state.factors = given[0].astype(np.float64)
         self._account = RoundAccount(TRAIN, self.group, self.state.traffic)
         self._asked = self.sampling.draw(self.roster.n_users, self.seed, server_round)
@@ -166,7 +166,7 @@ class IterativeFactorization(TrainingRounds):
             asked = self._asked[cohort.start : cohort.stop]
             if not asked.any():
                 continue
-            # A node keeps one copy: it can take the changes only where all its asked users could.
+            # A node keeps one copy: it can apply the changes only if all its asked users could.
             up_to_date = bool(self.state.holders[cohort.start : cohort.stop][asked].all())
             payload = changes if up_to_date else whole
             request = GradientRequest(server_round, payload, bitmap_of(asked))
@@ -202,9 +202,9 @@ class IterativeFactorization(TrainingRounds):
         logging.getLogger("flwr").info("\t└──> %s gradients, shape %s", self.gradient.kind, self.shape)
 
     def deliver(self, grid: Grid) -> None:
-        """Send everybody the final item factors, with which devices make their own predictions.
+        """Send everybody the final item factors, from which devices make their own predictions.
 
-        The bytes belong to the last round: they are what its accuracy costs.
+        The bytes are charged to the last round: its accuracy depends on them.
         """
         factors = self.broadcast.rounded(self.state.factors)
         payload = encode_broadcast(factors)

@@ -1,6 +1,6 @@
 """The exchange of candidates for AlterEgos, X-Map's second round.
 
-One query is not a training round, and no Flower `Strategy` comes into it.
+This is a single query, not a training round, so no Flower `Strategy` is involved.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from strategies.rounds import RoundAccount, RoundRecord
 ROUND = 2
 
 _BYTES_AT_ONCE = 1 << 26
-"""Requests that are under way together: bounds what the messages of many small cohorts take."""
+"""Size of the requests that are sent together: bounds the memory for messages to many small cohorts."""
 
 
 @dataclass(frozen=True, eq=False)
 class Exchanged:
-    """What the exchange brought.
+    """Result of the exchange.
 
     Parameters
     ----------
     egos : AlterEgos
-        Of all users; empty for one whose AlterEgo did not arrive.
+        Of all users; empty for a user whose AlterEgo did not arrive.
     replaced : ndarray of int64, shape (users,)
-        Replacements that each user was sent the candidates for; those with any were asked.
+        Number of items for which each user was sent candidates; users with any were asked.
     sent, accepted : ndarray of bool, shape (users,)
         Whose AlterEgo arrived, and whose was valid.
     record : RoundRecord
@@ -55,20 +55,20 @@ class Exchanged:
 
 @dataclass(frozen=True, eq=False)
 class ReplacementExchange:
-    """One query that brings devices candidates, and brings back AlterEgos.
+    """One query that sends candidates to the devices and collects their AlterEgos.
 
     Parameters
     ----------
     candidates : Candidates
     means : ndarray of float64, shape (items,)
-        Mean ratings of the source items, for codecs that send them.
+        Mean rating of each item, for codecs that send those of the source items.
     rows : RowCodec
     ratings : ValueCode
         Code of the means.
     values : ValueCode
         Code of an AlterEgo's values.
     target : tuple of int
-        First item of the target domain, and the one after its last.
+        First item of the target domain, and the item after its last one.
     group : str
         Run key under which the devices find their setup.
     """
@@ -86,16 +86,16 @@ class ReplacementExchange:
     ) -> Exchanged:
         """Send the users the rows of the items they rated and receive the AlterEgos.
 
-        A user is asked whose ratings arrived and hold an item with candidates.
+        The users asked are those whose ratings arrived and include an item with candidates.
 
         Parameters
         ----------
         grid : Grid
         roster : Roster
         observed : Observations
-            What the devices sent before: whose items are known.
+            What the devices sent before: which items of which users are known.
         traffic : TrafficLedger
-            Charged in place, each user in full although a cohort receives one copy.
+            Charged in place, in full for each user, although a cohort receives one copy.
         """
         account = RoundAccount(REPLACE, self.group, traffic)
         needs = self._needs(observed, roster.n_users)
@@ -120,7 +120,7 @@ class ReplacementExchange:
         return Exchanged(egos, needs.counts, sent, accepted, record)
 
     def _needs(self, observed: Observations, n_users: int) -> _Needs:
-        """Return which rows each user needs: those of the items that are known to be rated."""
+        """Return which rows each user needs: those of the items it is known to have rated."""
         places, known = find(self.candidates.items, observed.items)
         counts = np.bincount(observed.users[known], minlength=n_users)
         return _Needs(counts, offsets(counts), places[known], self.rows.rows(self.candidates))
@@ -132,7 +132,7 @@ class ReplacementExchange:
         account.charge_requests(asked, payloads[asked], self._content)
 
     def _contents(self, roster: Roster, needs: _Needs) -> Iterator[dict[int, RecordDict]]:
-        """Yield what the nodes are sent, in the order of the partitions."""
+        """Yield the contents of the requests by partition, in batches, in the order of the partitions."""
         codes = self.ratings.encode(self.means)
         batch: dict[int, RecordDict] = {}
         waiting = 0
@@ -153,7 +153,7 @@ class ReplacementExchange:
         yield batch
 
     def _content(self, rows: bytes, asked: NDArray[np.bool_] | None = None) -> RecordDict:
-        """Return a request; with a bitmap where only some of a cohort are asked."""
+        """Return the content of a request; with a bitmap if only some of a cohort are asked."""
         start, stop = self.target
         bitmap = None if asked is None else bitmap_of(asked)
         return request_content(ReplacementRequest(ROUND, start, stop, rows, bitmap))

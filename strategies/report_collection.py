@@ -1,6 +1,6 @@
 """The collection of reports: everybody is asked once, and what arrives is decoded and accounted for.
 
-One query is not a training round, and no Flower `Strategy` comes into it.
+This is a single query, not a training round, so no Flower `Strategy` is involved.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from strategies.rounds import RoundAccount, RoundRecord
 
 @dataclass(frozen=True, eq=False)
 class Collected:
-    """What the reports brought.
+    """Result of the collection.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Collected:
 
     @property
     def mean_payload(self) -> int:
-        """Whole bytes of the average report that arrived."""
+        """Mean bytes of the reports that arrived, rounded down."""
         return int(self.traffic.uplink_payload[self.sent].mean())
 
 
@@ -57,7 +57,7 @@ class ReportCollection:
     Parameters
     ----------
     calibrated : CalibratedMechanism
-        What the devices apply, which the server knows and cannot change.
+        The mechanism that the devices apply; the server knows it but cannot change it.
     group : str
         Run key under which the devices find their setup.
     likelihood : bool

@@ -37,7 +37,7 @@ class Roster:
         return range(start, min(start + self.users_per_node, self.n_users))
 
     def messages(self, message_type: str, contents: dict[int, RecordDict], group: str) -> list[Message]:
-        """Return the messages that bring some of the nodes a request.
+        """Return the messages that send a request to some of the nodes.
 
         Parameters
         ----------
@@ -59,14 +59,14 @@ class Roster:
         return self.by_partition(grid.send_and_receive(self.messages(message_type, contents, group)))
 
     def by_partition(self, replies: Iterable[Message]) -> dict[int, Message]:
-        """Return replies by the partition of the node that sent them, in order, without errors."""
+        """Return the usable replies by the partition of the node that sent them, in ascending order."""
         partitions = {node: partition for partition, node in enumerate(self.node_ids)}
         usable = [reply for reply in replies if reply.has_content()]
         answers = {partitions.get(reply.metadata.src_node_id, -1): reply for reply in usable}
         return {partition: answers[partition] for partition in sorted(answers) if partition >= 0}
 
     def arrivals(self, answers: dict[int, Message], asked: NDArray[np.bool_]) -> Iterator[Arrivals]:
-        """Yield what came from each cohort, without those whose answer cannot be used.
+        """Yield the reports of each cohort, except cohorts whose answer cannot be used.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What a round costs and what is recorded of it, whatever the protocol."""
+"""What a round costs and what is recorded about it, under any protocol."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class RoundRecord:
     replies, failures : int
         Users whose report was accepted, and users who were asked without one being accepted.
     accuracy : dict or None
-        Where the round was evaluated.
+        Only if the round was evaluated.
     uplink_payload_bytes, uplink_message_bytes, downlink_payload_bytes, downlink_message_bytes : int
-        Sums over the users, this round alone.
+        Sums over the users, for this round alone.
     seconds : float
     """
 
@@ -59,9 +59,10 @@ def traffic_totals(ledger: TrafficLedger) -> dict[str, int]:
 
 @dataclass(eq=False)
 class RoundAccount:
-    """Charges the messages of one round, from when it is made, to whom they reach or come from.
+    """Charges the messages of one round to the users who receive or send them.
 
-    Every user is charged in full, although a cohort shares its messages.
+    Every user is charged in full, although a cohort shares its messages. Traffic and time are counted
+    from when the account is created.
 
     Parameters
     ----------
@@ -82,7 +83,7 @@ class RoundAccount:
         self._before = traffic_totals(self.traffic)
 
     def charge_request(self, users: Users, content: RecordDict, payload: int) -> None:
-        """Charge one and the same request, with a payload of so many bytes."""
+        """Charge the same request to all these users, with ``payload`` bytes of payload."""
         self.traffic.charge_downlink(users, payload, self._request_size(content))
 
     def charge_requests(
@@ -91,21 +92,21 @@ class RoundAccount:
         payloads: NDArray[np.int64],
         content_of: Callable[[bytes], RecordDict],
     ) -> None:
-        """Charge each user a request of its own.
+        """Charge each user for a request of its own.
 
         Parameters
         ----------
         users, payloads : ndarray of int64, shape (users,)
             Bytes of each user's payload.
         content_of : callable
-            From a payload to the content of the message to a user who is alone on its node.
+            From a payload to the content of the message to a user alone on its node.
         """
         lengths, of_user = np.unique(payloads, return_inverse=True)
         sizes = [self._request_size(content_of(bytes(length))) for length in lengths.tolist()]
         self.traffic.charge_downlink(users, payloads, np.array(sizes, dtype=np.int64)[of_user])
 
     def charge_reports(self, arrivals: Arrivals) -> None:
-        """Charge everybody who sent a report, whether or not it is used."""
+        """Charge everybody who sent a report, even if it is not used."""
         senders, payloads = arrivals.senders, arrivals.payloads
         sizes = report_sizes(self.message_type, self.group, senders, payloads)
         self.traffic.charge_uplink(senders, payloads, sizes)
@@ -116,7 +117,7 @@ class RoundAccount:
         self.traffic.charge_uplink(users, 0, size)
 
     def spent(self) -> dict[str, int]:
-        """Return the bytes that were charged since the account was made, as `traffic_totals` does."""
+        """Return the bytes charged since the account was created, as `traffic_totals` does."""
         after = traffic_totals(self.traffic)
         return {name: after[name] - self._before[name] for name in after}
 

@@ -1,4 +1,4 @@
-"""Who is asked in a round: it follows from the seed and the user's number, never from the nodes."""
+"""Which users are asked in a round: this depends on the seed and the user's number, never on the nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dprec.randomness import subset, words
 
 @dataclass(frozen=True, kw_only=True)
 class SamplingOptions(Options):
-    """Who is asked in a round; everybody by default."""
+    """Which users are asked in a round; everybody by default."""
 
     fraction: float | None = option("Share of the users, drawn anew each round.", None, gt=0, le=1)
     count: int | None = option("Number of users, drawn anew each round.", None, ge=1)
@@ -37,10 +37,10 @@ class SamplingOptions(Options):
             wanted = round(self.fraction * n_users)
         if not 1 <= wanted <= n_users:
             key = "count" if self.count is not None else "fraction"
-            found = f"{getattr(self, key)} selects {wanted} of {n_users} users"
-            raise SettingError(key, found, "one that selects at least one and at most all")
+            selection = f"{getattr(self, key)} selects {wanted} of {n_users} users"
+            raise SettingError(key, selection, "a value that selects at least one user and at most all")
         return wanted
 
     def draw(self, n_users: int, seed: int, round_index: int) -> NDArray[np.bool_]:
-        """Return who is asked in a round, shape (users,)."""
+        """Return whether each user is asked in a round, shape (users,)."""
         return subset(self.size(n_users), words(seed, "sampling", 0, n_users, round_index=round_index))

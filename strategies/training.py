@@ -1,4 +1,4 @@
-"""Rounds of training as Flower strategies, which a caller can also run one by one."""
+"""Training rounds as Flower strategies; a caller can also run the rounds one by one."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from strategies.rounds import RoundRecord
 
 
 class TrainingRounds(Strategy):
-    """A Flower `Strategy` that trains and evaluates nothing on the devices.
+    """A Flower `Strategy` that evaluates nothing on the devices.
 
-    `start()` runs it as any other; `run_round` runs one round for a caller who checkpoints, evaluates
-    or stops early.
+    `start()` runs it like any other; `run_round` runs one round, for a caller that checkpoints,
+    evaluates or stops early.
     """
 
     @property
@@ -27,7 +27,7 @@ class TrainingRounds(Strategy):
     @property
     @abstractmethod
     def arrays(self) -> ArrayRecord:
-        """What the next round starts from, as `start` hands it on from round to round."""
+        """What the next round starts from, as `start` passes it from round to round."""
 
     def run_round(self, grid: Grid) -> RoundRecord:
         """Run the next round: ask, read, account, step."""
@@ -39,7 +39,7 @@ class TrainingRounds(Strategy):
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """Ask nobody: devices evaluate nothing that they would have to send."""
+        """Ask nobody: devices evaluate nothing that they could send."""
         return []
 
     def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:

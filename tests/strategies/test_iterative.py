@@ -159,7 +159,7 @@ def test_flower_may_bring_factors_of_its_own(tmp_path: Path, ratings: Ratings) -
     assert strategy.state.broadcast is not None
     assert strategy.state.broadcast.tolist() == given.astype(np.float32).tolist()
     for hostile in ([given[:-1]], [given, given], []):
-        with pytest.raises(ValueError, match="where item factors of shape"):
+        with pytest.raises(ValueError, match="given, not item factors of shape"):
             strategy.configure_train(2, ArrayRecord(hostile), ConfigRecord(), grid)
 
 
