@@ -1,6 +1,6 @@
-"""Private recommendation: mechanisms, completion, protocols' arithmetic and their ledgers.
+"""Private recommendation: mechanisms, completion, the protocols' arithmetic and their ledgers.
 
-Plain NumPy and SciPy, usable from a notebook: nothing in this package knows Flower or Ray.
+Plain NumPy and SciPy, usable from a notebook: nothing in this package depends on Flower or Ray.
 """
 
 from dprec.errors import InputError, RunError, SettingError

@@ -1,6 +1,6 @@
 """The command `dprec`: `python -m dprec` and the installed script start here.
 
-Nothing but `sys` is imported outside the guard, so that an interrupt is one line whenever it comes.
+Only `sys` is imported outside the guard, so that an interrupt prints one line whenever it comes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Ratings cut in two: +1 for those above a threshold, -1 for the others.
+"""Ratings turned into signs: +1 for those above a threshold, -1 for the others.
 
-One-bit methods work on signs. The cut is part of a run's configuration and is made before anything
-else, so that devices hold signs, and accuracy is measured on signs.
+One-bit methods work on signs. The threshold is part of a run's configuration and is applied before
+anything else, so devices hold signs, and accuracy is measured on signs.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from dprec.registry import Registry
 
 
 def binary_scale(cut: float | None = None) -> RatingScale:
-    """Return the scale of -1 and +1; ``cut`` is the rating above which a +1 stands for it."""
+    """Return the scale of -1 and +1; a +1 stands for a rating above ``cut``."""
     return RatingScale(np.array([-1.0, 1.0]), cut=cut)
 
 
 def is_binary(scale: RatingScale) -> bool:
-    """Tell whether a scale is that of -1 and +1."""
+    """Return whether a scale consists of -1 and +1."""
     return bool(np.array_equal(scale.values, [-1.0, 1.0]))
 
 
@@ -34,7 +34,7 @@ def check_binary(scale: RatingScale) -> None:
     Raises
     ------
     InputError
-        Saying what to configure.
+        When they are not; the error states what to configure.
     """
     if not is_binary(scale):
         raise InputError(
@@ -46,7 +46,7 @@ def check_binary(scale: RatingScale) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Binarization(Options):
-    """Base of the ways to find the threshold."""
+    """Base of the ways to choose the threshold."""
 
     kind: str
 
@@ -61,7 +61,7 @@ class Binarization(Options):
         """
 
     def apply(self, train: Ratings, test: Ratings) -> tuple[Ratings, Ratings]:
-        """Return the signs of train and test ratings, cut at the same place."""
+        """Return the signs of train and test ratings, for the same threshold."""
         cut = self.cut(train)
         return _signs(train, cut), _signs(test, cut)
 
@@ -73,7 +73,7 @@ class MeanThreshold(Binarization):
     kind: Literal["mean"] = "mean"
 
     def cut(self, train: Ratings) -> float:
-        """Return the mean train rating; SettingError when none is above it."""
+        """Return the mean train rating; SettingError when no rating is above it."""
         if not (train.values > train.mean).any():
             raise SettingError("", "mean, with train ratings that are all alike", "ratings that differ")
         return train.mean

@@ -1,4 +1,4 @@
-"""The simplest completions: everybody's average of an item, or a user's average of everything."""
+"""The simplest completions: the average rating of the item, or of the user."""
 
 from __future__ import annotations
 

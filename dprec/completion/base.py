@@ -25,14 +25,14 @@ class Observations:
     ----------
     users, items : ndarray of int32, shape (cells,)
     values : ndarray of float64, shape (cells,)
-        What a published decoder reads off the wire; may lie outside the scale.
+        The ratings that the published decoder reads from the reports; may lie outside the scale.
     shape : tuple of int
         Users and items of the whole catalogue, observed or not.
     scale : RatingScale
         The scale of the true ratings.
     noise_variance : float, optional
-        Mean variance of a value given the rating behind it, from the mechanism alone, in squared
-        rating units; None where the server does not know the mechanism.
+        Mean variance of a value given the true rating, due to the mechanism alone, in squared rating
+        units; None if the server does not know the mechanism.
     likelihood : ndarray of float64, shape (cells, levels), optional
         Probability of what was received given each level of the scale, for completions that ask for
         it (`Completion.needs_likelihood`).
@@ -72,7 +72,7 @@ class Completed(ABC):
     diagnostics : dict
         What the method learned and how it ended, for the run's summary; JSON values only.
     notes : tuple of str
-        Sentences that a reader of the run must not miss.
+        Sentences that a reader of the results must not miss.
     """
 
     diagnostics: dict[str, Any] = field(kw_only=True, default_factory=dict)
@@ -87,7 +87,7 @@ class Completed(ABC):
 class Completion(Options):
     """Base of the completion methods.
 
-    `needs_likelihood` tells whether `Observations.likelihood` has to be filled in.
+    `needs_likelihood` states whether the method uses `Observations.likelihood`.
     """
 
     kind: str
@@ -125,5 +125,5 @@ class Completion(Options):
         Raises
         ------
         RunError
-            When the iteration diverges or meets a singular system; never returns NaN.
+            When the iteration diverges or meets a singular system; NaN is never returned.
         """

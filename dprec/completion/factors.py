@@ -1,7 +1,7 @@
-"""Factors of a low-rank model, and the batched algebra that least-squares updates of them share.
+"""Factors of a low-rank model, and the batched algebra shared by their least-squares updates.
 
-A side of the model (the users, or the items) is one vector per entity. Gram matrices are kept
-packed, upper triangle only, so that the sums over a sparse pattern are one sparse-dense product.
+A side of the model (the users, or the items) is one vector per entity. Gram matrices are stored
+packed, upper triangle only, so that sums over a sparse pattern are one sparse-dense product.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dprec.completion.base import Completed
 ResultT = TypeVar("ResultT")
 
 BLOCK = 1 << 15
-"""Rows that are solved together: bounds the dense temporaries whatever the number of users."""
+"""Rows that are solved together: bounds the dense temporaries for any number of users."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,13 +86,13 @@ def pack(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
 def map_blocks(function: Callable[[slice], ResultT], rows: int, size: int) -> list[ResultT]:
     """Apply a function to blocks of rows, on all processors, and return its results in order.
 
-    The blocks depend on the number of rows alone and the results keep their order, so a sum over
+    The blocks depend only on the number of rows and the results keep their order, so a sum over
     them does not depend on the number of processors.
 
     Parameters
     ----------
     function : callable
-        Called with a slice of rows; NumPy and SciPy let other threads run while they compute.
+        Called with a slice of rows, in threads: NumPy and SciPy release the lock while they compute.
     rows : int
     size : int
         Rows per block.

@@ -1,4 +1,4 @@
-"""The server's part of an iterative factorisation: a step of the item factors along a gradient."""
+"""The server's part of iterative factorisation: a step of the item factors along a gradient."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class StepOptions(Options):
     size: float = option("Step size gamma of the first round.", 0.2, gt=0)
     decay: float = option("The step of round t is size / t^decay; 1 is the published O(1/t).", 1.0, ge=0)
     momentum: float = option("Share of the last step that is repeated.", 0.0, ge=0, lt=1)
-    regularization: float = option("Pull lambda of the factors towards where they began.", 0.0, ge=0)
+    regularization: float = option("Pull lambda of the factors towards their initial mean.", 0.0, ge=0)
 
 
 def initial_item_factors(n_items: int, rank: int, seed: int) -> NDArray[np.float64]:
     """Return the item factors that the first round broadcasts, shape (items, rank).
 
-    The first factor begins at 1, so that a device can fit the level of its user's ratings from the
-    start; the others are small and random.
+    The first factor is initialised to 1, so that a device can fit the level of its user's ratings from
+    the start; the others are small and random.
     """
     factors = generator(seed, "item factors").normal(0.0, 0.3, (n_items, rank))
     factors[:, 0] = 1.0
@@ -33,7 +33,7 @@ def initial_item_factors(n_items: int, rank: int, seed: int) -> NDArray[np.float
 
 
 def resting_item_factors(n_items: int, rank: int) -> NDArray[np.float64]:
-    """Return where the regularisation pulls the item factors: the mean of their start."""
+    """Return the point towards which regularisation pulls: the mean of the initial item factors."""
     factors = np.zeros((n_items, rank))
     factors[:, 0] = 1.0
     return factors
@@ -49,7 +49,7 @@ def step_item_factors(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Take one step: V <- V - gamma_t (G + 2 lambda (V - V_0)), gamma_t = gamma / t^decay.
 
-    Shin et al. [shin2018], Algorithm 1, line 14, with V_0 the resting point. Where the reports tell how many
+    Shin et al. [shin2018], Algorithm 1, line 14, with V_0 the resting point. If the reports show how many
     users rated an item, its row is divided by its curvature in units of u^2, 2 (share + lambda), so
     that rarely rated items learn as fast as the others.
 

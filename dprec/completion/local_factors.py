@@ -1,7 +1,7 @@
-"""A device's part of a factorisation: its own factors, solved from its own ratings.
+"""The device's part of a factorisation: its user's factors, solved from the user's ratings.
 
 Shin et al. [shin2018] keep every user's factors on the device. Given the item factors that the server
-broadcasts, a user's factors are a small ridge regression; whole cohorts are solved at once.
+broadcasts, a user's factors solve a small ridge regression; whole cohorts are solved at once.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ def solve_user_factors(
     """Return the factors that fit each user's ratings best, shape (users, rank).
 
     Minimises sum (r_ui - u_u . v_i)^2 + ridge |u_u|^2 for every user (Shin et al. [shin2018], section 3). A
-    user without ratings gets zeros. Each user's result depends on its own ratings alone, not on
-    the cohort it is solved in. Item factors so large that the ridge is lost in them may leave a user
-    without a solution; that user gets zeros as well, since a failure would tell what it has rated.
+    user without ratings gets zeros. Each user's result depends only on its own ratings, not on the cohort
+    in which it is solved. If the item factors are so large that the ridge is lost in rounding, a user may
+    have no solution; that user gets zeros too, since a failure would reveal what it has rated.
 
     Parameters
     ----------
@@ -84,12 +84,12 @@ def solve_user_factors(
 
 
 def _solutions(matrices: NDArray[np.float64], sides: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Solve every system; zeros where a matrix is singular."""
+    """Solve every system; the solution is zero if the matrix is singular."""
     try:
         return np.linalg.solve(matrices, sides[:, :, None])[:, :, 0].astype(np.float64, copy=False)
     except np.linalg.LinAlgError:
         if len(matrices) == 1:
             return np.zeros_like(sides)
-    # One user's singular matrix must not touch the others.
+    # One user's singular matrix must not affect the others.
     alone = [_solutions(matrices[row : row + 1], sides[row : row + 1]) for row in range(len(matrices))]
     return np.concatenate(alone)

@@ -1,7 +1,7 @@
 """Biased matrix factorisation by alternating least squares, with learned ridges.
 
 The model is r_ui = mean + b_u + c_i + p_u . q_i + noise. The ridge of each least-squares problem is
-the noise variance over a prior variance, and all of these are re-estimated after every sweep; see
+the noise variance over a prior variance; these variances are re-estimated after every sweep. See
 `dprec.completion.variational` for the iteration.
 """
 
@@ -26,7 +26,7 @@ from dprec.options import option
 from dprec.progress import Progress, silent
 
 _FEWEST_SWEEPS = 10
-"""The noise variance rests for a few sweeps while the factors leave their random start."""
+"""The noise variance hardly changes for a few sweeps, until the factors have left their random start."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class MatrixFactorization(Completion):
     tolerance: float = option("Relative change of the noise variance that ends the sweeps.", 1e-4, ge=0)
 
     def check(self, shape: tuple[int, int]) -> None:
-        """Refuse a rank that the catalogue cannot carry."""
+        """Refuse a rank that is too large for the catalogue."""
         check_rank(self.rank, shape)
 
     def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> BiasedFactors:

@@ -1,11 +1,11 @@
 """Matrix factorisation under a mixture of Gaussians (MoG-MF; Neera et al. [neera2023], Sections 4.2 and 4.3).
 
 The noise of every cell is drawn from one of a few Gaussians around 0. Expectation maximisation
-shares each cell out among them, and the factors are then solved for with the weight that its shares
-give to the cell. The published steps are kept, Eq. (6) read with the sum over the components that a
-mixture has, and Eq. (10) with the weight, not its root, on the squared residual. The factors are
-solved as in `dprec.completion.variational`: residuals then count what is uncertain about the factors,
-without which the smallest component shrinks onto cells that the factors have learned by heart.
+divides each cell among them, and the factors are then solved with the cell weights that follow from
+these shares. The steps are the published ones, except that Eq. (6) is read with the sum over components
+that a mixture has, and Eq. (10) with the weight, not its root, on the squared residual. The factors are
+solved as in `dprec.completion.variational`, so that residuals include the uncertainty of the factors;
+otherwise the smallest component would shrink onto cells that the factors have overfitted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dprec.options import option
 from dprec.progress import Progress, silent
 
 _FIRST_RATIO = 4.0
-"""Variance of a component over that of the one before, at the start."""
+"""Initial ratio of the variances of successive components."""
 
 _COLLAPSED = 0.01
 """Relative spread of the weights below which they might as well be equal."""
@@ -52,15 +52,15 @@ class MogMatrixFactorization(Completion):
     )
 
     def check(self, shape: tuple[int, int]) -> None:
-        """Refuse a rank that the catalogue cannot carry."""
+        """Refuse a rank that is too large for the catalogue."""
         check_rank(self.rank, shape)
 
     def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> BiasedFactors:
         """Complete the matrix; see `Completion.fit`.
 
-        Diagnostics: ``pi`` and ``sigma`` of the components, by ascending sigma (rating units); the
-        ``log_likelihood`` after every step, a lower bound of it that never falls, since what is
-        uncertain is averaged over; ``steps``; ``weight_spread``, the standard deviation of the cells'
+        Diagnostics: ``pi`` and ``sigma`` of the components, by ascending sigma (rating units);
+        ``log_likelihood`` after every step, strictly a lower bound of it, averaged over the uncertain
+        factors, which never falls; ``steps``; ``weight_spread``, the standard deviation of the cells'
         weights over their mean.
         """
         mean, size = observations.mean, observations.values.size
@@ -106,7 +106,7 @@ class MogMatrixFactorization(Completion):
         )
 
     def _first_sides(self, shape: tuple[int, int], spread: float, seed: int) -> tuple[Side, Side]:
-        """Return users and items as the steps begin with them, under the prior of a fixed ridge."""
+        """Return the initial users and items; with a fixed ridge, under the prior that it implies."""
         users = Side.at_zero(shape[0], self.rank, spread)
         items = Side.at_random(shape[1], self.rank, spread, seed)
         if self.ridge is None:
@@ -115,7 +115,7 @@ class MogMatrixFactorization(Completion):
         return replace(users, prior=prior), replace(items, prior=prior)
 
     def _notes(self, mixture: _Mixture, weight_spread: float) -> tuple[str, ...]:
-        """Say so where the mixture does no more than a single Gaussian."""
+        """Note if the mixture does no more than a single Gaussian."""
         if self.components == 1 or weight_spread >= _COLLAPSED:
             return ()
         deviation = float(np.sqrt(mixture.shares @ mixture.variances))
@@ -140,7 +140,7 @@ class _Mixture:
         return cls(np.full(components, 1 / components), variance * np.power(_FIRST_RATIO, steps))
 
     def responsibilities(self, squares: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-        """Share every cell out among the components (Neera et al. [neera2023], Eq. 8).
+        """Divide every cell among the components (Neera et al. [neera2023], Eq. 8).
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ class _Mixture:
             The log-likelihood of the cells.
         """
         gamma = np.empty((len(self.shares), squares.size))
-        with np.errstate(divide="ignore"):  # a component that died out has a share of 0
+        with np.errstate(divide="ignore"):  # an extinct component has a share of 0
             log_heights = np.log(self.shares) - np.log(2 * np.pi * self.variances) / 2
         slopes = 0.5 / self.variances
 

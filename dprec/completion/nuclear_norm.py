@@ -2,10 +2,10 @@
 
 The problem is min ||M||_* subject to ||P(M - Z)||_F <= rho over the observed cells. Its solutions are
 those of min ||P(M - Z)||_F^2 / 2 + multiplier ||M||_*, whose distance from the data grows with the
-multiplier. The multiplier is lowered from where M = 0 until the constraint holds, every problem
-starting from the solution of the one before, and the multiplier that meets the constraint is then
-found between the last two. Each problem is solved by accelerated proximal gradient steps, one
-decomposition of a sparse plus low-rank matrix each (Toh and Yun [toh2010]).
+multiplier. The multiplier is lowered from the value at which M = 0 until the constraint holds, each
+problem starting from the solution of the previous one; the multiplier that meets the constraint is then
+found between the last two. Each problem is solved by accelerated proximal gradient steps, each of which
+decomposes a matrix that is sparse plus low rank (Toh and Yun [toh2010]).
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _CONTINUATION = 0.5
 """Factor from one multiplier of the continuation to the next."""
 
 _COARSE, _FINE = 0.3, 1e-2
-"""Change of M, over the multiplier, that ends its steps on the way and at the end: what is left
-undone must stay below the threshold, or it enters the next decomposition as rank."""
+"""Change of M, over the multiplier, at which the steps for a multiplier end, along the way and at the
+end: what remains must stay below the threshold, or it adds to the rank of the next decomposition."""
 
 _MET = 5e-4
-"""Relative distance from rho at which the constraint is met; half of the 1e-3 that is promised."""
+"""Relative distance from rho at which the constraint counts as met; half of the promised 1e-3."""
 
 _CLOSEST = 1e-5
-"""Least rho over the norm of the data: below it Lanczos vectors and rounding do not reach."""
+"""Least rho over the norm of the data: Lanczos vectors and rounding do not allow less."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,17 +53,17 @@ class NuclearNorm(Completion):
     rating_noise: float = option(
         "Deviation of a rating from any low-rank matrix, as a share of the width of the scale.", 0.15, ge=0
     )
-    max_rank: int = option("Largest rank on the way; bounds the memory.", 1000, ge=1)
+    max_rank: int = option("Largest rank of an intermediate matrix; bounds the memory.", 1000, ge=1)
     iterations: int = option("Proximal steps, at most.", 2000, ge=1)
 
     def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> BiasedFactors:
         """Complete the matrix; see `Completion.fit`.
 
         Values are centred on their mean first, so M = 0 predicts that mean. The constraint is met to
-        a relative 1e-3; a rho below 1e-5 of the norm of the centred data counts as that.
+        a relative 1e-3; a rho below 1e-5 of the norm of the centred data is raised to that.
 
-        Without a rho, it is sqrt(cells max(noise variance, rating noise^2)): about Eq. 3 of Zheng
-        [zheng2016] on the cells that are truly rated, where the larger part of the noise decides. His
+        The default rho is sqrt(cells max(noise variance, rating noise^2)): roughly Eq. 3 of Zheng
+        [zheng2016] on the cells that are truly rated, for the larger of the two kinds of noise. His
         bounds (6) and (7) also count the made-up ratings, and mostly exceed the norm of the data.
 
         Raises
@@ -100,7 +100,7 @@ class NuclearNorm(Completion):
         )
 
     def _notes(self, steps: int, norm: float, distance: float, rho: float) -> tuple[str, ...]:
-        """Say so where the constraint binds nothing, or was not met in time."""
+        """Note if the constraint is not binding, or was not met in time."""
         if norm <= rho * (1 + _MET):
             return (
                 f"nuclear-norm completion: the data deviate from their mean by {norm:.4g}, no more than "
@@ -110,7 +110,7 @@ class NuclearNorm(Completion):
             return ()
         return (
             f"nuclear-norm completion stopped after {steps} steps at a distance of "
-            f"{distance:.4g} from the data, where rho is {rho:.4g}.",
+            f"{distance:.4g} from the data; rho is {rho:.4g}.",
         )
 
     def _distance(self, observations: Observations) -> float:
@@ -122,7 +122,7 @@ class NuclearNorm(Completion):
 
 
 class _Solver:
-    """The proximal steps, and what is counted over all of them."""
+    """The proximal steps, and what is counted across all of them."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class _Solver:
         self.rows, self.columns, self.residuals = observations.users, observations.items, residuals
         self.positions = observations.by_user
         self.steps = self.largest_rank = 0
-        # So far from the data is a matrix of zeros.
+        # The distance of a matrix of zeros from the data.
         self.nearest = float(np.linalg.norm(residuals))
 
     def solve(self, rho: float, norm: float) -> tuple[LowRank, float, float]:
@@ -148,8 +148,8 @@ class _Solver:
         while distance > rho and not self._exhausted:
             multiplier *= _CONTINUATION
             solution, distance = self._at(multiplier, solution, _COARSE)
-        # Distances are close to a power of the multiplier, so both are interpolated in logarithms;
-        # an end of the bracket that stays put has its gap halved (the Illinois rule).
+        # The distance is close to a power of the multiplier, so both are interpolated in logarithms;
+        # if an end of the bracket does not move, its gap is halved (the Illinois rule).
         below: tuple[float, float] | None = None
         above: tuple[float, float] | None = None
         last = 0
@@ -179,7 +179,7 @@ class _Solver:
         return self.steps >= self.settings.iterations
 
     def _at(self, multiplier: float, start: LowRank, tolerance: float) -> tuple[LowRank, float]:
-        """Solve the problem of one multiplier; return its solution and the distance from the data."""
+        """Solve the problem for one multiplier; return its solution and the distance from the data."""
         current = previous = start
         fit = fit_before = self.residuals - start.cells(self.rows, self.columns)
         objective = np.inf
@@ -189,14 +189,14 @@ class _Solver:
             ahead = (momentum - 1) / following
             operator = self._operator(current, previous, ahead, (1 + ahead) * fit - ahead * fit_before)
             with naming_iteration("nuclear-norm completion", self.steps + 1):
-                found = operator.above(multiplier, current.rank, self.settings.max_rank, self.seed)
-            if found is None:
+                leading = operator.above(multiplier, current.rank, self.settings.max_rank, self.seed)
+            if leading is None:
                 raise SettingError(
                     "rho",
                     f"cannot be met within max_rank {self.settings.max_rank}",
                     f"at least {self.nearest:.6g}, which that rank reaches",
                 )
-            previous, current = current, LowRank(found.left, found.values - multiplier, found.right)
+            previous, current = current, LowRank(leading.left, leading.values - multiplier, leading.right)
             fit_before, fit = fit, self.residuals - current.cells(self.rows, self.columns)
             self.steps += 1
             self.largest_rank = max(self.largest_rank, current.rank)
@@ -213,7 +213,7 @@ class _Solver:
     def _operator(
         self, current: LowRank, previous: LowRank, ahead: float, fit: NDArray[np.float64]
     ) -> SparsePlusLowRank:
-        """Return the point of the proximal step: M carried on, plus what it lacks on the cells."""
+        """Return the argument of the proximal step: M extrapolated, plus its residuals on the cells."""
         return SparsePlusLowRank(
             sp.csr_array(
                 (fit[self.positions.data], self.positions.indices, self.positions.indptr),

@@ -1,7 +1,7 @@
-"""Singular vectors of matrices that are sparse plus low rank, in memory for their entries alone.
+"""Singular vectors of matrices that are sparse plus low rank, which are never formed if they are large.
 
 Small matrices are decomposed exactly, through the symmetric eigenproblem of their shorter side;
-large ones by Lanczos iteration, which only ever multiplies the matrix with vectors.
+large ones by Lanczos iteration, which only multiplies the matrix by vectors.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from dprec.ragged import rows_of
 from dprec.randomness import generator
 
 DENSE_CELLS = 4_000_000
-"""Up to this many cells, rated or not, a matrix is small."""
+"""A matrix with up to this many cells, rated or not, is small."""
 
 _SPARE = 5
-"""Singular values asked for beyond those expected, to see whether more lie above a threshold."""
+"""Singular values computed beyond those expected, to see whether more lie above a threshold."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class LowRank:
         """Return the Frobenius norm of the difference of two matrices."""
         left = np.hstack([self.left * self.values, -other.left * other.values])
         right = np.hstack([self.right, other.right])
-        # Triangular factors keep the digits that a difference of squared norms would cancel.
+        # Triangular factors keep the digits that would cancel in a difference of squared norms.
         left_triangle, right_triangle = np.linalg.qr(left)[1], np.linalg.qr(right)[1]
         return float(np.linalg.norm(left_triangle @ right_triangle.T))
 
@@ -104,9 +104,9 @@ class SparsePlusLowRank:
         expected : int
             About how many there are.
         most : int
-            Rank that is not exceeded.
+            Largest rank to return.
         seed : int
-            Seed of the first Lanczos vector.
+            Seed of the initial Lanczos vector.
 
         Returns
         -------
@@ -119,17 +119,17 @@ class SparsePlusLowRank:
             When the algebra fails.
         """
         if self._small:
-            found = self._exact(subset_by_value=[threshold**2, np.inf])
-            return found if found.rank <= most else None
+            leading = self._exact(subset_by_value=[threshold**2, np.inf])
+            return leading if leading.rank <= most else None
         limit = min(most + 1, min(self.sparse.shape) - 1)
         count = min(expected + _SPARE, limit)
         while True:
-            found = self._truncated(count, seed)
-            kept = int((found.values > threshold).sum())
-            if kept > most:
+            leading = self._truncated(count, seed)
+            rank = int((leading.values > threshold).sum())
+            if rank > most:
                 return None
-            if kept < count or count == limit:
-                return LowRank(found.left[:, :kept], found.values[:kept], found.right[:, :kept])
+            if rank < count or count == limit:
+                return LowRank(leading.left[:, :rank], leading.values[:rank], leading.right[:, :rank])
             count = min(2 * count, limit)
 
     @property

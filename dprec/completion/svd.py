@@ -1,8 +1,8 @@
 """Singular value decomposition of the imputed rating matrix.
 
-The textbook decoder (Sarwar et al. [sarwar2000]), against which Neera et al. [neera2023] compare in
-Figs. 3 and 4: cells that nobody rated take the mean of their item, users' means are taken off, and the
-matrix that results is cut to its leading singular values.
+The textbook decoder (Sarwar et al. [sarwar2000]), with which Neera et al. [neera2023] compare in
+Figs. 3 and 4: unrated cells are filled with the mean of their item, users' means are subtracted, and the
+resulting matrix is cut to its leading singular values.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ class TruncatedSvd(Completion):
     rank: int = option("Number of singular values kept.", 5, ge=1)
 
     def check(self, shape: tuple[int, int]) -> None:
-        """Refuse a rank that the catalogue cannot carry."""
+        """Refuse a rank that is too large for the catalogue."""
         check_rank(self.rank, shape)
 
     def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> BiasedFactors:
         """Complete the matrix; see `Completion.fit`.
 
-        A user or an item without ratings has the overall mean for its own. The imputed matrix is
-        never formed: it is the ratings' deviations from their item's mean, and two constant
-        patterns.
+        The mean of a user or an item without ratings is the overall mean. The imputed matrix is never
+        formed: it is the sparse matrix of the ratings' deviations from their items' means, plus a matrix
+        of rank 2.
         """
         users, items = observations.shape
         user_means = _means(observations.users, observations, users)
@@ -65,7 +65,7 @@ class TruncatedSvd(Completion):
 
 
 def _means(entities: NDArray[np.int32], observations: Observations, count: int) -> NDArray[np.float64]:
-    """Return the mean value of every user or item, the overall mean for one without values."""
+    """Return the mean value of every user or item; the overall mean for one without values."""
     seen = np.bincount(entities, minlength=count)
     sums = np.bincount(entities, weights=observations.values, minlength=count)
     return np.where(seen > 0, sums / np.maximum(seen, 1), observations.mean)

@@ -1,12 +1,12 @@
-"""Alternating least squares that keeps what is still uncertain, with a weight for every cell.
+"""Alternating least squares that accounts for uncertainty, with a weight for every cell.
 
-The model is r_ui = mean + b_u + c_i + p_u . q_i + noise, every parameter normal around 0, and the noise
-of each cell normal with a precision (one over variance) of its own. A half step solves the least-squares
-problems of one side for all users (or all items) at once. It keeps the covariance of what it solved and
-hands it to the other side, whose Gram matrices then average over it; the prior variances are
-re-estimated from the same posterior. The iteration therefore serves clean ratings and ratings drowned in
-privacy noise alike, with nothing to tune. This is the variational Bayesian reading of alternating least
-squares (Lim and Teh [lim2007]), with user and item effects as a factor whose other half is fixed to 1.
+The model is r_ui = mean + b_u + c_i + p_u . q_i + noise, with every parameter normal around 0, and the
+noise of each cell normal with its own precision (one over variance). A half step solves the least-squares
+problems of one side for all users (or all items) at once. It keeps the covariance of the solution, over
+which the Gram matrices of the other side are then averaged; the prior variances are re-estimated from the
+same posterior. The iteration therefore suits both clean ratings and ratings drowned in privacy noise,
+with nothing to tune. This is the variational Bayesian form of alternating least squares (Lim and Teh
+[lim2007]), with user and item effects as a factor whose other half is fixed to 1.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from dprec.errors import RunError, SettingError
 from dprec.randomness import generator
 
 SMALLEST_VARIANCE = 1e-9
-"""Below this, in squared rating units, no variance is estimated: it keeps exact fits finite."""
+"""Least estimate of a variance, in squared rating units: keeps exact fits finite."""
 
 _CELL_BLOCK = 1 << 12
-"""Cells whose moments are gathered together; a block's tables fit into the processor's cache."""
+"""Cells whose moments are gathered at once; a block's tables fit into the processor's cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class WeightedCells:
         """Arrange cells by the pattern whose data are their positions (`Observations.by_user`)."""
         structure, shape = (positions.indices, positions.indptr), positions.shape
         targets = weights * residuals
-        # Not a dot product: for one this long BLAS wakes its threads, and sums in an order of theirs.
+        # Not a dot product: at this length BLAS uses threads, and the order of its sums is not fixed.
         square_sum = float((targets * residuals).sum())
         return cls(
             sp.csr_array((weights[positions.data], *structure), shape=shape),
@@ -84,7 +84,7 @@ class Side:
     def at_zero(cls, entities: int, rank: int, spread: float) -> Side:
         """Start at zero; ``spread`` is the variance of the ratings."""
         width = 1 + rank
-        # A fifth of the spread per side is a start of the right order; the sweeps learn the rest.
+        # A fifth of the spread per side is the right order of magnitude; the sweeps learn the rest.
         prior = np.full(width, max(0.2 * spread, SMALLEST_VARIANCE))
         prior[1:] = np.sqrt(prior[1:] / rank)
         return cls(np.zeros((entities, width)), np.zeros((entities, width * (width + 1) // 2)), prior)
@@ -147,7 +147,7 @@ class Side:
         return Side(means, covariances, self.prior), misfit
 
     def seen_from_the_other_side(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return what the other side's problems sum over their cells, one row per entity.
+        """Return the terms that the other side's problems sum over their cells, one row per entity.
 
         Returns
         -------
@@ -190,16 +190,15 @@ class Side:
         return moments
 
     def extended(self, one: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return means and packed second moments with a constant 1 put in at column ``one``.
+        """Return means and packed second moments with a constant 1 inserted at column ``one``.
 
         Users extended at 1 are (effect, 1, factors) and items at 0 are (1, effect, factors), so the
         expected rating is their inner product.
         """
         width = self.means.shape[1]
         means = np.insert(self.means, one, 1.0, axis=1)
-        kept = np.delete(np.arange(width + 1), one)
         upper, lower = np.triu_indices(width + 1)
-        uncertain = np.flatnonzero(np.isin(upper, kept) & np.isin(lower, kept))
+        uncertain = np.flatnonzero((upper != one) & (lower != one))
         moments = packed_outer(means)
         moments[:, uncertain] += self.covariances
         return means, moments
@@ -214,15 +213,15 @@ def expected_squares(
     ----------
     users, items : Side
     observations : Observations
-        Whose cells.
+        The observed cells.
     residuals : ndarray, shape (cells,)
-        The observed values, their mean taken off.
+        The observed values minus their mean.
     """
     user_means, user_moments = users.extended(1)
     item_means, item_moments = items.extended(0)
     width = user_means.shape[1]
     upper, lower = np.triu_indices(width)
-    # Off-diagonal entries of the packed triangles stand for two.
+    # An off-diagonal entry of a packed triangle counts twice.
     user_table = np.hstack([user_moments * np.where(upper == lower, 1.0, 2.0), user_means])
     item_table = np.hstack([item_moments, item_means])
     squares = np.empty_like(residuals)
@@ -255,7 +254,7 @@ def factors_of(
 
 @contextmanager
 def naming_iteration(method: str, iteration: int) -> Iterator[None]:
-    """Turn a failure of the algebra into a `RunError` that says where and why."""
+    """Turn a failure of the algebra into a `RunError` that states where and why."""
     try:
         yield
     except np.linalg.LinAlgError as error:
@@ -263,11 +262,13 @@ def naming_iteration(method: str, iteration: int) -> Iterator[None]:
 
 
 def check_rank(rank: int, shape: tuple[int, int]) -> None:
-    """Refuse a rank that a catalogue of ``shape`` users x items cannot carry.
+    """Refuse a rank that is too large for a catalogue of ``shape`` users x items.
 
     Raises
     ------
     SettingError
+        When the rank is not below both numbers.
     """
     if rank >= min(shape):
-        raise SettingError("rank", str(rank), f"less than {min(shape)}, users and items")
+        accepted = f"less than {min(shape)}, the smaller of the numbers of users and items"
+        raise SettingError("rank", str(rank), accepted)

@@ -2,23 +2,23 @@
 
 ``published`` follows Li et al. [li2021] to the letter. ``sound`` adds what a proof needs:
 
-*Output.* Theorem 4 takes 2 alpha for the L1 sensitivity of the whole estimate. That is the most one
-entry can move; one changed rating may move all of them. The estimates lie in a set whose L1 diameter
-is at most 2 alpha m n, and at most 2 tau sqrt(m n) because the Frobenius norm never exceeds the
-nuclear one. Noise for the smaller of the two protects any change of the ratings, whole profiles
-included.
+*Output.* Theorem 4 takes 2 alpha as the L1 sensitivity of the whole estimate. That is the most by which
+one entry can move, but one changed rating may move all entries. The estimates lie in a set of L1
+diameter at most 2 alpha m n, and at most 2 tau sqrt(m n) because the Frobenius norm never exceeds the
+nuclear one. Noise for the smaller of the two protects against any change of the ratings, even of whole
+profiles.
 
-*Objective.* The proof of Theorem 2 sets the gradient to zero, which holds for no optimum on the
-boundary of the constraints, and leaves out the Jacobian of the map between the noise matrices.
+*Objective.* The proof of Theorem 2 sets the gradient to zero, which need not hold for an optimum on the
+boundary of the constraints, and it omits the Jacobian of the map between the noise matrices.
 
-- With the logistic link the ratings enter the objective through sum of (H - Y) X alone, Y being 1
+- With the logistic link the ratings enter the objective only through the sum of (H - Y) X, with Y being 1
   or 0. The solution is therefore a function of Y - H, the Laplace mechanism on the bits, and the
-  published scale 1 / epsilon is enough, constraints or not, however the problem is solved.
+  published scale 1 / epsilon suffices, with or without constraints, however the problem is solved.
 - With the Gaussian link, the H' that gives the same minimiser for a neighbouring Y' differs from H
-  in the changed cell only, by at most Delta where entries stay within +-alpha. The determinant of
-  H -> H' lies between 1 and l''(x) / l''(-x), l being -log h. With J the largest logarithm of that
-  ratio, noise of scale Delta / (epsilon - J) keeps epsilon, for the exact minimiser over the ball
-  that bounds the entries.
+  only in the changed cell, by at most Delta if entries stay within +-alpha. The determinant of
+  H -> H' lies between 1 and l''(x) / l''(-x), with l = -log h. With J the largest absolute logarithm of
+  that ratio, noise of scale Delta / (epsilon - J) guarantees epsilon, for the exact minimiser over the
+  ball that bounds the entries.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class CalibratedNoise:
     Parameters
     ----------
     scale : float
-        Of the noise, in units of the hidden matrix (output) or of its inverse (objective).
+        Scale of the noise, in units of the hidden matrix (output) or of its inverse (objective).
     per_rating : float
-        Loss that is proved when one rating changes its value; infinite when nothing is.
+        Proven loss when one rating changes its value; infinite if nothing is proven.
     whole_profile : bool
-        Whether the same loss is proved when a user's ratings all change their values.
+        Whether the same loss is proven when all of a user's ratings change their values.
     exact_minimiser : bool
-        Whether the proof is for the exact minimiser, to which a solver only comes near.
+        Whether the proof is for the exact minimiser, which a solver only approximates.
     """
 
     scale: float
@@ -58,7 +58,7 @@ class CalibratedNoise:
 
 
 def output_sensitivity(shape: tuple[int, int], alpha: float, radius: float | None) -> float:
-    """Return an upper bound of the L1 distance of any two estimates.
+    """Return an upper bound on the L1 distance between any two estimates.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def output_sensitivity(shape: tuple[int, int], alpha: float, radius: float | Non
     alpha : float
         Bound of every entry.
     radius : float or None
-        Bound tau of the nuclear norm, where there is one.
+        Bound tau of the nuclear norm, if there is one.
     """
     m, n = shape
     bound = 2 * alpha * m * n
@@ -90,7 +90,7 @@ def curvature_ratio(link: Link, alpha: float) -> float:
     x = np.linspace(0.0, alpha, 2001)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.abs(np.log(link.curvature(x) / link.curvature(-x)))
-    # Where both curvatures vanish, nothing is known of their ratio.
+    # If both curvatures underflow, nothing is known about their ratio.
     return float(np.nan_to_num(ratios, nan=np.inf).max())
 
 
@@ -107,18 +107,18 @@ def objective_noise(
     epsilon : float
     calibration : {"published", "sound"}
     bounded : bool
-        Whether what is solved is the constrained problem alone, entries held within +-alpha.
+        Whether only the constrained problem is solved, with entries held within +-alpha.
 
     Notes
     -----
-    Delta is the maximum of h' / (h (1 - h)) on [-alpha, alpha] that the theorem names; the bound
+    Delta is the maximum of h' / (h (1 - h)) on [-alpha, alpha] as in the theorem; the bound
     2 h'(0) / h(-alpha) that the paper gives for the Gaussian link is larger.
 
     Raises
     ------
     SettingError
-        When the sound calibration has no proof, or epsilon is too small for it; keys as seen from
-        whoever holds both the perturbation and the budget.
+        When the sound calibration has no proof, or epsilon is too small for it; its keys are relative
+        to the owner of both the perturbation and the budget.
     """
     delta = steepness(link, alpha)
     if isinstance(link, Logistic):

@@ -1,4 +1,4 @@
-"""Completion of a matrix of signs: the hidden low-rank matrix that makes them likely."""
+"""Completion of a matrix of signs: the hidden low-rank matrix that makes them most likely."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from dprec.progress import Progress, silent
 from dprec.ratings import RatingScale
 
 _LARGEST = 1e9
-"""Largest entry, and noise behind a sign: nothing on the way to a solution overflows."""
+"""Largest entry, and largest noise of the link: keeps the solver from overflowing."""
 
 _DENSE_CELLS = 20_000_000
-"""Most cells of a matrix whose entries are bounded: it is held densely, several times."""
+"""Most cells of a matrix whose entries are bounded: several dense copies of it are held."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class HiddenMatrix(Completed):
     def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return the mean rating 2 Pr(+1) - 1 of the given cells, from -1 to 1, shape (cells,).
 
-        Its sign is the predicted one, where 0 counts as +1.
+        Its sign is the predicted sign; 0 counts as +1.
         """
         return self.link.expected_sign(self.hidden(users, items))
 
@@ -65,7 +65,7 @@ class HiddenMatrix(Completed):
 class OneBit(Completion):
     """Nuclear-norm constrained maximum likelihood of signs (Davenport et al. [davenport2014]).
 
-    Flips of the signs and a linear term are taken into account as by Li et al. [li2021].
+    Flips of the signs and a linear term are taken into account as in Li et al. [li2021].
     """
 
     kind: Literal["one-bit"] = "one-bit"
@@ -75,16 +75,16 @@ class OneBit(Completion):
     alpha: float = option("Largest entry of the hidden matrix, in absolute value.", 1.0, gt=0, le=_LARGEST)
     rank: float = option("Rank r in the nuclear norm's bound tau = alpha sqrt(users items r).", 1.0, gt=0)
     tau: float | None = option(
-        "The bound itself, in place of one that follows from alpha and rank.", None, gt=0
+        "The bound itself, instead of the one that follows from alpha and rank.", None, gt=0
     )
     bounded: bool = option(
         "Hold every entry within alpha while solving; needs the dense matrix in memory.", False
     )
-    effects: bool = option("Fit user and item effects first, the low-rank part to what they leave.", False)
+    effects: bool = option("Fit user and item effects first, then the low-rank part to the rest.", False)
     ridge: float = option("Ridge of the effects, in observations of the largest curvature x 4.", 2.0, gt=0)
     iterations: int = option("Steps of the solver, at most.", 500, ge=1)
-    tolerance: float = option("Projected gradient, over the matrix, at which it stops.", 1e-3, gt=0)
-    max_rank: int = option("Largest rank on the way, where entries are not bounded.", 1000, ge=1)
+    tolerance: float = option("Norm of the projected gradient, over the matrix's, to stop at.", 1e-3, gt=0)
+    max_rank: int = option("Largest rank of an iterate, if entries are not bounded.", 1000, ge=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -123,7 +123,7 @@ class OneBit(Completion):
     def domain(
         self, users: NDArray[np.int32], items: NDArray[np.int32], shape: tuple[int, int], seed: int
     ) -> Domain[Any]:
-        """Return the set in which the low-rank part is looked for.
+        """Return the set to which the low-rank part is constrained.
 
         Parameters
         ----------
@@ -139,9 +139,9 @@ class OneBit(Completion):
     def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> HiddenMatrix:
         """Complete the matrix; see `Completion.fit`.
 
-        Where the observations tell the likelihood of what was received, as they do when ratings came
-        through a channel, the flips are part of what is maximised (Li et al. [li2021], Eq. 4). A user or item
-        without ratings keeps an effect of 0 and a low-rank part of 0: without effects, its entries
+        If the observations include the likelihood of what was received, as they do for ratings sent
+        through a channel, the flips are part of what is maximised (Li et al. [li2021], Eq. 4). A user or
+        item without ratings keeps an effect of 0 and a low-rank part of 0: without effects, its entries
         are 0, its predictions undecided, and their sign counts as +1.
         """
         return self.fit_perturbed(observations, None, seed, progress)
@@ -189,7 +189,7 @@ class OneBit(Completion):
         if solution.reason == "iterations":
             notes += (
                 f"one-bit completion stopped after {solution.iterations} iterations at a residual of "
-                f"{solution.residual:.3g}, where {self.tolerance:g} was asked for.",
+                f"{solution.residual:.3g}; the tolerance is {self.tolerance:g}.",
             )
         return HiddenMatrix(
             link,
@@ -221,7 +221,7 @@ def likelihood_of(
 def cold_notes(
     users: NDArray[np.integer], items: NDArray[np.integer], shape: tuple[int, int]
 ) -> tuple[str, ...]:
-    """Count the users and items of whom nothing was observed."""
+    """Note how many users and items have no observed rating, if any."""
     cold_users = shape[0] - np.unique(users).size
     cold_items = shape[1] - np.unique(items).size
     if not (cold_users or cold_items):

@@ -1,8 +1,8 @@
-"""User and item effects beside the low-rank part: how generous a user is, how well liked an item.
+"""User and item effects in addition to the low-rank part: how generous a user is, how well liked an item.
 
 A nuclear ball shrinks what all ratings share as much as what is peculiar to a few, which costs most
-where privacy noise leaves room for little else. Effects with a ridge of their own do not compete
-with the rest; they are an addition to Li et al. [li2021]
+when privacy noise leaves room for little else. Effects with a ridge of their own do not compete
+with the rest; they are an addition to Li et al. [li2021].
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dprec.completion.one_bit.solver import SignLikelihood
 _SWEEPS = 3
 _ITERATIONS = 300
 _SETTLED = 1e-6
-"""Relative fall of the objective at which the effects are fitted."""
+"""Relative decrease of the objective at which the fit of the effects ends."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class Effects:
 
     @classmethod
     def zero(cls, shape: tuple[int, int]) -> Effects:
-        """Return no effects."""
+        """Return effects of 0."""
         return cls(0.0, np.zeros(shape[0]), np.zeros(shape[1]))
 
     def at(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
@@ -71,7 +71,7 @@ class Effects:
         -------
         Effects
         ndarray of float64, shape (cells,)
-            The slopes that the model expects afterwards.
+            The slopes that the model predicts afterwards.
         """
         effects, left = self, slopes.copy()
         if not slopes.size:
@@ -119,7 +119,7 @@ def fit_effects(
         reached, slopes_there = likelihood.value_and_slopes(candidate.at(users, items))
         reached += candidate.penalty(ridge)
         if not reached <= value:
-            curvature *= 2  # The model was not steep enough; with enough curvature it bounds from above.
+            curvature *= 2  # With enough curvature, the model bounds the objective from above.
             if curvature > 1e6 * likelihood.link.largest_curvature:
                 break
             continue

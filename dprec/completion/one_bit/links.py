@@ -1,7 +1,7 @@
-"""From an entry of the hidden matrix to the probability of a +1, and back to likelihoods.
+"""Links: from an entry of the hidden matrix to the probability of a +1, and back to likelihoods.
 
-Both links are distribution functions of symmetric noise, so that Pr(-1 | x) = h(-x). Everything is
-computed from log h and from the ratio h'/h, neither of which loses its digits in the tails.
+Both links are distribution functions of symmetric noise, so Pr(-1 | x) = h(-x). Everything is
+computed from log h and from the ratio h'/h, neither of which loses precision in the tails.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from dprec.errors import InputError
 LinkKind = Literal["logistic", "gaussian"]
 
 _GRID = 4001
-"""Points at which suprema over an interval are looked for; its ends and its middle are among them."""
+"""Points at which suprema over an interval are evaluated; its ends and its middle are among them."""
 
 _TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
 class Link(ABC):
-    """The probability h(x) of a +1 where the hidden matrix has the entry x (Li et al. [li2021], Eq. 1)."""
+    """The probability h(x) of a +1 if the hidden matrix has the entry x (Li et al. [li2021], Eq. 1)."""
 
     @abstractmethod
     def probability(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -84,7 +84,7 @@ class Logistic(Link):
 
     @property
     def largest_curvature(self) -> float:
-        """Reached at 0."""
+        """Attained at 0."""
         return 0.25
 
 
@@ -95,7 +95,7 @@ class Gaussian(Link):
     Parameters
     ----------
     sigma : float
-        Standard deviation of the noise behind the signs, above 0.
+        Standard deviation of the noise from which the signs arise, above 0.
     """
 
     sigma: float = 1.0
@@ -125,7 +125,7 @@ class Gaussian(Link):
 
     @property
     def largest_curvature(self) -> float:
-        """Approached far out on the wrong side, where -log h is a parabola."""
+        """Approached as x goes to minus infinity, where -log h becomes a parabola."""
         return 1 / self.sigma**2
 
 
@@ -155,12 +155,12 @@ def steepness(link: Link, alpha: float, flips: tuple[float, float] = (0.0, 0.0))
     alpha : float
         Largest entry of the hidden matrix, above 0.
     flips : tuple of float
-        Probabilities with which a +1 and a -1 are turned over, p1 and p2; c(x) is then
+        Probabilities p1 and p2 with which a +1 and a -1 are flipped; c(x) is then
         h(x) (1 - p1) + (1 - h(x)) p2, and h itself by default.
 
     Notes
     -----
-    Without flips the supremum is reached at alpha: 1 for the logistic link.
+    Without flips the supremum is attained at alpha; it is 1 for the logistic link.
     """
     slope, chance, other = _flipped(link, alpha, flips)
     return float(np.max(np.abs(slope) / np.maximum(chance * other, _TINY)))
@@ -170,9 +170,9 @@ def flatness(link: Link, alpha: float, flips: tuple[float, float] = (0.0, 0.0)) 
     """Return beta = sup over |x| <= alpha of c(x) (1 - c(x)) / c'(x)^2 (Li et al. [li2021], section 3.1).
 
     See `steepness` for the parameters. For the logistic link without flips this is (1 + e^alpha)^2 /
-    e^alpha, as Davenport et al. [davenport2014] have it; the e^alpha of Li et al. [li2021], Appendix A,
+    e^alpha, as in Davenport et al. [davenport2014]; the e^alpha of Li et al. [li2021], Appendix A,
     is its leading term. With flips of probability p it is at most beta + p (1 - p) / ((1 - 2 p) min
-    h')^2; the appendix's bound leaves out the h'.
+    h')^2; the bound in the appendix omits the h'.
     """
     slope, chance, other = _flipped(link, alpha, flips)
     with np.errstate(divide="ignore"):

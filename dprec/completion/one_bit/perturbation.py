@@ -1,4 +1,4 @@
-"""Noise that a trusted server adds, to the objective that it minimises or to what it found."""
+"""Noise that a trusted server adds, to the objective that it minimises or to its estimate."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Perturbation(Options):
 
     kind: str
     calibration: Calibration = option(
-        "How much noise: as the paper has it, or as much as a proof needs.", "published"
+        "How much noise: as in the paper, or as much as a proof needs.", "published"
     )
 
     @abstractmethod
@@ -39,7 +39,7 @@ class Perturbation(Options):
         Raises
         ------
         InputError
-            When the calibration cannot keep epsilon.
+            When the calibration cannot guarantee epsilon.
         """
 
     @abstractmethod
@@ -92,7 +92,7 @@ class OutputPerturbation(Perturbation):
 
     def noise(self, completion: OneBit, shape: tuple[int, int], epsilon: float) -> CalibratedNoise:
         """Return the noise on each entry."""
-        # Effects have no nuclear norm to speak of; what bounds them is that entries are clipped.
+        # No nuclear norm bounds the effects; only the clipping of the entries does.
         radius = None if completion.effects else completion.radius(shape)
         return output_noise(shape, completion.alpha, radius, epsilon, self.calibration)
 
@@ -104,34 +104,34 @@ class OutputPerturbation(Perturbation):
         seed: int,
         progress: Progress = silent,
     ) -> HiddenMatrix:
-        """Complete, clip every entry to +-alpha and add the noise."""
+        """Complete the matrix, clip every entry to +-alpha and add the noise."""
         scale = self.noise(completion, observations.shape, epsilon).scale
-        found = completion.fit(observations, seed, progress)
+        estimate = completion.fit(observations, seed, progress)
         return NoisyMatrix(
-            found.link,
-            found.effects,
-            found.point,
+            estimate.link,
+            estimate.effects,
+            estimate.point,
             completion.alpha,
             scale,
             seed,
-            diagnostics=found.diagnostics,
-            notes=found.notes,
+            diagnostics=estimate.diagnostics,
+            notes=estimate.notes,
         )
 
 
 @dataclass(frozen=True, eq=False)
 class NoisyMatrix(HiddenMatrix):
-    """A hidden matrix whose entries are clipped and hidden under noise.
+    """A hidden matrix with clipped entries and noise on each of them.
 
-    The noise of a cell is drawn when it is asked for, from the cell's own place in the matrix: it is
-    the same whenever and with whatever others the cell is asked for.
+    The noise of a cell is drawn on demand and depends only on the seed and the cell's place in the
+    matrix: it is the same whenever, and together with whichever other cells, the cell is asked for.
 
     Parameters
     ----------
     alpha : float
         Bound of the entries before the noise.
     scale : float
-        Of the noise.
+        Scale of the noise.
     seed : int
     """
 

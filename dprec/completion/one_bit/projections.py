@@ -1,6 +1,6 @@
-"""The convex sets in which the hidden matrix is looked for, and the projections onto them.
+"""The convex sets to which the hidden matrix is constrained, and the projections onto them.
 
-The nuclear ball alone keeps its points as factors, so that memory and time follow the number of
+Points of the nuclear ball alone are kept as factors, so memory and time grow with the number of
 ratings and the rank. Its intersection with the infinity ball needs every entry, and is for matrices
 that fit into memory densely.
 """
@@ -22,21 +22,21 @@ from dprec.ragged import offsets
 PointT = TypeVar("PointT", LowRank, NDArray[np.float64])
 
 _SPARE = 10
-"""Singular values asked for beyond those of the point before."""
+"""Singular values computed beyond the rank of the previous point."""
 
 _ADMM_ITERATIONS = 1000
 _PENALTY, _RELAXATION = 3.0, 1.7
-"""First weight of the copies' agreement, and how far an update overshoots."""
+"""Initial penalty on the difference of the copies, and the over-relaxation of an update."""
 
 _BALANCE_EVERY, _UNBALANCED = 5, 5.0
-"""How often the weight is looked at, and by what factor the two distances may differ until it is changed."""
+"""Iterations between checks of the penalty, and the ratio of the two distances at which it is changed."""
 
 _ADMM_TOLERANCE = 1e-5
-"""Largest distance, over the infinity ball's radius, between the two halves that should agree."""
+"""Difference of the two copies, and last change of one, over the bound, at which the iterations end."""
 
 
 def singular_value_threshold(values: NDArray[np.float64], radius: float) -> float:
-    """Return the threshold t at which sum(max(value - t, 0)) = radius, 0 where the sum is less.
+    """Return the threshold t at which sum(max(value - t, 0)) = radius; 0 if the sum is never that large.
 
     Parameters
     ----------
@@ -49,9 +49,9 @@ def singular_value_threshold(values: NDArray[np.float64], radius: float) -> floa
     if not values.size or sums[-1] <= 0:
         return 0.0
     thresholds = sums / np.arange(1, values.size + 1)
-    # Values far above the radius are their own thresholds, but for rounding: the first is then kept.
-    kept = np.append(0, np.flatnonzero(values > thresholds))[-1]
-    return float(thresholds[kept])
+    # Values far above the radius equal their thresholds up to rounding: the first is then taken.
+    last = np.append(0, np.flatnonzero(values > thresholds))[-1]
+    return float(thresholds[last])
 
 
 def project_nuclear(matrix: NDArray[np.float64], radius: float) -> NDArray[np.float64]:
@@ -67,9 +67,9 @@ def project_nuclear(matrix: NDArray[np.float64], radius: float) -> NDArray[np.fl
     threshold = singular_value_threshold(values, radius)
     if threshold == 0.0:
         return matrix
-    kept = values > threshold
-    vectors = vectors[:, ::-1][:, kept]
-    projected: NDArray[np.float64] = (vectors * (1 - threshold / values[kept])) @ (vectors.T @ matrix)
+    above = values > threshold
+    vectors = vectors[:, ::-1][:, above]
+    projected: NDArray[np.float64] = (vectors * (1 - threshold / values[above])) @ (vectors.T @ matrix)
     return projected
 
 
@@ -77,7 +77,7 @@ def project_bounded(matrix: NDArray[np.float64], radius: float, bound: float) ->
     """Return the closest matrix of nuclear norm at most ``radius`` and entries within +-``bound``.
 
     Alternating directions on two copies of the matrix, one in each ball (Boyd et al. [boyd2011],
-    sections 5.1 and 3.4.1). What they still differ by in the end is taken off by scaling, so that both
+    sections 5.1 and 3.4.1). Scaling removes the difference that remains at the end, so that both
     constraints hold exactly.
     """
     inside = project_nuclear(matrix, radius)
@@ -94,7 +94,7 @@ def project_bounded(matrix: NDArray[np.float64], radius: float, bound: float) ->
         apart, moved = np.abs(inside - clipped).max(), np.abs(clipped - before).max()
         if max(apart, moved) <= _ADMM_TOLERANCE * bound:
             break
-        # Long steps lead far out of the box, where no one weight serves all the way back.
+        # Long steps lead far out of the box, and no single penalty suits the whole way back.
         if iteration % _BALANCE_EVERY == 0 and max(apart, moved) > _UNBALANCED * min(apart, moved):
             factor = 2.0 if apart > moved else 0.5
             penalty *= factor
@@ -151,7 +151,7 @@ class NuclearBall(Domain[LowRank]):
     max_rank : int
         A projection of larger rank is cut to its leading singular values; bounds the memory.
     seed : int
-        Of the first Lanczos vector of large matrices.
+        Seed of the initial Lanczos vector, for large matrices.
     """
 
     max_rank: int = 1000
@@ -169,18 +169,18 @@ class NuclearBall(Domain[LowRank]):
         most = min(self.max_rank, self._full_rank)
         count = min(point.rank + _SPARE, most)
         while True:
-            found = moved.leading(count, self.seed)
-            threshold = singular_value_threshold(found.values, self.radius)
-            # The values that were not asked for are no larger than the last that was.
-            if threshold >= found.values[-1] or count == most:
+            leading = moved.leading(count, self.seed)
+            threshold = singular_value_threshold(leading.values, self.radius)
+            # The values that were not computed are no larger than the last that was.
+            if threshold >= leading.values[-1] or count == most:
                 break
             count = min(2 * count, most)
-        kept = found.values > threshold
-        return LowRank(found.left[:, kept], found.values[kept] - threshold, found.right[:, kept])
+        above = leading.values > threshold
+        return LowRank(leading.left[:, above], leading.values[above] - threshold, leading.right[:, above])
 
     @property
     def _full_rank(self) -> int:
-        """Most singular values that can be asked for: all but one of those of a large matrix."""
+        """Most singular values that can be computed: all, or all but one for a large matrix."""
         users, items = self.shape
         return min(self.shape) - (users * items > DENSE_CELLS)
 

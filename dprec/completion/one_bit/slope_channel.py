@@ -1,6 +1,6 @@
-"""What a device reports of its gradient: every entry clamped, made whole and sent under noise.
+"""What a device reports of its gradient: every entry clamped, rounded to a level and sent with noise.
 
-Entries are rounded to a fixed ladder on [-C, C], so that noise and clamping together are a channel
+Entries are rounded to fixed levels on [-C, C], so that noise and clamping together are a channel
 with an exact privacy loss, as for ratings.
 """
 
@@ -13,14 +13,14 @@ from dprec.mechanisms.channel import Channel
 from dprec.mechanisms.laplace_grid import cell_probabilities, wide_grid
 
 _LEVELS = 129
-"""Steps of C / 64: far below the noise of any budget that protects anything."""
+"""Levels C / 64 apart: far below the noise of any budget that protects anything."""
 
 
 def slope_channel(clamp: float, symbols: int, epsilon: float) -> Channel:
     """Return the channel of one gradient entry at the budget of one round.
 
-    Laplace noise of scale 2 C / epsilon, which is K 2 C / epsilon of Li et al. [li2021], section 4.3, for an
-    epsilon that is a K-th of the whole; cut into cells, its loss is exactly epsilon.
+    Laplace noise of scale 2 C / epsilon, where epsilon is a K-th of the whole budget: the 2 C K / epsilon
+    of Li et al. [li2021], section 4.3, in terms of the whole. Cut into cells, its loss is exactly epsilon.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Non-monotone spectral projected gradients on the likelihood of signs.
 
 The steps are those of Barzilai and Borwein [barzilai1988]; a step is shortened until the objective
-falls below the largest of its last values by a share of what the slope promises (Birgin, Martínez and
-Raydan [birgin2000]), as Davenport et al. [davenport2014] and Li et al. [li2021] use it.
+falls below the largest of its last values by a share of the decrease that the slope predicts (Birgin,
+Martínez and Raydan [birgin2000]). Davenport et al. [davenport2014] and Li et al. [li2021] use this method.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class SignLikelihood:
     ----------
     link : Link
     given_plus, given_minus : ndarray of float64, shape (cells,)
-        Probability of what was received in each cell where the true rating is +1, and where it is
-        -1; 1 and 0 for a +1 that was received as it is.
+        Probability of what was received in each cell if the true rating is +1, and if it is -1; 1 and 0
+        for a +1 that was received unperturbed.
     linear : ndarray of float64, shape (cells,), optional
         Added as the sum of linear x entry (the H of Li et al. [li2021], Eq. 5).
     offset : ndarray of float64, shape (cells,), optional
-        A fixed part of the entries, beside what is looked for.
+        A fixed part of the entries, to which the unknown part is added.
     """
 
     link: Link
@@ -53,7 +53,7 @@ class SignLikelihood:
     def of_signs(
         cls, link: Link, signs: NDArray[np.float64], linear: NDArray[np.float64] | None = None
     ) -> SignLikelihood:
-        """Return the likelihood of signs that were received as they are (Li et al. [li2021], Eq. 2)."""
+        """Return the likelihood of signs that were received unperturbed (Li et al. [li2021], Eq. 2)."""
         plus = (signs > 0).astype(np.float64)
         return cls(link, plus, 1 - plus, linear)
 
@@ -63,7 +63,7 @@ class SignLikelihood:
 
     @property
     def information(self) -> float:
-        """Mean squared slope of the likelihood in a cell at 0: its curvature there, on average."""
+        """Mean squared slope of the log-likelihood in a cell at 0: its mean curvature there."""
         if not self.given_plus.size:
             return self.link.largest_curvature
         unperturbed = replace(self, linear=None, offset=None)
@@ -103,8 +103,8 @@ class Solution(Generic[PointT]):
     residual : float
         Upper bound of the last projected gradient step of length 1, over the norm of the iterate.
     reason : str
-        Why it ended: "optimal", the residual met the tolerance; "iterations", there were no more;
-        "line search", no step was short enough to improve on rounding.
+        Why it ended: "optimal", the residual met the tolerance; "iterations", the limit was reached;
+        "line search", no step, however short, improved the objective beyond rounding.
     """
 
     point: PointT
