@@ -25,6 +25,9 @@ _TRAFFIC = ("uplink_payload", "uplink_message", "downlink_payload", "downlink_me
 _LEDGER = "privacy_"
 """Before the name of an array of the privacy ledger."""
 
+_VALUES = "values"
+"""Name of the array that holds what is no array, as JSON."""
+
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
 
@@ -35,7 +38,7 @@ class Checkpoints:
     Parameters
     ----------
     path : Path
-        The file: a NumPy archive, and its SHA-256 behind it.
+        The file: a NumPy archive, and after it the SHA-256 of the archive.
     depends : dict
         What the run depends on, by dotted key; a checkpoint in which any of it differs is refused.
     """
@@ -51,8 +54,8 @@ class Checkpoints:
             arrays["broadcast"] = state.broadcast
         records = [vars(record) for record in state.records]
         best = {"best_error": state.best_error, "best_round": state.best_round}
-        told = {"depends": self.depends, "records": records, **best}
-        arrays["told"] = np.frombuffer(json.dumps(told).encode(), dtype=np.uint8)
+        values = {"depends": self.depends, "records": records, **best}
+        arrays[_VALUES] = np.frombuffer(json.dumps(values).encode(), dtype=np.uint8)
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **arrays)
         archive = buffer.getvalue()
@@ -74,22 +77,22 @@ class Checkpoints:
         if not self.path.exists():
             return fresh
         arrays = self._read()
-        told = json.loads(arrays.pop("told").tobytes())
-        for key in sorted({**told["depends"], **self.depends}):
-            before, now = told["depends"].get(key), self.depends.get(key)
+        values = json.loads(arrays.pop(_VALUES).tobytes())
+        for key in sorted({**values["depends"], **self.depends}):
+            before, now = values["depends"].get(key), self.depends.get(key)
             if before != now:
                 differing = f"{before!r} there and {now!r} now"
                 raise InputError(f"{self.path}: {key}", differing, "the configuration and data it began with")
-        for name, value in self._places(fresh).items():
-            found = arrays[name]
-            if found.shape != value.shape or found.dtype != value.dtype:
-                shape = f"{found.dtype} of shape {found.shape}"
-                raise InputError(f"{self.path}: {name}", shape, f"{value.dtype} of shape {value.shape}")
-            value[...] = found
+        for name, place in self._places(fresh).items():
+            array = arrays[name]
+            if array.shape != place.shape or array.dtype != place.dtype:
+                shape = f"{array.dtype} of shape {array.shape}"
+                raise InputError(f"{self.path}: {name}", shape, f"{place.dtype} of shape {place.shape}")
+            place[...] = array
         fresh.privacy = self._ledger(arrays)
         fresh.broadcast = arrays.get("broadcast")
-        fresh.records = [RoundRecord(**record) for record in told["records"]]
-        fresh.best_error, fresh.best_round = told["best_error"], told["best_round"]
+        fresh.records = [RoundRecord(**record) for record in values["records"]]
+        fresh.best_error, fresh.best_round = values["best_error"], values["best_round"]
         return fresh
 
     def _read(self) -> dict[str, NDArray[Any]]:

@@ -32,7 +32,9 @@ def ratings_of_u1() -> tuple[Ratings, Ratings]:
 
 def on_u1(preset: str, *changes: str) -> float:
     config = configured("ml-100k", preset, *U1, *changes)
-    return float(run_prepared(config, *ratings_of_u1(), None).summary["accuracy"]["sign_accuracy"])
+    accuracy = run_prepared(config, *ratings_of_u1(), None).summary.accuracy.sign_accuracy
+    assert accuracy is not None
+    return accuracy
 
 
 def test_movielens_without_privacy() -> None:

@@ -229,7 +229,7 @@ def test_gradient_traffic_is_what_its_messages_carry(faults: dict[str, float]) -
     for direction, bytes_moved in (("uplink", up), ("downlink", down)):
         for kind, sizes in zip(("payload", "message"), bytes_moved, strict=True):
             np.testing.assert_array_equal(result.traffic[f"{direction}_{kind}_bytes"], sizes.sum(axis=1))
-            by_round = [line[direction][f"{kind}_bytes"] for line in result.rounds]
+            by_round = [getattr(record, f"{direction}_{kind}_bytes") for record in result.rounds]
             assert by_round == sizes.sum(axis=0).tolist()
     # A row goes down only to those whose items are known, with one number of 4 bytes for each.
     told = np.zeros(USERS, dtype=bool)
@@ -242,7 +242,7 @@ def test_gradient_traffic_is_what_its_messages_carry(faults: dict[str, float]) -
     np.testing.assert_allclose(result.traffic["epsilon_per_user"], answered * train.counts * share)
     assert np.nanmax(result.traffic["epsilon_per_rating"]) <= EPSILON * (1 + 1e-6)
     told_of = f"{int(silent.sum())} of {USERS * ROUNDS} reports were missing"
-    assert any(told_of in note for note in result.summary["privacy"]["notes"]) == bool(faults)
+    assert any(told_of in note for note in result.summary.privacy.notes) == bool(faults)
 
 
 def test_a_first_report_costs_more_than_those_that_need_not_tell_the_items() -> None:
