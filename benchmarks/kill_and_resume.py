@@ -100,7 +100,7 @@ def _rounds_done(output: Path) -> int:
     if not (output / CHECKPOINT).exists():
         return 0
     with np.load(output / CHECKPOINT) as archive:
-        return len(json.loads(archive["told"].tobytes())["records"])
+        return len(json.loads(archive["values"].tobytes())["records"])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,84 @@
+"""Tables as CSV: bytes that do not depend on how a table is written, and reading with the line in errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dprec.errors import InputError
+from simulation.storage import tables
+from simulation.storage.tables import csv_of_columns, csv_of_rows, read_columns, read_lines
+
+COLUMNS = {
+    "user": np.array(["a,b", 'c"d', "é", "two\nlines"]),
+    "count": np.array([1, 20, 300, 4000]),
+    "loss": np.array([0.1, np.nan, np.inf, 1e-12]),
+}
+TEXT = 'user,count,loss\n"a,b",1,0.1\n"c""d",20,\né,300,\n"two\nlines",4000,1e-12\n'
+
+
+def test_columns_and_rows_write_the_same_bytes() -> None:
+    assert "".join(csv_of_columns(COLUMNS)) == TEXT
+    finite = np.where(np.isfinite(COLUMNS["loss"]), COLUMNS["loss"], None)
+    rows = [
+        {"user": user, "count": count, "loss": loss}
+        for user, count, loss in zip(COLUMNS["user"], COLUMNS["count"], finite, strict=True)
+    ]
+    assert "".join(csv_of_rows(rows)) == TEXT
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3, 100])
+def test_bytes_do_not_depend_on_how_many_lines_are_written_at_once(
+    monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(tables, "_LINES_AT_ONCE", at_once)
+    assert "".join(csv_of_columns(COLUMNS)) == TEXT
+
+
+def test_rows_of_different_columns_leave_cells_empty() -> None:
+    assert "".join(csv_of_rows([{"a": 1}, {"b": 2.5, "a": None}, {"b": 0}])) == "a,b\n1,\n,2.5\n,0\n"
+
+
+def test_numbers_come_back_with_their_types(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(TEXT, encoding="utf-8")
+    read = read_columns(path, {"loss": np.float64, "count": np.int64}, "a table")
+    assert {name: column.dtype for name, column in read.items()} == {"loss": np.float64, "count": np.int64}
+    np.testing.assert_array_equal(read["count"], COLUMNS["count"])
+    np.testing.assert_array_equal(read["loss"], [0.1, np.nan, np.nan, 1e-12])
+
+
+def test_lines_say_where_they_stand(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(TEXT, encoding="utf-8")
+    (_, header), *lines = read_lines(path, ("user",), "a table")
+    assert header == ["user", "count", "loss"]
+    assert [where for where, _ in lines] == [f"{path}, line {number}" for number in (2, 3, 4, 6)]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "no column count; accepted: a table"),
+        ("loss\n1\n", "no column count; accepted: a table"),
+        ("count,loss\n1,2\n3\n", "line 3: 1 cells; accepted: 2, one per column"),
+        ("count,loss\n1,2,3\n", "line 2: 3 cells; accepted: 2, one per column"),
+        ("count,loss\n1.5,2\n", "table.csv: count: .*1.5.*; accepted: numbers"),
+        ("count,loss\n,2\n", "table.csv: count: .*; accepted: numbers"),
+        ("count,loss\n99999999999999999999,2\n", "table.csv: count: .*; accepted: numbers"),
+        ("count,loss\n1,good\n", "table.csv: loss: .*good.*; accepted: numbers"),
+        ("count,loss\n1,\xff\n", "table.csv: .*; accepted: a table"),
+    ],
+)
+def test_what_is_no_such_table_is_named(tmp_path: Path, text: str, complaint: str) -> None:
+    path = tmp_path / "table.csv"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(InputError, match=complaint):
+        read_columns(path, {"count": np.int64, "loss": np.float64}, "a table")
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"nowhere\.csv: No such file or directory; accepted: a table"):
+        read_columns(tmp_path / "nowhere.csv", {"count": np.int64}, "a table")
