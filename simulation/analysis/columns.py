@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from dprec.privacy.units import ComparableUnit
+from simulation.analysis.floors import NOTHING_SENT, Gain, gain, gain_digits, nothing_sent
 from simulation.analysis.measures import Measure
-from simulation.analysis.numbers import DASH, loss, number, with_spread
+from simulation.analysis.numbers import DASH, loss, number, spread_in_words, with_spread
 from simulation.analysis.settings import Setting
 from simulation.analysis.vocabulary import loss_per
 
@@ -35,22 +36,64 @@ class SettingColumn:
     numeric: bool = True
 
 
-def accuracy_column(measure: Measure, *, spread: bool = True, direction: bool = False) -> SettingColumn:
-    """Return the column of a measure.
+def accuracy_column(measure: Measure, *, direction: bool = False) -> SettingColumn:
+    """Return the column of a measure, and whether it says which way is better."""
+    hint = measure.direction if direction else ""
+    return mean_column(measure.label, hint, measure.column, measure.digits)
+
+
+def spread_column(measure: Measure, settings: Sequence[Setting], *, direction: bool = False) -> SettingColumn:
+    """Return the column of a measure with its standard deviation over folds and seeds, which the hint names.
 
     Parameters
     ----------
     measure : Measure
-    spread : bool
-        Whether it shows the standard deviation over folds and seeds.
+    settings : sequence of Setting
+        Those of the table.
     direction : bool
         Whether it says which way is better.
     """
-    hint = measure.direction if direction else ""
-    plain = mean_column(measure.label, hint, measure.column, measure.digits)
-    if not spread:
-        return plain
-    return replace(plain, text=lambda setting: with_spread(setting.average(measure.column), measure.digits))
+    plain = accuracy_column(measure, direction=direction)
+    averages = [average for setting in settings if (average := setting.average(measure.column))]
+    return replace(
+        plain,
+        hint=_hint(plain.hint, spread_in_words(average.count for average in averages)),
+        text=lambda setting: with_spread(setting.average(measure.column), measure.digits),
+    )
+
+
+def floor_columns(measure: Measure, settings: Sequence[Setting]) -> list[SettingColumn]:
+    """Return the column that holds every setting against nothing sent; none where that was not run.
+
+    Parameters
+    ----------
+    measure : Measure
+    settings : sequence of Setting
+        Those that predict the same.
+    """
+    floor = nothing_sent(settings)
+    if floor is None:
+        return []
+
+    def gained(setting: Setting) -> Gain | None:
+        return None if setting.floor == NOTHING_SENT else gain(setting, floor, measure)
+
+    def text(setting: Setting) -> str:
+        against = gained(setting)
+        return DASH if against is None else against.written(gain_digits(measure))
+
+    def value(setting: Setting) -> float | None:
+        against = gained(setting)
+        return None if against is None else against.mean
+
+    intervals = dict.fromkeys(against.interval for setting in settings if (against := gained(setting)))
+    return [SettingColumn("against nothing sent", _hint(measure.label, *intervals), value, text)]
+
+
+def _hint(first: str, *spreads: str) -> str:
+    """Join a hint with what the ± in its column is."""
+    named = " or ".join(spread for spread in spreads if spread)
+    return ", ".join(part for part in (first, f"± {named}" if named else "") if part)
 
 
 def figure_column(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from simulation.analysis.averages import Average
 
@@ -30,6 +31,15 @@ def with_spread(average: Average | None, digits: int) -> str:
         return DASH
     spread = f" ± {average.deviation:.{digits}f}" if average.count > 1 else ""
     return number(average.mean, digits) + spread
+
+
+def spread_in_words(counts: Iterable[int]) -> str:
+    """Say what the ± of `with_spread` is: how it is counted, and over how many runs; empty over one."""
+    several = sorted({count for count in counts if count > 1})
+    if not several:
+        return ""
+    runs = f"{several[0]}" if len(several) == 1 else f"{several[0]} to {several[-1]}"
+    return f"standard deviation over {runs} runs"
 
 
 def short(value: float) -> str:

@@ -25,7 +25,21 @@ EPSILON_COLUMNS: dict[ComparableUnit, str] = {
 }
 
 
-_TEXT = frozenset({"name", "panel", "fold", "seed", "protocol", "mechanism", "completion", "dataset"})
+_TEXT = frozenset(
+    {
+        "name",
+        "panel",
+        "floor",
+        "fold",
+        "seed",
+        "protocol",
+        "mechanism",
+        "completion",
+        "dataset",
+        "status",
+        "trust",
+    }
+)
 
 
 _NEEDED = (
@@ -80,9 +94,19 @@ class Setting:
         return self.epsilon("rating") is not None or self.epsilon("user") is not None
 
     @property
+    def floor(self) -> str | None:
+        """Which floor it is: "nothing-sent", "global-mean" or "item-average"; None for a protocol."""
+        return self._text("floor")
+
+    @property
     def reference(self) -> bool:
-        """Whether it neither was given a budget nor bounds a privacy loss."""
-        return self.budget is None and not self.private
+        """Whether it is a protocol that neither was given a budget nor bounds a privacy loss."""
+        return self.floor is None and self.budget is None and not self.private
+
+    @property
+    def unproved(self) -> bool:
+        """Whether the privacy loss of any run is claimed by a paper only, or nothing is promised."""
+        return any(row.get("status") in ("claimed", "none") for row in self.rows)
 
     @property
     def server_sees(self) -> str:
@@ -108,8 +132,11 @@ class Setting:
     @property
     def data(self) -> tuple[str, float | None, str | None]:
         """Kind of the data set, size of its catalogue, and what panel it stands in."""
-        panel = self.rows[0].get("panel")
-        return str(self.rows[0].get("dataset")), self.mean("items"), None if panel is None else str(panel)
+        return str(self.rows[0].get("dataset")), self.mean("items"), self._text("panel")
+
+    def _text(self, column: str) -> str | None:
+        """Return what the first line has in a column of words, the same in all of them."""
+        return str(self.rows[0].get(column) or "") or None
 
 
 def read_settings(path: Path) -> list[Setting]:

@@ -18,6 +18,8 @@ from simulation.analysis.columns import (
     SERVER_SEES,
     SettingColumn,
     accuracy_column,
+    floor_columns,
+    spread_column,
 )
 from simulation.analysis.evaluations import distinguishing_words
 from simulation.analysis.measures import HEADLINE_MEASURES, Measure
@@ -45,10 +47,10 @@ def comparison_tables(rows: Sequence[Row]) -> list[Table]:
     groups = by_evaluation(settings_of(rows))
     tables = []
     for evaluation, settings in groups.items():
-        accuracies = [
-            accuracy_column(measure, spread=measure == evaluation.measure) for measure in _measures(settings)
-        ]
-        table = _settings_table("protocol", [BUDGET, *accuracies, *_COSTS], settings)
+        main = evaluation.measure
+        others = [accuracy_column(each) for each in _measures(settings) if each != main]
+        columns = [spread_column(main, settings), *floor_columns(main, settings), *others]
+        table = _settings_table("protocol", [BUDGET, *columns, *_COSTS], settings)
         table.title = ", ".join(distinguishing_words(evaluation, list(groups))) or None
         tables.append(table)
     return tables

@@ -20,6 +20,8 @@ from simulation.analysis.columns import (
     SettingColumn,
     accuracy_column,
     figure_column,
+    floor_columns,
+    spread_column,
 )
 from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.measures import MEASURES, Measure
@@ -34,13 +36,15 @@ from simulation.pages.page import Section, paragraph
 
 def best_table(settings: Sequence[Setting], measure: Measure, looks: Looks) -> Markup:
     """Return the best of every budget, and the cheapest beside it."""
-    accuracy = accuracy_column(measure, spread=False)
-    of_accurate, of_cheap = (accuracy, BYTES, *LOSSES), (accuracy, BYTES)
-    given = sorted({setting.budget for setting in settings if setting.budget is not None})
-    without = [None] if any(setting.budget is None for setting in settings) else []
+    accuracy, against = accuracy_column(measure), floor_columns(measure, settings)
+    of_accurate, of_cheap = (accuracy, *against, BYTES, *LOSSES), (accuracy, *against, BYTES)
+    # Floors are what the others are held against; they compete at no budget.
+    competing = [setting for setting in settings if setting.floor is None]
+    given = sorted({setting.budget for setting in competing if setting.budget is not None})
+    without = [None] if any(setting.budget is None for setting in competing) else []
     rows = []
     for budget in [*given, *without]:
-        best = frontier([setting for setting in settings if setting.budget == budget], measure)
+        best = frontier([setting for setting in competing if setting.budget == budget], measure)
         if not best:
             continue
         accurate, cheap = best[-1], best[0]
@@ -71,11 +75,20 @@ def settings_table(
         measure,
         *(other for other in MEASURES if other != measure and any(s.average(other.column) for s in settings)),
     ]
-    accuracies = [accuracy_column(each, direction=True) for each in measures]
-    columns = [BUDGET, *accuracies, *LOSSES, MEDIAN_LOSS, SERVER_SEES, ROUNDS]
+    main, *others = [spread_column(each, settings, direction=True) for each in measures]
+    columns = [
+        BUDGET,
+        main,
+        *floor_columns(measure, settings),
+        *others,
+        *LOSSES,
+        MEDIAN_LOSS,
+        SERVER_SEES,
+        ROUNDS,
+    ]
     columns += [*BYTES_UP, *BYTES_DOWN, TOTAL_BYTES, *_timing_columns(files), RUNS]
     return table(
-        "Means over seeds and folds, ± one standard deviation; ε is the largest of any run",
+        "Means over seeds and folds; ε is the largest of any run",
         [_PROTOCOL, *(Column(column.title, column.hint, column.numeric) for column in columns)],
         [
             [named_cell(setting, looks), *(_cell(column, setting) for column in columns)]

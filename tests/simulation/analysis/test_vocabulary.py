@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simulation.analysis.averages import Average
-from simulation.analysis.columns import BUDGET, LOSSES, RUNS, SERVER_SEES, accuracy_column
+from simulation.analysis.columns import BUDGET, LOSSES, RUNS, SERVER_SEES, accuracy_column, spread_column
 from simulation.analysis.measures import MEASURES, main_measure
 from simulation.analysis.numbers import loss, number, short, size, with_spread
 from simulation.analysis.settings import Setting
@@ -39,8 +39,8 @@ def test_columns_read_a_setting() -> None:
     setting = Setting("blp", 1.0, rows)
     columns = [
         BUDGET,
+        spread_column(MEASURES[0], [setting]),
         accuracy_column(MEASURES[0]),
-        accuracy_column(MEASURES[0], spread=False),
         *LOSSES,
         SERVER_SEES,
         RUNS,
@@ -56,6 +56,16 @@ def test_columns_read_a_setting() -> None:
     ]
     assert [column.value(setting) for column in columns] == [1.0, 1.5, 1.5, 1.0, 1500.0, "noise only", 2]
     assert accuracy_column(MEASURES[1]).text(setting) == "–"
+
+
+def test_a_spread_says_what_it_is() -> None:
+    def hint(*runs: int) -> str:
+        settings = [Setting("blp", 1.0, tuple({"rmse": 1.0} for _ in range(count))) for count in runs]
+        return spread_column(MEASURES[0], settings, direction=True).hint
+
+    assert hint(3, 3) == "lower is better, ± standard deviation over 3 runs"
+    assert hint(3, 1, 5) == "lower is better, ± standard deviation over 3 to 5 runs"
+    assert hint(1) == "lower is better"
 
 
 @pytest.mark.parametrize(

@@ -33,3 +33,17 @@ def test_what_is_judged_otherwise_stands_in_a_table_of_its_own() -> None:
     assert list(tables[0].columns[2].cells) == ["2.5000 ± 0.7071"]
     assert list(tables[1].columns[2].cells) == ["0.7000 ± 0.0000"]
     assert comparison_tables(rows[:2])[0].title is None
+
+
+def test_a_comparison_with_a_floor_holds_every_protocol_against_it() -> None:
+    rows = [row("blp", seed, rmse=1.1 + 0.01 * seed) for seed in (1, 2)]
+    rows += [row("floor", seed, rmse=1.0, floor="nothing-sent") for seed in (1, 2)]
+    rows += [row("signs", seed, sign_accuracy=0.7) for seed in (1, 2)]
+    stars, signs = comparison_tables(rows)
+    headings = [" ".join(str(column.header).split()) for column in stars.columns]
+    assert headings[2:4] == [
+        "RMSE ± standard deviation over 2 runs",
+        "against nothing sent RMSE, ± 95 % interval over 2 seeds",
+    ]
+    assert list(stars.columns[3].cells) == ["0.115 ± 0.064 worse", "–"]
+    assert not any("against" in str(column.header) for column in signs.columns)

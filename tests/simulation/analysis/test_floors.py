@@ -1,0 +1,111 @@
+"""How far settings are from what is reached with nothing sent."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from simulation.analysis.columns import floor_columns
+from simulation.analysis.floors import Gain, gain, nothing_sent
+from simulation.analysis.measures import MEASURES
+from simulation.analysis.settings import Setting, settings_of
+
+RMSE = MEASURES[0]
+SIGNS = next(measure for measure in MEASURES if measure.column == "sign_accuracy")
+
+Cells = dict[tuple[Any, int], float]
+
+
+def setting(name: str, values: Cells, floor: str | None = None, column: str = "rmse") -> Setting:
+    rows = [
+        {"name": name, "epsilon": None, "fold": fold, "seed": seed, column: value, "floor": floor}
+        for (fold, seed), value in values.items()
+    ]
+    return settings_of(rows)[0]
+
+
+def test_differences_are_taken_on_the_same_seed() -> None:
+    floor = setting("floor", {(None, 1): 1.0, (None, 2): 2.0, (None, 3): 3.0}, "nothing-sent")
+    # In another order, and with a seed that the floor has not: only equal seeds are compared.
+    other = setting("other", {(None, 3): 2.8, (None, 2): 1.9, (None, 1): 1.0, (None, 9): 50.0})
+    found = gain(other, floor, RMSE)
+    assert found is not None
+    assert found.mean == pytest.approx(0.1)
+    # Differences 0, 0.1 and 0.2: standard deviation 0.1, Student's quantile for two degrees of freedom.
+    assert found.half_width == pytest.approx(4.302653 * 0.1 / math.sqrt(3))
+    assert found.interval == "95 % interval over 3 seeds"
+    assert not found.beyond_doubt
+
+
+def test_seeds_of_a_fold_are_averaged_before_folds_are_counted() -> None:
+    cells = {(fold, seed): 1.0 for fold in ("u1", "u2", "u3") for seed in (1, 2)}
+    floor = setting("floor", cells, "nothing-sent")
+    gains = {"u1": 0.1, "u2": 0.2, "u3": 0.3}
+    other = setting("other", {(fold, seed): 1.0 - gains[fold] + 0.05 * (seed - 1.5) for fold, seed in cells})
+    found = gain(other, floor, RMSE)
+    assert found is not None
+    assert (found.pairs, found.over) == (3, "fold")
+    assert found.half_width == pytest.approx(4.302653 * 0.1 / math.sqrt(3))
+
+
+def test_the_sign_says_better_whichever_way_a_measure_goes() -> None:
+    for measure, better in ((RMSE, 0.9), (SIGNS, 1.1)):
+        floor = setting("floor", {(None, 1): 1.0}, "nothing-sent", measure.column)
+        found = gain(setting("other", {(None, 1): better}, None, measure.column), floor, measure)
+        assert found is not None
+        assert found.mean == pytest.approx(0.1)
+        assert (found.half_width, found.interval, found.beyond_doubt) == (None, "", True)
+
+
+def test_nothing_to_compare() -> None:
+    floor = setting("floor", {(None, 1): 1.0}, "nothing-sent")
+    assert gain(setting("other", {(None, 2): 1.0}), floor, RMSE) is None
+    assert gain(setting("other", {(None, 1): 1.0}), floor, SIGNS) is None
+    assert nothing_sent([setting("mean", {(None, 1): 1.0}, "global-mean")]) is None
+    assert floor_columns(RMSE, [setting("other", {(None, 1): 1.0})]) == []
+
+
+@pytest.mark.parametrize(
+    ("against", "text"),
+    [
+        (Gain(0.0612, 0.0043, 3, "seed"), "0.061 ± 0.004 better"),
+        (Gain(-0.079, None, 1, "seed"), "0.079 worse"),
+        (Gain(0.0, 0.02, 3, "fold"), "0.000 ± 0.020"),
+    ],
+)
+def test_gains_in_words(against: Gain, text: str) -> None:
+    assert against.written(3) == text
+
+
+def test_the_column_holds_every_setting_against_nothing_sent() -> None:
+    floor = setting("floor", {(None, 1): 1.0, (None, 2): 1.0}, "nothing-sent")
+    mean = setting("mean", {(None, 1): 1.1, (None, 2): 1.1}, "global-mean")
+    good = setting("good", {(None, 1): 0.9, (None, 2): 0.9})
+    (column,) = floor_columns(RMSE, [good, floor, mean])
+    assert (column.title, column.hint) == ("against nothing sent", "RMSE, ± 95 % interval over 2 seeds")
+    shown = [column.text(each) for each in (good, floor, mean)]
+    assert shown == ["0.100 ± 0.000 better", "–", "0.100 ± 0.000 worse"]
+    values = [column.value(each) for each in (good, mean)]
+    assert values == [pytest.approx(0.1), pytest.approx(-0.1)]
+    assert column.value(floor) is None
+
+
+def test_a_floor_is_no_reference_without_privacy() -> None:
+    assert not setting("floor", {(None, 1): 1.0}, "item-average").reference
+    assert setting("plain", {(None, 1): 1.0}).reference
+
+
+def test_the_interval_holds_as_often_as_it_says() -> None:
+    draw = np.random.default_rng(3)
+    floor = setting("floor", {(None, seed): 1.0 for seed in range(4)}, "nothing-sent")
+    held = 0
+    for _ in range(1000):
+        values = {(None, seed): 1.0 - float(draw.normal(0.1, 0.05)) for seed in range(4)}
+        found = gain(setting("other", values), floor, RMSE)
+        assert found is not None
+        assert found.half_width is not None
+        held += abs(found.mean - 0.1) <= found.half_width
+    assert 0.93 <= held / 1000 <= 0.97
