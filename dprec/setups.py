@@ -94,10 +94,18 @@ class XMapSetup(ReportSetup):
     replacement: ReplacementSetup = option("How replacements are drawn.")
 
 
+@dataclass(frozen=True, kw_only=True)
+class SilentSetup(Setup):
+    """Devices send nothing: whatever a request asks for, they are not set up for it."""
+
+    kind: Literal["nothing-sent"] = "nothing-sent"
+
+
 if TYPE_CHECKING:
     AnySetup = Setup
 else:
-    AnySetup = one_of((OneShotSetup, IterativeSetup, GradientPerturbationSetup, XMapSetup), Setup)
+    _SETUPS = (OneShotSetup, IterativeSetup, GradientPerturbationSetup, XMapSetup, SilentSetup)
+    AnySetup = one_of(_SETUPS, Setup)
 
 InstalledT = TypeVar("InstalledT", bound=Options)
 

@@ -94,8 +94,9 @@ def run_in(
         outcome = _outcome(session, config.protocol, task)
         predictions = evaluator.predictions(outcome.predict)
         measured = evaluator.accuracy(predictions, outcome.hidden)
-    *earlier, last = outcome.rounds
-    outcome = replace(outcome, rounds=(*earlier, replace(last, accuracy=measured)))
+    if outcome.rounds:
+        *earlier, last = outcome.rounds
+        outcome = replace(outcome, rounds=(*earlier, replace(last, accuracy=measured)))
     return RunRecord(
         config=config,
         summary=summarise(

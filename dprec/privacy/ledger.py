@@ -44,7 +44,7 @@ class Charge:
     Parameters
     ----------
     round_index : int
-        The round that it belongs to, from 1.
+        The round that it belongs to, from 1; 0 for none, where nothing is sent.
     users : ndarray of uint8, shape (ceil(users / 8),)
         Who took part: a bit per user, in user order, the highest bit of a byte first.
     per_rating, per_user : float, or ndarray of float64 of shape (users,)
@@ -115,7 +115,7 @@ class PrivacyLedger:
         Parameters
         ----------
         round_index : int
-            The round that it belongs to, from 1.
+            The round that it belongs to, from 1; 0 for none, where nothing is sent.
         users : ndarray of bool, shape (users,)
             Who took part.
         per_rating, per_user : float, or ndarray of float64 of shape (users,)

@@ -161,7 +161,7 @@ def advice_lines(advice: Advice) -> list[str]:
     lines = [
         f"within ε ≤ {limits.epsilon:g} per {limits.unit} and {limits.max_bytes:,.0f} bytes per user: "
         f"{_named(best, advice)}",
-        f"  the server sees {best.setting.server_sees}; rounds: {best.setting.mean('rounds') or 1:g}; "
+        f"  the server sees {best.setting.server_sees}; rounds: {_rounds(best.setting):g}; "
         f"runs: {best.accuracy.count}",
     ]
     if advice.for_epsilon:
@@ -191,6 +191,12 @@ def _named(offer: Offer, advice: Advice) -> str:
         f"{setting.name} {where}, {measure.label} {with_spread(offer.accuracy, measure.digits)}, "
         f"{offer.bytes_per_user:,.0f} bytes per user"
     )
+
+
+def _rounds(setting: Setting) -> float:
+    """Return the mean number of rounds; a table without the column is one of reports that are sent once."""
+    rounds = setting.mean("rounds")
+    return 1.0 if rounds is None else rounds
 
 
 def _loss(setting: Setting, unit: ComparableUnit) -> str:

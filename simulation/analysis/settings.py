@@ -112,7 +112,9 @@ class Setting:
     def server_sees(self) -> str:
         """What the server learns directly from the devices, in words."""
         return server_sees(
-            trusts_server=self.flag("trusts_server"), hides_rated_items=self.flag("hides_rated_items")
+            trusts_server=self.flag("trusts_server"),
+            hides_rated_items=self.flag("hides_rated_items"),
+            sends=self.mean("uplink_message_mean_per_user") != 0,
         )
 
     @property

@@ -7,8 +7,10 @@ from collections.abc import Iterable
 from dprec.privacy.units import PrivacyUnit
 
 
-def server_sees(*, trusts_server: bool, hides_rated_items: bool) -> str:
-    """Return what the server learns directly from the devices."""
+def server_sees(*, trusts_server: bool, hides_rated_items: bool, sends: bool) -> str:
+    """Return what the server learns directly from the devices, if they send anything."""
+    if not sends:
+        return "nothing"
     if trusts_server:
         return "true ratings"
     return "noise only" if hides_rated_items else "rated items, noise"

@@ -23,11 +23,12 @@ def run_projections(run: RunFiles, population: float) -> list[tuple[str, Project
     """Project the traffic of a run to a population, by direction."""
     both = project(run.bytes_per_user, population)
     factor = run.summary.traffic.deployed_factor
+    deployed = [] if factor is None else [(f"both, deployed (× {factor:.2f})", both.times(factor))]
     return [
         ("from the devices", project(run.traffic["uplink_message_bytes"], population)),
         ("to the devices", project(run.traffic["downlink_message_bytes"], population)),
         ("both", both),
-        (f"both, deployed (× {factor:.2f})", both.times(factor)),
+        *deployed,
     ]
 
 

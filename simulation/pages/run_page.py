@@ -72,7 +72,11 @@ def _tiles(run: RunFiles) -> Markup:
         if (value := accuracy.get(measure.column)) is not None
     ]
     per_user = privacy.epsilon_per_user
-    seen = server_sees(trusts_server=privacy.trusts_server, hides_rated_items=privacy.hides_rated_items)
+    seen = server_sees(
+        trusts_server=privacy.trusts_server,
+        hides_rated_items=privacy.hides_rated_items,
+        sends=traffic.uplink.message_bytes > 0,
+    )
     tiles += [
         ("ε per rating", loss(privacy.epsilon_per_rating), "largest of any user"),
         ("ε per user", loss(per_user.max), f"largest; median {loss(per_user.median)}"),

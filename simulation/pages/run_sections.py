@@ -67,6 +67,8 @@ def noise_section(run: RunFiles, draw: Draw) -> Section:
 def rounds_section(run: RunFiles, draw: Draw) -> Section:
     """Return the accuracy and the bytes of every round."""
     heading = "Round by round"
+    if not run.rounds:
+        return does_not_apply("rounds", heading, "nothing is sent, so there are no rounds.")
     measure = main_measure(run.summary.accuracy.measures())
     evaluated = evaluated_rounds(run.rounds, measure) if measure else []
     content: list[str] = []

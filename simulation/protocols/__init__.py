@@ -4,6 +4,7 @@ from dprec.registry import Registry
 from simulation.protocols.base import Protocol
 from simulation.protocols.gradient_perturbation import GradientPerturbationProtocol
 from simulation.protocols.iterative import IterativeProtocol
+from simulation.protocols.nothing_sent import NothingSentProtocol
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.task import Checkpoints, Measure, Predict, Task
@@ -18,6 +19,7 @@ PROTOCOLS: Registry[Protocol] = Registry(
         TrustedServerProtocol,
         GradientPerturbationProtocol,
         XMapProtocol,
+        NothingSentProtocol,
     ],
 )
 

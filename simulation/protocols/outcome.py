@@ -24,8 +24,9 @@ class Outcome:
     privacy : PrivacyLedger
     guarantee : Guarantee
     rounds : tuple of RoundRecord
-    deployed_factor : float
-        Bytes that the deployment engine moves per byte of a report's message.
+        Empty where nothing is sent.
+    deployed_factor : float or None
+        Bytes that the deployment engine moves per byte of a report's message; None without messages.
     channel : DeviceChannel or None
         What the devices applied to their ratings, where that is a channel that adds noise.
     notes : tuple of str
@@ -47,7 +48,7 @@ class Outcome:
     privacy: PrivacyLedger
     guarantee: Guarantee
     rounds: tuple[RoundRecord, ...]
-    deployed_factor: float
+    deployed_factor: float | None
     channel: DeviceChannel | None = None
     notes: tuple[str, ...] = ()
     diagnostics: dict[str, Any] = field(default_factory=dict)

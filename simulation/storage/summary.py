@@ -91,8 +91,8 @@ class TrafficSummary(Document):
     users: Count = Field(description="Users who took part.")
     uplink: DirectionSummary
     downlink: DirectionSummary
-    deployed_factor: float = Field(
-        description="Bytes that the deployment engine moves per byte of a message."
+    deployed_factor: float | None = Field(
+        description="Bytes that the deployment engine moves per byte of a message; None without messages."
     )
 
     @property

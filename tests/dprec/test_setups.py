@@ -22,6 +22,7 @@ from dprec.setups import (
     OneShotSetup,
     ReplacementSetup,
     Setup,
+    SilentSetup,
     XMapSetup,
     from_json,
     to_json,
@@ -51,6 +52,7 @@ PERTURBATION = GradientPerturbationSetup(
 )
 DRAWS = ReplacementSetup(epsilon=0.3, sensitivity=2.0, whole_catalogue=True, transfer="deviation")
 SETUPS: list[Setup] = [
+    SilentSetup(),
     ONE_SHOT,
     OneShotSetup(mechanism=Raw(), privacy=None),
     ITERATIVE,

@@ -22,7 +22,8 @@ from simulation.analysis.vocabulary import listed, plural, server_sees
     ],
 )
 def test_what_the_server_sees(trusts: bool, hides: bool, words: str) -> None:
-    assert server_sees(trusts_server=trusts, hides_rated_items=hides) == words
+    assert server_sees(trusts_server=trusts, hides_rated_items=hides, sends=True) == words
+    assert server_sees(trusts_server=trusts, hides_rated_items=hides, sends=False) == "nothing"
 
 
 def test_columns_read_a_setting() -> None:

@@ -1,0 +1,55 @@
+"""How many ratings the prior of nothing-sent counts for: RMSE on validation ratings of MovieLens 100K.
+
+    python benchmarks/nothing_sent_prior.py [--path ../shared/data/ml-100k] [--draws 10]
+
+A tenth of the train ratings of u1 is held back, several times; no test rating is read. The prior is the
+middle of the scale. The best of the tried values is the default of `prior_ratings`.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+from dprec.completion.own_averages import own_averages
+from dprec.datasets.movielens import MovieLens100K
+from dprec.metrics import root_mean_squared_error
+from dprec.randomness import generator
+from dprec.ratings import Ratings
+from simulation.protocols.nothing_sent import NothingSentProtocol
+
+TRIED = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0, 20.0)
+HELD_BACK = 0.1
+
+
+def validation_errors(ratings: Ratings, seed: int) -> list[float]:
+    """Return the RMSE of every value of `TRIED` on a random tenth of the ratings."""
+    held_back = generator(seed, "validation").random(ratings.count) < HELD_BACK
+    learned, validation = ratings.select(~held_back), ratings.select(held_back)
+    prior = (ratings.scale.low + ratings.scale.high) / 2
+    return [
+        root_mean_squared_error(
+            own_averages(learned, prior, weight).predict(validation.users, validation.items),
+            validation.values,
+        )
+        for weight in TRIED
+    ]
+
+
+def main() -> None:
+    """Print the mean RMSE of every value that is tried."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--path", default="../shared/data/ml-100k", help="folder of MovieLens 100K")
+    arguments.add_argument("--draws", type=int, default=10, help="random tenths that are held back")
+    chosen = arguments.parse_args()
+    train, _ = MovieLens100K(path=chosen.path).load_fold("u1")
+    errors = np.mean([validation_errors(train, seed) for seed in range(chosen.draws)], axis=0)
+    best = TRIED[int(errors.argmin())]
+    for weight, error in zip(TRIED, errors, strict=True):
+        print(f"prior_ratings {weight:4g}: RMSE {error:.5f}{'  best' if weight == best else ''}")
+    print(f"default {NothingSentProtocol().prior_ratings:g}")
+
+
+if __name__ == "__main__":
+    main()
