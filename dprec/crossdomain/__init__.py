@@ -1,4 +1,4 @@
-"""Cross-domain recommendation as in X-Map (Guerraoui et al. [guerraoui2017]), one module per step."""
+"""Cross-domain recommendation with X-Map (Guerraoui et al. [guerraoui2017]), one module per step."""
 
 from dprec.crossdomain.alter_ego import AlterEgos, ReplacementOptions, alter_egos
 from dprec.crossdomain.domains import CrossDomainRatings, joined

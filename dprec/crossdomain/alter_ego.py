@@ -23,7 +23,7 @@ class ReplacementOptions(Options):
 
     selection: Literal["private", "random", "best", "none"] = option(
         "'private': PRS over all candidates; 'random': one of the best few; 'best': the best; 'none': no "
-        "AlterEgo, the target domain alone.",
+        "AlterEgo, only the target domain.",
         "best",
     )
     epsilon: float | None = option(
@@ -31,14 +31,14 @@ class ReplacementOptions(Options):
     )
     among: int = option("How many of the best candidates 'random' draws from.", 4, ge=1)
     candidates: Literal["valued", "catalogue"] = option(
-        "What PRS draws from: target items with an X-Sim value, which depend on the ratings, or all.",
+        "What PRS draws from: target items with an X-Sim value, a set that depends on the ratings, or all.",
         "valued",
     )
     global_sensitivity: float | None = option(
-        "How far a user can move X-Sim; by default the width of the similarity's range.", None, gt=0
+        "How far one user can move X-Sim; by default the width of the similarity's range.", None, gt=0
     )
     transfer: Literal["rating", "deviation"] = option(
-        "What the replacement inherits: the rating, or what it is above the source item's mean.", "rating"
+        "What the replacement inherits: the rating, or its deviation from the source item's mean.", "rating"
     )
 
     def __post_init__(self) -> None:
@@ -57,12 +57,12 @@ class ReplacementOptions(Options):
 
     @property
     def whole_catalogue(self) -> bool:
-        """Whether target items without an X-Sim value can be drawn as well."""
+        """Whether target items without an X-Sim value can be drawn too."""
         return self.private and self.candidates == "catalogue"
 
     @property
     def deviations(self) -> bool:
-        """Whether replacements inherit deviations from the source items' means, and not ratings."""
+        """Whether replacements inherit deviations from the source items' means instead of ratings."""
         return self.transfer == "deviation"
 
     def sensitivity(self, kind: SimilarityKind) -> float:
@@ -71,7 +71,7 @@ class ReplacementOptions(Options):
         Raises
         ------
         SettingError
-            When another one is configured.
+            When another sensitivity is configured.
         """
         width = global_sensitivity(kind)
         if self.global_sensitivity not in (None, width):
@@ -102,7 +102,7 @@ class AlterEgos:
 
     @classmethod
     def none(cls, n_users: int) -> AlterEgos:
-        """Return users without AlterEgos."""
+        """Return empty AlterEgos."""
         return cls(np.zeros(n_users + 1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
 
 
@@ -117,8 +117,8 @@ def alter_egos(
 ) -> AlterEgos:
     """Replace the source items of profiles by target items.
 
-    Items that are replaced by the same target item are averaged, and a user's own ratings of target
-    items win over replacements (Guerraoui et al. [guerraoui2017], section 4.3).
+    The values of items replaced by the same target item are averaged, and a user's own ratings of target
+    items take precedence over replacements (Guerraoui et al. [guerraoui2017], section 4.3).
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def alter_egos(
         What a replacement inherits.
     n_users : int
     draws : ReplacementDraws
-        Items that it does not list are not replaced.
+        Items without candidates are not replaced.
     random_words : ndarray of uint64, shape (ratings,)
     target_start : int
         First item of the target domain.
@@ -141,11 +141,11 @@ def alter_egos(
     in_target = (own >= 0) & (own < draws.n_targets)
     rated = users[in_target].astype(np.int64) * draws.n_targets + own[in_target]
     free = ~np.isin(cells, rated)
-    kept, of_cell = np.unique(cells[free], return_inverse=True)
-    sums = np.bincount(of_cell, weights=values[replaced[free]], minlength=kept.size)
-    counts = np.bincount(kept // draws.n_targets, minlength=n_users)
+    distinct, of_cell = np.unique(cells[free], return_inverse=True)
+    sums = np.bincount(of_cell, weights=values[replaced[free]], minlength=distinct.size)
+    counts = np.bincount(distinct // draws.n_targets, minlength=n_users)
     return AlterEgos(
         offsets(counts),
-        kept % draws.n_targets,
-        sums / np.maximum(np.bincount(of_cell, minlength=kept.size), 1),
+        distinct % draws.n_targets,
+        sums / np.maximum(np.bincount(of_cell, minlength=distinct.size), 1),
     )

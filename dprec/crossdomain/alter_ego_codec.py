@@ -1,8 +1,8 @@
 """What X-Map sends after the ratings: replacement candidates to the devices, AlterEgos back.
 
-A row holds the candidates of one source item. A message to a device packs the rows of the items that
-it rated: a byte for the width of the rows' lengths, the item set, the lengths, where they are needed
-the items' means, and the rows.
+A row holds the candidates for one source item. A message to a device packs the rows of the items that
+it rated: a byte for the width of the rows' lengths, the item set, the lengths, the items' means if they
+are needed, and the rows.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from dprec.wire.item_sets import ItemSets, read_item_sets
 from dprec.wire.report import ReportCodec
 
 CODES = 241
-"""Codes of a value: a star of a scale of five is 60 of them, which means of 2 to 6 whole stars hit."""
+"""Codes of a value: a star on a five-star scale is 60 of them, so means of 2 to 6 whole stars are exact."""
 
 _WIDTHS = (1, 2, 4)
 
 
 @dataclass(frozen=True)
 class ValueCode:
-    """Numbers in a byte: the range from `low` to `high` in equal parts."""
+    """Numbers coded in a byte: the range from `low` to `high` in equal steps."""
 
     low: float
     high: float
 
     @classmethod
     def of(cls, scale: RatingScale, *, deviations: bool) -> ValueCode:
-        """Return the code for ratings of a scale, or for differences of two."""
+        """Return the code for ratings on a scale, or for differences between two."""
         width = scale.high - scale.low
         return cls(-width, width) if deviations else cls(scale.low, scale.high)
 
@@ -47,7 +47,7 @@ class ValueCode:
         return np.clip(np.rint(parts), 0, CODES - 1).astype(np.int64)
 
     def decode(self, codes: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Return what the codes stand for."""
+        """Return the values that the codes stand for."""
         share = codes.astype(np.float64) / (CODES - 1)
         return self.low + share * (self.high - self.low)
 
@@ -60,7 +60,7 @@ class RowCodec:
     n_items, n_targets : int
         Size of the whole catalogue and of the target domain.
     with_steps : bool
-        Whether X-Sim values are sent, or only which candidates there are.
+        Whether X-Sim values are sent, or only the candidates.
     with_means : bool
         Whether the source items' means are sent.
     """
@@ -78,7 +78,7 @@ class RowCodec:
     def packed_sizes(
         self, indptr: NDArray[np.int64], items: NDArray[np.int64], row_sizes: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """Return how many bytes messages have that carry some rows each, shape (messages,).
+        """Return the bytes of messages that carry some rows each, shape (messages,).
 
         Parameters
         ----------
@@ -95,7 +95,7 @@ class RowCodec:
         return np.where(counts > 0, sizes, 0)
 
     def pack(self, items: NDArray[np.int64], rows: list[bytes], means: NDArray[np.int64]) -> bytes:
-        """Pack rows of source items, ascending, with the codes of the items' means."""
+        """Pack the rows of source items, in ascending order, with the codes of the items' means."""
         if not rows:
             return b""
         sizes = sizes_of(rows)
@@ -113,7 +113,7 @@ class RowCodec:
         Raises
         ------
         ValueError
-            When the message is malformed; a device trusts no server to send what it should.
+            When the message is malformed; a device trusts no server to send valid rows.
         """
         if not data:
             empty = np.zeros(0, dtype=np.int64)
@@ -131,7 +131,7 @@ class RowCodec:
             raise ValueError("rows cut short")
         sizes = np.frombuffer(body[after_set:after_lengths], dtype=f"<u{width}").astype(np.int64)
         if start + int(sizes.sum()) != len(body):
-            raise ValueError("rows of another length than announced")
+            raise ValueError("rows that differ in length from what was announced")
         rows = self._rows.decode(cut(body[start:], sizes))
         counts = np.diff(rows.indptr)
         means = np.frombuffer(body[after_lengths:start], dtype=np.uint8).astype(np.int64)
@@ -166,18 +166,18 @@ class AlterEgoCodec:
         return self._codec.encode(egos.indptr, egos.targets, self._values.encode(egos.values))
 
     def decode(self, reports: list[bytes]) -> tuple[NDArray[np.bool_], AlterEgos]:
-        """Decode and validate; returns which were valid, and the AlterEgos, empty where not."""
+        """Decode and validate; returns which reports are valid, and the AlterEgos, empty for the others."""
         decoded = self._codec.decode(reports)
         values = self._values.decode(decoded.symbols)
         return decoded.valid, AlterEgos(decoded.indptr, decoded.items.astype(np.int64), values)
 
 
 def _plain_channel(symbols: int) -> Channel:
-    """Return the channel that sends each of so many symbols as it is."""
+    """Return the channel that sends each of ``symbols`` symbols unchanged."""
     numbers = np.arange(symbols, dtype=np.float64)
     return Channel(np.eye(symbols, dtype=np.uint64) << np.uint64(DRAW_BITS), numbers, numbers)
 
 
 def _width_index(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return which of the widths holds each size."""
+    """Return the index of the least width that holds each size."""
     return np.searchsorted([1 << (8 * width) for width in _WIDTHS], sizes, side="right").astype(np.int64)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 def selection_width(k: int, candidates: int, sensitivity: float, epsilon: float, failure: float) -> float:
-    """Return the width w of Theorems 3 and 4, not yet limited by the range of similarities.
+    """Return the width w of Theorems 3 and 4, before it is limited to the range of similarities.
 
     w = (4 k SS / eps') ln(k (|v| - k) / rho). With probability at least 1 - rho, every selected
     neighbour has a similarity above Sim_k - w (Theorem 3), and every item with a similarity above
@@ -19,11 +19,11 @@ def selection_width(k: int, candidates: int, sensitivity: float, epsilon: float,
     k : int
         Neighbours that are selected.
     candidates : int
-        |v|; with no more than k of them all are selected, and the width is 0.
+        |v|; if there are no more than k, all are selected, and the width is 0.
     sensitivity : float
-        SS, by which a user can change a similarity.
+        SS, the most by which one user can change a similarity.
     epsilon : float
-        eps', of selection and prediction together.
+        eps', for selection and prediction together.
     failure : float
         rho, between 0 and 1.
     """
@@ -40,12 +40,12 @@ def limited_width(
     Parameters
     ----------
     width : ndarray of float64, shape (rows,)
-        As `selection_width`.
+        As returned by `selection_width`.
     nearest : ndarray of float64, shape (rows,)
         Sim_k, the similarity of the k-th nearest.
     lowest : float
-        The least similarity there is. The publication prints min(Sim_k, ...), which is this with 0,
-        for cosine; adjusted cosine goes down to -1. Where this limit is what binds, Theorem 3 holds
+        The least possible similarity. The publication prints min(Sim_k, ...), which is the case of 0,
+        for cosine; adjusted cosine goes down to -1. If this limit is the one that binds, Theorem 3 holds
         trivially and Theorem 4 is not implied.
     """
     return np.minimum(nearest - lowest, width)

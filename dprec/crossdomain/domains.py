@@ -1,4 +1,4 @@
-"""Ratings of two item domains by overlapping users, in one matrix."""
+"""Ratings of items from two domains by overlapping users, in one matrix."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dprec.errors import InputError
 from dprec.ratings import Ratings
 
 SEPARATOR = ":"
-"""Stands between a domain's name and an item's own identifier."""
+"""Separates a domain's name from an item's own identifier."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +23,7 @@ class CrossDomainRatings(Ratings):
     source, target : str
         Names of the domains; recommendations are made in the target domain.
     target_start, target_stop : int
-        The items of the target domain; all others are of the source domain.
+        Range of the items of the target domain; all others belong to the source domain.
     """
 
     source: str = field(kw_only=True)
@@ -33,7 +33,7 @@ class CrossDomainRatings(Ratings):
 
     @property
     def in_target(self) -> NDArray[np.bool_]:
-        """Which items are of the target domain, shape (items,)."""
+        """Which items belong to the target domain, shape (items,)."""
         items = np.arange(self.n_items)
         return (items >= self.target_start) & (items < self.target_stop)
 
@@ -55,14 +55,14 @@ def joined(source: Ratings, target: Ratings, names: tuple[str, str]) -> CrossDom
     Parameters
     ----------
     source, target : Ratings
-        On one scale; users are the same where their identifiers are.
+        On one scale; users with the same identifier are the same user.
     names : tuple of str
-        Of the two domains; they become part of the items' identifiers.
+        Names of the two domains; they become part of the items' identifiers.
 
     Raises
     ------
     InputError
-        When the names do not tell the domains apart, a domain has no rating, or the scales differ.
+        When the names are the same, a domain has no rating, or the scales differ.
     """
     _check(source, target, names)
     users = [domain.user_ids[domain.users] for domain in (source, target)]
@@ -75,7 +75,7 @@ def joined(source: Ratings, target: Ratings, names: tuple[str, str]) -> CrossDom
         np.concatenate([source.values, target.values]),
         source.scale,
     )
-    # Identifiers ascend and begin with their domain's name, so that a domain is one stretch of them.
+    # Identifiers ascend and begin with their domain's name, so each domain is a contiguous range.
     in_target = np.char.startswith(whole.item_ids, names[1] + SEPARATOR)
     start = int(np.argmax(in_target))
     return CrossDomainRatings(
@@ -99,7 +99,7 @@ def _tagged(name: str, domain: Ratings) -> NDArray[np.str_]:
 
 
 def _check(source: Ratings, target: Ratings, names: tuple[str, str]) -> None:
-    """Refuse domains that cannot be told apart or put side by side."""
+    """Refuse domains that cannot be distinguished or put side by side."""
     if names[0] == names[1]:
         raise InputError("target", f"{names[1]!r}, the source domain itself", "another domain")
     for name, domain in zip(names, (source, target), strict=True):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dprec.crossdomain.similarity import Edges, RatedItems, edges_between
 
 BRIDGE, NEXT_TO_BRIDGE, FAR = 0, 1, 2
-"""BB: has an edge into the other domain; NB: has one to a BB item of its own; NN: neither."""
+"""BB: has an edge into the other domain; NB: has one to a BB item of its own domain; NN: neither."""
 
 LAYER_NAMES = ("BB", "NB", "NN")
 
@@ -54,7 +54,7 @@ def layered_graph(
         Of both domains.
     in_target : ndarray of bool, shape (items,)
     neighbors : int
-        An edge stays that is among so many most similar ones of either end, within its two layers.
+        An edge is kept if it is among this many most similar ones of either end, within its two layers.
     significance : int
         As `edges_between`.
 

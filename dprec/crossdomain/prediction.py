@@ -1,4 +1,4 @@
-"""Item-based prediction: an item's mean, moved by what the user thinks of similar items."""
+"""Item-based prediction: an item's mean, moved by the user's ratings of similar items."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ def item_based(
 ) -> NDArray[np.float64]:
     """Predict ratings from neighbours.
 
-    r_bar_i + sum_j s_j (r_j - r_bar_j) / (sum_j |s_j| + shrinkage); r_bar_i alone where the
-    denominator is 0 (Guerraoui et al. [guerraoui2017], section 4.4, who have no shrinkage).
+    r_bar_i + sum_j s_j (r_j - r_bar_j) / (sum_j |s_j| + shrinkage); just r_bar_i if the denominator
+    is 0 (Guerraoui et al. [guerraoui2017], section 4.4, who have no shrinkage).
 
     Parameters
     ----------
     bases : ndarray of float64, shape (rows,)
-        Means of the items that are predicted.
+        Means of the items whose ratings are predicted.
     weights, deviations : ndarray of float64, shape (rows, neighbours)
         Similarity to each neighbour, and the user's rating of it minus its mean.
     shrinkage : ndarray of float64, shape (rows,), or float
-        Pulls predictions that rest on little similarity towards the item's mean.
+        Pulls predictions based on little similarity towards the item's mean.
     """
     totals = np.abs(weights).sum(axis=1) + shrinkage
     moves = (weights * deviations).sum(axis=1)

@@ -29,7 +29,7 @@ def truncated_similarities(
     sensitivity : ndarray of float64, shape (rows,)
         SS of each row.
     epsilon, failure, lowest : float
-        eps', rho and the least similarity, as `dprec.crossdomain.bounds`.
+        eps', rho and the least similarity, as in `dprec.crossdomain.bounds`.
     """
     candidates = similarities.shape[1]
     nearest = -np.partition(-similarities, k - 1, axis=1)[:, k - 1]
@@ -53,7 +53,7 @@ def select_neighbors(
 
     Each draw takes a remaining candidate with probability proportional to exp(eps' Sim^ / (4 k SS)):
     eps' / (2 k) for a draw, eps' / 2 for all k (Guerraoui et al. [guerraoui2017], section 4.4 and
-    Theorem 3). With no more candidates than k all are taken, and nothing is drawn.
+    Theorem 3). If there are no more candidates than k, all are taken and nothing is drawn.
 
     Parameters
     ----------
@@ -62,9 +62,9 @@ def select_neighbors(
     sensitivity : ndarray of float64, shape (rows,)
         SS of each row; 0 selects the nearest outright.
     epsilon : float
-        eps', of selection and prediction together.
+        eps', for selection and prediction together.
     failure, lowest : float
-        As `truncated_similarities`.
+        As for `truncated_similarities`.
     draws : ndarray of float64, shape (rows, k)
         Uniform on [0, 1).
     """
@@ -72,19 +72,19 @@ def select_neighbors(
     if candidates <= k:
         return np.tile(np.arange(candidates), (rows, 1))
     usable = truncated_similarities(similarities, k, sensitivity, epsilon, failure, lowest)
-    # What no user can move may be used as it is; a width of 0 would make ties of all others.
+    # A row that no user can move is not truncated: a width of 0 would tie all others with the k-th.
     usable = np.where(sensitivity[:, None] > 0, usable, similarities)
     coefficients = epsilon / (4 * k * np.maximum(sensitivity, _TINY))
     exponents = usable * coefficients[:, None]
     chosen = np.empty((rows, k), dtype=np.int64)
     everyone = np.arange(rows)
     for place in range(k):
-        # Measured from the largest that is left, so that no weight of consequence underflows.
+        # Relative to the largest one left, so that no weight that matters underflows.
         weights = np.exp(exponents - exponents.max(axis=1, keepdims=True))
         sums = np.cumsum(weights, axis=1)
         passed = (sums <= (draws[:, place] * sums[:, -1])[:, None]).sum(axis=1)
         taken = np.minimum(passed, candidates - 1)
-        # Rounding at the very end may point at a candidate that is gone; the likeliest left steps in.
+        # Rounding at the very end may point at a candidate already taken; the likeliest left replaces it.
         gone = np.isneginf(exponents[everyone, taken])
         taken[gone] = weights[gone].argmax(axis=1)
         chosen[:, place] = taken
@@ -105,13 +105,13 @@ def noisy_similarities(
     similarities : ndarray of float64, shape (rows, k)
     sensitivity : ndarray of float64, shape (rows,)
     epsilon : float
-        eps', of selection and prediction together.
+        eps', for selection and prediction together.
     draws : ndarray of float64, shape (rows, k)
         Uniform on [0, 1).
 
     Notes
     -----
-    Guerraoui et al. [guerraoui2017], section 4.4. The scale is that of one similarity: a user who moves
-    all k of a prediction can cost k times as much.
+    Guerraoui et al. [guerraoui2017], section 4.4. The scale protects one similarity: for a user who moves
+    all k similarities of a prediction, the loss can be k times as large.
     """
     return similarities + laplace_of_uniforms(draws, (sensitivity / (epsilon / 2))[:, None])

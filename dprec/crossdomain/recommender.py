@@ -1,4 +1,4 @@
-"""Item-based recommendation in the target domain, with private neighbours where a budget is set."""
+"""Item-based recommendation in the target domain, with private neighbours if a budget is set."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ class RecommendationOptions(Options):
 
     neighbors: int = option("Neighbours of a prediction, among the items of the user's profile.", 10, ge=1)
     epsilon: float | None = option(
-        "Privacy loss of one prediction: half for PNSA, half for PNCF; left out where none is promised.",
+        "Privacy loss of one prediction: half for PNSA, half for PNCF; omit it if none is promised.",
         None,
         gt=0,
         le=LARGEST_CELL_EPSILON,
     )
     failure: float = option("Probability rho with which PNSA may stray from its bounds.", 0.1, gt=0, lt=1)
     sensitivity: Literal["local", "global"] = option(
-        "How far a user can move a similarity: in these ratings (Theorem 2), or in any.", "local"
+        "How far one user can move a similarity: in these ratings (Theorem 2), or in any.", "local"
     )
-    shrinkage: float = option("Added to the sum of similarities: pulls to the item's mean.", 0.0, ge=0)
+    shrinkage: float = option("Added to the sum of similarities: pulls towards the mean.", 0.0, ge=0)
     noise_shrinkage: float = option(
-        "Multiple of PNCF's noise scale that is added for every neighbour: with 0.5 what the noise alone "
+        "Multiple of PNCF's noise scale that is added for every neighbour: 0.5 is what the noise alone "
         "is expected to add to the positive similarities.",
         0.0,
         ge=0,
     )
     prior_ratings: float = option(
-        "Ratings at the overall mean that are added to each item's own, for means of noisy ratings.",
+        "Number of ratings at the overall mean added to each item's own, for means of noisy ratings.",
         0.0,
         ge=0,
     )
@@ -61,9 +61,9 @@ class ItemBasedRecommender:
     items : RatedItems
         The target domain, without AlterEgos.
     profiles : csr_array, shape (users, target items)
-        What each user's ratings are above the items' means; stored zeros are ratings too.
+        Each user's ratings minus the items' means; stored zeros are ratings too.
     seed : int
-        Of the draws, each of which belongs to a user, an item and a neighbour.
+        Seed of the draws, each of which belongs to a user, an item and a neighbour.
     """
 
     options: RecommendationOptions
@@ -74,7 +74,7 @@ class ItemBasedRecommender:
 
     @property
     def _most(self) -> int:
-        """Neighbours that a prediction can have at all."""
+        """Most neighbours that any prediction can have."""
         return min(self.options.neighbors, self.items.n_items)
 
     @cached_property
@@ -85,7 +85,7 @@ class ItemBasedRecommender:
         return largest_sensitivities(self.items)
 
     def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Predict the ratings of target items, shape (cells,); the item's mean without a profile."""
+        """Predict ratings of target items, shape (cells,); the item's mean for a user without a profile."""
         predictions: NDArray[np.float64] = self.items.means[items].copy()
         order = np.argsort(users, kind="stable")
         asked, starts = np.unique(users[order], return_index=True)

@@ -1,8 +1,8 @@
-"""Private replacement selection (PRS): which target item takes the place of a source item.
+"""Private replacement selection (PRS): which target item replaces a source item.
 
-X-Sim values travel as whole numbers of steps, and the probabilities of the exponential mechanism are
+X-Sim values are sent as whole numbers of steps, and the probabilities of the exponential mechanism are
 held as whole draws out of 2**60: the device compares a random word with their cumulative sum, and
-`ReplacementDraws.channel_beside` reads the exact privacy loss off the same integers.
+`ReplacementDraws.channel_beside` derives the exact privacy loss from the same integers.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Candidates:
 
     @classmethod
     def of(cls, x_sim: sp.csr_array) -> Candidates:
-        """Read the items with an X-Sim value off a source x target matrix, explicit zeros included."""
+        """Return the stored entries of a source x target matrix of X-Sim, explicit zeros included."""
         matrix = x_sim.tocsr()
         matrix.sort_indices()
         counts = np.diff(matrix.indptr)
@@ -62,33 +62,33 @@ class Candidates:
         return np.diff(self.indptr)
 
     def best(self, x_sim: sp.csr_array, most: int) -> Candidates:
-        """Return each row's candidates of the highest X-Sim, at most so many; ties go to lower items."""
+        """Return each row's candidates of the highest X-Sim, at most ``most``; ties go to lower items."""
         rows = rows_of(self.counts)
         matrix = x_sim.tocsr()
         matrix.sort_indices()
         order = np.lexsort((self.targets, -matrix.data, rows))
-        kept = np.zeros(order.size, dtype=np.bool_)
-        kept[order[places_of(self.counts) < most]] = True
-        counts = np.bincount(rows[kept], minlength=self.items.size)
-        return Candidates(self.items, offsets(counts), self.targets[kept], self.steps[kept])
+        chosen = np.zeros(order.size, dtype=np.bool_)
+        chosen[order[places_of(self.counts) < most]] = True
+        counts = np.bincount(rows[chosen], minlength=self.items.size)
+        return Candidates(self.items, offsets(counts), self.targets[chosen], self.steps[chosen])
 
     def covering(self, items: NDArray[np.int64]) -> Candidates:
-        """Return the candidates with a row for each of some items.
+        """Return the candidates with a row for each of the given items.
 
-        An item without candidates gets one of X-Sim 0, so that having none does not show.
+        An item without candidates gets one with an X-Sim of 0, so it does not show that it has none.
 
         Parameters
         ----------
         items : ndarray of int64
-            Every item that has candidates is among them.
+            Must include every item that has candidates.
         """
         missing = np.setdiff1d(items, self.items)
         added = np.zeros_like(missing)
         rows = np.concatenate([np.repeat(self.items, self.counts), missing])
         order = np.argsort(rows, kind="stable")
-        known, counts = np.unique(rows, return_counts=True)
+        covered, counts = np.unique(rows, return_counts=True)
         return Candidates(
-            known,
+            covered,
             offsets(counts),
             np.concatenate([self.targets, added])[order],
             np.concatenate([self.steps, added])[order],
@@ -114,9 +114,9 @@ class ReplacementDraws:
     ----------
     candidates : Candidates
     weights : ndarray of uint64, shape (candidates,)
-        Draws out of 2**60 that lead to each candidate.
+        Draws out of 2**60 that select each candidate.
     unlisted_weight : ndarray of uint64, shape (rows,)
-        Draws that lead to each target item that is not listed; 0 where only listed ones count.
+        Draws that select each target item that is not listed; 0 if only listed ones can be drawn.
     n_targets : int
         Size of the target domain.
     """
@@ -136,7 +136,7 @@ class ReplacementDraws:
         *,
         whole_catalogue: bool,
     ) -> ReplacementDraws:
-        """Work out the probabilities of the exponential mechanism.
+        """Compute the probabilities of the exponential mechanism.
 
         Pr(t_j) is proportional to exp(eps X-SIM(t_i, t_j) / (2 GS)) (Guerraoui et al. [guerraoui2017],
         Theorem 1).
@@ -145,14 +145,14 @@ class ReplacementDraws:
         ----------
         candidates : Candidates
         epsilon : float
-            Of one replacement; 0 draws uniformly.
+            Budget of one replacement; 0 draws uniformly.
         sensitivity : float
-            GS, the most that one user can change an X-Sim value.
+            GS, the most by which one user can change an X-Sim value.
         n_targets : int
         whole_catalogue : bool
-            Whether target items without a value take part, with an X-Sim of 0. Which items have a
-            value depends on the users; only over the whole catalogue, with a row for every source
-            item (`Candidates.covering`), is the mechanism private whatever they rated.
+            Whether target items without a value can be drawn too, with an X-Sim of 0. Which items have
+            a value depends on the users; the mechanism is private for any ratings only over the whole
+            catalogue, with a row for every source item (`Candidates.covering`).
         """
         per_step = epsilon / (2 * sensitivity) / STEPS
         rows = rows_of(candidates.counts)
@@ -167,7 +167,7 @@ class ReplacementDraws:
         unlisted_weight = np.floor(unlisted / totals * DRAWS).astype(np.int64)
         spent = np.zeros(peak.size, dtype=np.int64)
         np.add.at(spent, rows, weights)
-        # Rounding leaves a few draws over; the likeliest candidate takes them, where they matter least.
+        # Rounding leaves a few draws over; they go to the likeliest candidate, where they matter least.
         likeliest = np.lexsort((candidates.targets, -candidates.steps, rows))[candidates.indptr[:-1]]
         weights[likeliest] += DRAWS - spent - left_out * unlisted_weight
         return cls(candidates, weights.astype(np.uint64), unlisted_weight.astype(np.uint64), n_targets)
@@ -177,7 +177,7 @@ class ReplacementDraws:
         return self._draws(row).astype(np.float64) / DRAWS
 
     def channel_beside(self, other: ReplacementDraws, row: int) -> Channel:
-        """Return a row of these draws and of another table's as a channel; its epsilon is exact."""
+        """Return the same row of these draws and of another table's as a channel with an exact epsilon."""
         positions = np.arange(self.n_targets, dtype=np.float64)
         return Channel(np.stack([self._draws(row), other._draws(row)]), np.array([0.0, 1.0]), positions)
 
@@ -187,7 +187,7 @@ class ReplacementDraws:
         Parameters
         ----------
         rows : ndarray of int64, shape (draws,)
-            The row that each draw is from.
+            The row of each draw.
         random_words : ndarray of uint64, shape (draws,)
 
         Returns
@@ -197,7 +197,7 @@ class ReplacementDraws:
         """
         table = self.candidates
         draws = whole_draws(random_words)
-        # Sums run over all rows and may pass 2**64; differences from a row's start are right even so.
+        # Sums run over all rows and may wrap at 2**64; differences from a row's start are still right.
         sums = np.zeros(self.weights.size + 1, dtype=np.uint64)
         np.cumsum(self.weights, out=sums[1:])
         base, first, last = sums[table.indptr[:-1][rows]], table.indptr[:-1][rows], table.indptr[1:][rows]
@@ -212,7 +212,7 @@ class ReplacementDraws:
         return targets
 
     def _unlisted(self, rows: NDArray[np.int64], order: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the target item that stands at a place among those that a row does not list."""
+        """Return the target item at a given place among those that a row does not list."""
         table = self.candidates
         first, last = table.indptr[:-1][rows], table.indptr[1:][rows]
         passed = _search(lambda at: table.targets[at] - (at - first) > order, first, last) - first
@@ -230,15 +230,15 @@ def _search(
     first: NDArray[np.int64],
     last: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """Return for every stretch first:last the first place at which an ascending condition holds, or last.
+    """Return, for every range first:last, the first place at which a monotone condition holds, or last.
 
-    All stretches are halved together; the condition is asked about one place of each.
+    All ranges are bisected together; the condition is evaluated at one place of each.
     """
     low, high = first.copy(), last.copy()
     while np.any(searching := low < high):
-        # A stretch that has been searched asks about a place inside it again, and stays as it is.
+        # A range that is done is evaluated at a place inside it again, and does not change.
         middle = np.where(searching, (low + high) // 2, np.maximum(first, low - 1))
-        found = holds(middle)
-        high = np.where(searching & found, middle, high)
-        low = np.where(searching & ~found, middle + 1, low)
+        satisfied = holds(middle)
+        high = np.where(searching & satisfied, middle, high)
+        low = np.where(searching & ~satisfied, middle + 1, low)
     return low

@@ -1,7 +1,7 @@
 """How far one user can move a similarity in the data at hand: similarity-based sensitivity.
 
-It is read off the ratings (a local sensitivity): noise calibrated to it follows the publication, but
-its size tells something of the ratings, so that it does not make a mechanism differentially private.
+It depends on the ratings (a local sensitivity): noise calibrated to it follows the publication, but
+its size reveals something about the ratings, so it does not make a mechanism differentially private.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dprec.sorted_keys import find
 
 _ITEMS_AT_ONCE = 256
 _ROUNDING = 1e-10
-"""What is left of a norm when its only rater goes, relative to the norm, may be a rounding error."""
+"""A remainder below this share of a squared norm is the rounding error left when the only rater goes."""
 
 
 def similarity_sensitivities(
@@ -25,10 +25,9 @@ def similarity_sensitivities(
 ) -> NDArray[np.float64]:
     """Return the similarity-based sensitivity of pairs of items, shape (left, items).
 
-    SS(t_i, t_j) = max over users u_x of |s(t_i, t_j) - s'(t_i, t_j)|, where s' is the similarity once
-    u_x's ratings of the two items are gone (Guerraoui et al. [guerraoui2017], Theorem 2, first line of
-    the proof). The norms run over all raters of an item, so a user who rated only one of the two counts
-    as well.
+    SS(t_i, t_j) = max over users u_x of |s(t_i, t_j) - s'(t_i, t_j)|, where s' is the similarity without
+    u_x's ratings of the two items (Guerraoui et al. [guerraoui2017], Theorem 2, first line of the proof).
+    The norms run over all raters of an item, so a user who rated only one of the two counts too.
 
     Parameters
     ----------
@@ -36,10 +35,10 @@ def similarity_sensitivities(
     left : ndarray of int64
         One item of each pair; the other is any item.
     published : bool
-        Return the closed form that the theorem states instead,
+        Return instead the closed form that the theorem states,
         max_x max(r_xi r_xj / (|r'_i| |r'_j|), s |r_i| |r_j| / (|r'_i| |r'_j|) - s) over the users who
-        rated both. Its derivation takes r_i . r_j and r_xi r_xj to be non-negative; with ratings
-        around the users' means it can lie below the true maximum.
+        rated both. Its derivation assumes that r_i . r_j and r_xi r_xj are not negative; for ratings
+        relative to the users' means it can lie below the true maximum.
     """
     result = np.empty((left.size, items.n_items))
     raters = _Raters.of(items)
@@ -58,7 +57,7 @@ def largest_sensitivities(items: RatedItems) -> NDArray[np.float64]:
     raters = _Raters.of(items)
     for start in range(0, items.n_items, _ITEMS_AT_ONCE):
         chunk = np.arange(start, min(start + _ITEMS_AT_ONCE, items.n_items))
-        # A pair has one sensitivity, whichever item comes first: those before were the left of it.
+        # A pair's sensitivity is symmetric: pairs with earlier items were done with those on the left.
         pairs = _of_rows(items, raters, chunk, start, published=False)
         np.fill_diagonal(pairs, 0.0)
         result[chunk] = np.maximum(result[chunk], pairs.max(axis=1))
@@ -70,7 +69,7 @@ def largest_sensitivities(items: RatedItems) -> NDArray[np.float64]:
 class _Raters:
     """The raters of every item, the strongest opinion first.
 
-    `users` and `squares` (of the deviations) run over the items' stretches `indptr`; `cells` holds
+    `users` and `squares` (of the deviations) are by item, delimited by `indptr`; `cells` holds
     item * users + user of every rating, ascending.
     """
 
@@ -95,7 +94,7 @@ class _Raters:
 def _of_rows(
     items: RatedItems, raters: _Raters, left: NDArray[np.int64], first: int, published: bool
 ) -> NDArray[np.float64]:
-    """Return the sensitivities of pairs of an item of the left and an item from `first` on."""
+    """Return the sensitivities of pairs of an item on the left and an item from `first` on."""
     right = np.arange(first, items.n_items)
     similarity = dense_similarities(items, left, right)
     squares = items.norms**2
@@ -105,7 +104,7 @@ def _of_rows(
     entries = segments(items.deviations.indptr[left], items.raters[left])
     users, own = items.deviations.indices[entries], items.deviations.data[entries]
     rows = rows_of(items.raters[left])
-    # Every user who rated an item of the left, with what else of the right that user rated.
+    # Every user who rated an item on the left, with every item on the right that the user rated.
     counts = np.diff(by_user.indptr)[users]
     cells = segments(by_user.indptr[users], counts)
     row, r_i = np.repeat(rows, counts), np.repeat(own, counts)
@@ -133,7 +132,7 @@ def _one_sided(
     right: NDArray[np.int64],
     similarity: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return how far users move a similarity who rated only one of the two items."""
+    """Return how far users who rated only one of the two items move their similarity."""
     row, column = np.nonzero(similarity)
     before = np.abs(similarity[row, column])
     largest = np.zeros(row.size)
@@ -141,7 +140,7 @@ def _one_sided(
         squares = items.norms[one] ** 2
         alone = _largest_square_without(raters, one, other)
         left_over = _remaining(squares, alone)
-        # Where nothing is left, neither is a similarity.
+        # Without other raters of the item, the similarity is 0.
         factor = np.sqrt(np.divide(squares, left_over, out=np.zeros(row.size), where=left_over > 0))
         after = np.minimum(before * factor, 1.0)
         largest = np.maximum(largest, np.where(alone > 0, np.abs(after - before), 0.0))
@@ -159,7 +158,7 @@ def _largest_square_without(
     met one who did not rate the other item, or has run out of raters.
     """
     counts = np.diff(raters.indptr)
-    found = np.zeros(one.size)
+    largest = np.zeros(one.size)
     waiting = np.arange(one.size)
     rank = 0
     while waiting.size:
@@ -167,10 +166,10 @@ def _largest_square_without(
         places = raters.indptr[one[waiting]] + rank
         keys = other[waiting] * raters.n_users + raters.users[places]
         free = ~find(raters.cells, keys)[1]
-        found[waiting[free]] = raters.squares[places[free]]
+        largest[waiting[free]] = raters.squares[places[free]]
         waiting = waiting[~free]
         rank += 1
-    return found
+    return largest
 
 
 def _remaining(squares: NDArray[np.float64], removed: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""How alike two items are: adjusted cosine, significance and mutuality, for blocks of items at once.
+"""How similar two items are: adjusted cosine, significance and mutuality, for blocks of items at once.
 
 Every quantity of a block is a product of two sparse users x items matrices; a pair exists where at
 least one user rated both items.
@@ -20,13 +20,13 @@ from dprec.sorted_keys import find
 SimilarityKind = Literal["adjusted-cosine", "cosine"]
 
 LOWEST: dict[SimilarityKind, float] = {"adjusted-cosine": -1.0, "cosine": 0.0}
-"""The least value that each similarity can take; 1 is the greatest of both."""
+"""The least value that each similarity can take; the greatest is 1 for both."""
 
 _ROWS = 512
 
 
 def global_sensitivity(kind: SimilarityKind) -> float:
-    """Return how far one user can move a similarity at most: the width of its range.
+    """Return the most by which one user can move a similarity: the width of its range.
 
     It is 2 for adjusted cosine and 1 for cosine of non-negative ratings (Guerraoui et al.
     [guerraoui2017], Theorem 1).
@@ -36,7 +36,7 @@ def global_sensitivity(kind: SimilarityKind) -> float:
 
 @dataclass(frozen=True, eq=False)
 class RatedItems:
-    """The items of a rating matrix, ready to be compared.
+    """The items of a rating matrix, prepared for comparison.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class RatedItems:
         ratings : csr_array, shape (users, items)
         kind : {"adjusted-cosine", "cosine"}
         prior : float
-            So many ratings at the overall mean are added to each item's own before its mean is taken.
+            Number of ratings at the overall mean that are added to each item's own for its mean.
         """
         counts = np.diff(ratings.indptr)
         values, users = ratings.data, rows_of(counts)
@@ -84,7 +84,7 @@ class RatedItems:
         user_sums = np.bincount(users, weights=values, minlength=counts.size)
         user_means = user_sums / np.maximum(counts, 1)
         deviations = values - user_means[users] if kind == "adjusted-cosine" else values
-        # What rounding leaves of a rating at the user's mean must not look like an opinion.
+        # The rounding error of a rating at the user's mean must not count as an opinion.
         deviations = np.where(np.abs(deviations) < 1e-12, 0.0, deviations)
         opinions = np.where(values >= means[ratings.indices] - 1e-12, 1.0, -1.0)
         return cls(
@@ -113,7 +113,7 @@ class Edges:
     similarity : ndarray of float64, shape (edges,)
         Never 0.
     mutuality : ndarray of float64, shape (edges,)
-        Users who rated both on the same side of the items' means.
+        Users whose ratings of both are on the same side of the items' means.
     confidence : ndarray of float64, shape (edges,)
         Mutuality over the users who rated either.
     """
@@ -140,7 +140,7 @@ class Edges:
         )
 
     def strongest(self, k: int) -> Edges:
-        """Return the edges that are among the k most similar of either end; ties go to lower items."""
+        """Return the edges among the k most similar of either end; ties go to lower items."""
         return self.select(
             _top(self.left, self.right, self.similarity, k) | _top(self.right, self.left, self.similarity, k)
         )
@@ -152,7 +152,7 @@ def dense_similarities(
     """Return the similarities of two sets of items, shape (left, right).
 
     sum_u a_ui a_uj / (|a_i| |a_j|), where a are the deviations and the norms run over all raters of an
-    item; 0 where no user rated both or a norm is 0 (Guerraoui et al. [guerraoui2017], section 2).
+    item; 0 if no user rated both or a norm is 0 (Guerraoui et al. [guerraoui2017], section 2).
     """
     dots = (items.deviations[:, left].T @ items.deviations[:, right]).toarray()
     norms = items.norms[left][:, None] * items.norms[right]
@@ -171,13 +171,14 @@ def edges_between(
     left, right : ndarray of int64
         Ascending.
     significance : int
-        Common raters from which on a similarity counts in full: it is scaled by
+        Number of common raters at which a similarity counts in full: it is scaled by
         min(common, significance) / significance.
 
     Notes
     -----
-    Mutuality S is the number of users on whose opinion both items fall on the same side, and the
-    confidence is S / |U_i or U_j| (Guerraoui et al. [guerraoui2017], section 3, Definitions 1 and 2).
+    Mutuality S is the number of users whose ratings of both items are on the same side of their means,
+    and the confidence is S / |U_i or U_j| (Guerraoui et al. [guerraoui2017], section 3, Definitions 1
+    and 2).
     """
     parts = [
         _edges_of_rows(items, left[start : start + _ROWS], right, significance)
@@ -207,7 +208,7 @@ def _edges_of_rows(
     one, other = left[rows], right[similar.indices]
     norms = items.norms[one] * items.norms[other]
     plain = np.divide(similar.data, norms, out=np.zeros(pairs.size), where=norms > 0)
-    # Products that cancel leave a rounding error behind, and no edge.
+    # Products that cancel leave a rounding error, which is no edge.
     plain = np.where(np.abs(plain) < 1e-12, 0.0, np.clip(plain, -1.0, 1.0))
     mutuality = (common + balance) / 2
     edges = Edges(
@@ -239,11 +240,11 @@ def _columns(ratings: sp.csr_array, values: NDArray[np.float64]) -> sp.csc_array
 def _top(
     ends: NDArray[np.int64], others: NDArray[np.int64], similarity: NDArray[np.float64], k: int
 ) -> NDArray[np.bool_]:
-    """Return which edges are among the k most similar of their end."""
+    """Return which edges are among the k most similar at their end."""
     by_end = np.argsort(ends, kind="stable")
     values = similarity[by_end]
     stretches = np.flatnonzero(np.diff(ends[by_end], prepend=-1, append=np.iinfo(np.int64).max))
-    # What is below the k-th largest of its end is out at once; only the few others are ranked.
+    # Edges below the k-th largest of their end are dropped at once; only the few others are ranked.
     within = np.ones(values.size, dtype=np.bool_)
     for start, stop in pairwise(stretches.tolist()):
         if stop - start > k:
@@ -252,6 +253,6 @@ def _top(
     left = by_end[within]
     order = left[np.lexsort((others[left], -similarity[left], ends[left]))]
     ranks = places_of(np.unique(ends[order], return_counts=True)[1])
-    kept = np.zeros(similarity.size, dtype=np.bool_)
-    kept[order[ranks < k]] = True
-    return kept
+    strongest = np.zeros(similarity.size, dtype=np.bool_)
+    strongest[order[ranks < k]] = True
+    return strongest

@@ -1,9 +1,9 @@
-"""X-Sim: the similarity of two items of different domains, over all meta-paths between them.
+"""X-Sim: the similarity of two items from different domains, over all meta-paths between them.
 
-A meta-path leads from its source item layer by layer to a bridge, over to the other domain, and out
+A meta-path leads from its source item layer by layer to a bridge, across to the other domain, and out
 to its target item. The similarity of a path divides by a sum over all of its edges, so the products
-of the layers' sparse matrices are expanded row by row as in Gustavson's algorithm and only summed
-when whole paths are known.
+of the layers' sparse matrices are expanded row by row, as in Gustavson's algorithm, and summed only
+once whole paths are known.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PATHS_AT_ONCE = 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class _Paths:
-    """Paths that begin and end somewhere, ascending by their beginnings.
+    """Paths from their first to their last items, ascending by the first.
 
     `weighted` is the sum of S s and `weight` that of S over the edges; `certainty` is the product of
     the edges' confidences.
@@ -39,13 +39,13 @@ class _Paths:
 
     @classmethod
     def staying(cls, items: NDArray[np.int64]) -> _Paths:
-        """Return the paths of no edge."""
+        """Return the paths without an edge."""
         zeros = np.zeros(items.size)
         return cls(items, items, zeros, zeros, np.ones(items.size))
 
     @classmethod
     def along(cls, edges: Edges) -> _Paths:
-        """Return the paths of one edge, left to right; an edge without mutual opinions leads nowhere."""
+        """Return the paths of one edge, left to right, except edges without mutual opinions."""
         used = edges.select(edges.mutuality > 0)
         return cls(used.left, used.right, used.mutuality * used.similarity, used.mutuality, used.confidence)
 
@@ -69,7 +69,7 @@ class _Paths:
         return ends - np.searchsorted(onward.first, self.last, side="left")
 
     def then(self, onward: _Paths) -> _Paths:
-        """Return every path of these followed by one of the others."""
+        """Return every concatenation of one of these paths with one of ``onward``."""
         counts = self.continuations(onward)
         before = rows_of(counts)
         after = segments(np.searchsorted(onward.first, self.last, side="left"), counts)
@@ -83,7 +83,7 @@ class _Paths:
 
 
 def x_sim(graph: LayeredGraph) -> sp.csr_array:
-    """Return X-Sim, shape (items, items); an entry is stored where a path leads, even if it is 0.
+    """Return X-Sim, shape (items, items); an entry is stored wherever a path exists, even if it is 0.
 
     For every path p, s_p = sum(S s) / sum(S) over its edges and c_p = product(S^); X-Sim of a source
     item (row) and a target item (column) is sum(c_p s_p) / sum(c_p) over the paths between them
@@ -94,7 +94,7 @@ def x_sim(graph: LayeredGraph) -> sp.csr_array:
     crossing = _Paths.along(graph.cross)
     sums = sp.csr_array((size, size), dtype=np.complex128)
     for paths in _whole_paths(inward, crossing, outward):
-        # Both sums at once: the real part is positive, so that a numerator of 0 stays an entry.
+        # Both sums at once: the real part is positive, so an entry with a numerator of 0 is kept.
         values = paths.certainty * (1 + 1j * paths.weighted / paths.weight)
         sums = sums + sp.coo_array((values, (paths.first, paths.last)), shape=(size, size)).tocsr()
     values = np.clip(sums.data.imag / sums.data.real, -1.0, 1.0)
@@ -119,7 +119,7 @@ def _to_bridges(graph: LayeredGraph, *, target: bool) -> _Paths:
 
 
 def _whole_paths(inward: _Paths, crossing: _Paths, outward: _Paths) -> Iterator[_Paths]:
-    """Yield all paths from source to target, as many at a time as memory should hold."""
+    """Yield all paths from source to target, in batches that bound the memory."""
     onward = crossing.then(outward)
     ends = np.cumsum(inward.continuations(onward))
     total = int(ends[-1]) if ends.size else 0

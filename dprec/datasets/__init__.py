@@ -1,4 +1,4 @@
-"""Data sets, each a way to load a matrix of ratings."""
+"""Data sets: ways to load a matrix of ratings."""
 
 from dprec.datasets.base import Dataset, Source
 from dprec.datasets.cross_domain import DelimitedDomains, MovieLensGenres, SyntheticDomains

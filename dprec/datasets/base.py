@@ -1,4 +1,4 @@
-"""What every data set is: settings that say where ratings come from, and a way to load them."""
+"""What every data set is: settings that state where ratings come from, and a way to load them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Source:
     url : str
         A zip archive, over http or https.
     holds : str
-        Name of a file whose folder, once unpacked, is what the data set's ``path`` names.
+        Name of a file in the archive; the data set's ``path`` is the folder that it is unpacked to.
     md5 : str, optional
-        Checksum in hexadecimal, for the distributors that publish one.
+        Checksum in hexadecimal, if the distributor publishes one.
     """
 
     url: str
@@ -38,8 +38,8 @@ class Source:
 class Dataset(Options):
     """Base of the data sets.
 
-    One that can be downloaded sets `distribution`; one that comes with splits of its own names them in
-    `folds` and defines `load_fold`.
+    A data set that can be downloaded sets `distribution`; one that comes with its own splits names them
+    in `folds` and defines `load_fold`.
     """
 
     kind: str
@@ -53,11 +53,11 @@ class Dataset(Options):
         Raises
         ------
         InputError
-            When the data cannot be read, naming the file and the line.
+            When the data cannot be read; it names the file and the line.
         """
 
     def hidden(self) -> NDArray[np.float64] | None:
-        """Return the matrix that the signs were drawn from, shape (users, items), where it is known."""
+        """Return the matrix from which the signs were drawn, shape (users, items), if it is known."""
         return None
 
     def load_fold(self, fold: str) -> tuple[Ratings, Ratings]:
@@ -66,7 +66,7 @@ class Dataset(Options):
         Parameters
         ----------
         fold : str
-            Its name, as the distributor calls it.
+            The distributor's name for it.
 
         Returns
         -------
@@ -76,10 +76,10 @@ class Dataset(Options):
         Raises
         ------
         InputError
-            When the data set has no such fold, and as `load`.
+            When the data set has no such fold, or as for `load`.
         """
         self.check_fold(fold)
-        raise NotImplementedError(f"{type(self).__name__} names folds and does not load them")
+        raise NotImplementedError(f"{type(self).__name__} names folds but does not load them")
 
     def check_fold(self, fold: str) -> None:
         """Refuse a split that is not distributed with the data.
@@ -87,7 +87,7 @@ class Dataset(Options):
         Raises
         ------
         SettingError
-            Naming "fold".
+            Under "fold".
         """
         if not self.folds:
             raise SettingError(
@@ -105,12 +105,12 @@ class FileDataset(Dataset):
 
     path: str = option("The folder of the data set, or its file of ratings.")
     duplicates: Literal["error", "last"] = option(
-        "What to do when a user rates an item twice: 'error' refuses, 'last' keeps the later line.", "error"
+        "What to do if a user rates an item twice: 'error' refuses, 'last' keeps the later line.", "error"
     )
 
 
 def locate(path: str, *names: str) -> Path:
-    """Return the file that a ``path`` setting means: itself, or the first of `names` in the folder."""
+    """Return the file that a ``path`` setting means: itself, or the first of `names` in that folder."""
     if not path:
         raise SettingError("path", "an empty name", "the file of ratings, or the folder that holds it")
     place = Path(path).expanduser()
@@ -119,8 +119,8 @@ def locate(path: str, *names: str) -> Path:
         for candidate in candidates:
             if candidate.exists():
                 return candidate
-        found = "a folder" if not names else f"a folder without {' or '.join(names)}"
-        raise InputError(str(place), found, f"a file{' or the folder that holds it' if names else ''}")
+        folder = "a folder" if not names else f"a folder without {' or '.join(names)}"
+        raise InputError(str(place), folder, f"a file{' or the folder that holds it' if names else ''}")
     if not place.exists():
         accepted = f"the file {' or '.join(names)}, or its folder" if names else "a file"
         raise InputError(str(place), "no such file or folder", f"{accepted}, as the data set's path")

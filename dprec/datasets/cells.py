@@ -1,7 +1,7 @@
-"""From a block of lines to columns: cells are cut as a whole, with no Python object per line.
+"""From a block of lines to columns: all cells are cut at once, without a Python object per line.
 
-A column becomes a table of characters, one row per place in a cell, that is turned into numbers or
-strings at once.
+A column becomes a table of characters, with one row per position in a cell, which is converted to
+numbers or strings at once.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ def cut_cells(
     rows = block.text.count(b"\n")
     if marks.size != rows * width or np.any(data[marks[width - 1 :: width]] != _NEWLINE):
         for row, line in enumerate(block.text.split(b"\n")):
-            found = line.count(mark.encode()) + 1
-            if found != width or not line.strip():
+            columns = line.count(mark.encode()) + 1
+            if columns != width or not line.strip():
                 raise block.error(
                     row,
-                    f"{found} column{'s' if found > 1 else ''}" if line.strip() else "an empty line",
+                    f"{columns} column{'s' if columns > 1 else ''}" if line.strip() else "an empty line",
                     f"{width} columns separated by {layout.described_separator}",
                 )
     starts = np.concatenate([[0], marks[:-1] + 1])
@@ -59,16 +59,16 @@ def characters(
         raise block.error(int(np.argmin(lengths)), f"nothing in {name}", "a value in every line")
     table = np.zeros((int(lengths.max()), lengths.size), dtype=np.uint8)
     for place, places in enumerate(table):
-        # Past a cell's end the index may point beyond the block; what it reads there is cleared.
+        # Past a cell's end the index may point beyond the block; whatever is read there is cleared.
         np.multiply(data[np.minimum(starts + place, data.size - 1)], place < lengths, out=places)
     return table
 
 
 def identifiers(table: NDArray[np.uint8]) -> NDArray[Any]:
-    """Return a column as int64 where every cell is an integer in its shortest form, else as strings."""
+    """Return a column as int64 if every cell is an integer in its shortest form, else as strings."""
     if len(table) <= _INT64_DIGITS:
         numbers = np.zeros(table.shape[1], dtype=np.int64)
-        # "007" and "7" are different identifiers, so a leading zero makes a string.
+        # "007" and "7" are different identifiers, so one with a leading zero stays a string.
         whole = (table[0] != ord("0")) | (len(table) == 1 or table[1] == 0)
         for places in table:
             digits, inside = places - np.uint8(ord("0")), places != 0
@@ -79,7 +79,7 @@ def identifiers(table: NDArray[np.uint8]) -> NDArray[Any]:
     cells = _as_bytes(table, len(table))
     texts = np.asarray(cells.astype(np.str_) if np.all(table < 128) else np.char.decode(cells, "utf-8"))
     try:
-        numbers = cells.astype(np.int64)  # Negative or very long ones.
+        numbers = cells.astype(np.int64)  # Negative or very long integers.
     except (ValueError, OverflowError):
         return texts
     return numbers if np.array_equal(numbers.astype(np.str_), texts) else texts
@@ -87,7 +87,7 @@ def identifiers(table: NDArray[np.uint8]) -> NDArray[Any]:
 
 def numbers(block: Block, table: NDArray[np.uint8], name: str) -> NDArray[np.float64]:
     """Return a column as numbers; each distinct text is converted once."""
-    # Eight characters hold most ratings, and are compared as one integer.
+    # Most ratings fit into eight characters, which are compared as one integer.
     short = len(table) <= 8
     cells = _as_bytes(table, 8).view(np.uint64) if short else _as_bytes(table, len(table))
     distinct = np.unique(cells)
@@ -102,7 +102,7 @@ def numbers(block: Block, table: NDArray[np.uint8], name: str) -> NDArray[np.flo
 
 
 def _finite(text: bytes) -> float:
-    """Return the number that a text is, or NaN."""
+    """Return the finite number that a text stands for, or NaN."""
     try:
         number = float(text) if b"_" not in text else np.nan
     except ValueError:

@@ -1,4 +1,4 @@
-"""Data sets of two item domains over shared users, for recommendation across domains."""
+"""Data sets with two item domains and shared users, for recommendation across domains."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from dprec.randomness import generator
 from dprec.ratings import Ratings
 
 _FIRST_GENRE, _GENRES = 5, 19
-"""Columns of u.item before the genres, and genres."""
+"""Number of columns of u.item before the genres, and number of genres."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MovieLensGenres(FileDataset):
     """MovieLens 100K as two domains: the genres, by number of films, go to A and B in turn.
 
-    A film goes to the domain that has more of its genres; equal ones go to A and B in turn
+    A film goes to the domain that has more of its genres; ties go to A and B in turn
     (Guerraoui et al. [guerraoui2017], section 6).
     """
 
@@ -65,7 +65,7 @@ def genres_in_b(genres: NDArray[np.bool_]) -> NDArray[np.bool_]:
 def _films_and_genres(folder: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     path = locate(folder, "u.item")
     films, genres = [], []
-    # The titles are not in UTF-8; nothing but numbers is taken from the file.
+    # The titles are not in UTF-8; only numbers are taken from the file.
     for place, line in enumerate(path.read_text(encoding="latin-1").splitlines(), start=1):
         cells = line.split("|")
         flags = cells[_FIRST_GENRE:]
@@ -80,9 +80,10 @@ def _films_and_genres(folder: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]
 
 @dataclass(frozen=True, kw_only=True)
 class DelimitedDomains(DelimitedColumns):
-    """Two delimited text files in one layout: `path` rates the source's items, `target_path` the target's.
+    """Two delimited text files in one layout: ratings of the source's items, and of the target's.
 
-    The scale is that of both files together; users are shared where their identifiers are the same.
+    The file at `path` is the source's, that at `target_path` the target's. The scale is that of both
+    files together; users with the same identifier are the same user.
     """
 
     kind: Literal["csv-domains"] = "csv-domains"
@@ -99,21 +100,21 @@ class DelimitedDomains(DelimitedColumns):
 
 @dataclass(frozen=True, kw_only=True)
 class SyntheticDomains(Dataset):
-    """Made from a seed: synthetic ratings whose items are two domains, which some users straddle."""
+    """Made from a seed: synthetic ratings of items in two domains, some users rating in both."""
 
     kind: Literal["synthetic-domains"] = "synthetic-domains"
     users: int = option("Number of users.", 943, ge=1, le=2**31 - 1)
-    items: int = option("Number of items; every second one is of the target domain.", 1682, ge=2)
-    ratings: int = option("Number of ratings before users are kept to one domain.", 100_000, ge=1)
+    items: int = option("Number of items; every second one is in the target domain.", 1682, ge=2)
+    ratings: int = option("Number of ratings before users are limited to one domain.", 100_000, ge=1)
     straddling: float = option("Share of the users who rate in both domains.", 0.5, gt=0, le=1)
     seed: int = option("Seed of the data; a run's own seed does not change them.", 0, ge=0)
 
     def load(self) -> CrossDomainRatings:
-        """Return the ratings; InputError when they do not fit into users x items."""
+        """Return the ratings; InputError when there are more than users x items."""
         whole = Synthetic(users=self.users, items=self.items, ratings=self.ratings, seed=self.seed).load()
         random = generator(self.seed, "synthetic domains")
         straddles = random.random(self.users) < self.straddling
         second_only = random.random(self.users) < 0.5
         second = (whole.items % 2).astype(np.bool_)
-        kept = straddles[whole.users] | (second == second_only[whole.users])
-        return joined(whole.select(kept & ~second), whole.select(kept & second), ("source", "target"))
+        allowed = straddles[whole.users] | (second == second_only[whole.users])
+        return joined(whole.select(allowed & ~second), whole.select(allowed & second), ("source", "target"))

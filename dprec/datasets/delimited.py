@@ -1,7 +1,7 @@
 """Reading delimited text: one rating per line, columns between separators.
 
 Tens of millions of lines are parsed in blocks, each column of a block as a whole. Every defect is
-reported with the line it stands on.
+reported with its line.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from dprec.ratings import Ratings, RatingScale
 
 @dataclass(frozen=True, kw_only=True)
 class DelimitedDataset(FileDataset):
-    """Base of the data sets that are one text file in a layout of their own."""
+    """Base of the data sets that are one text file in a fixed layout."""
 
     file: ClassVar[str]
     layout: ClassVar[Layout]
     scale: ClassVar[RatingScale]
 
     def load(self) -> Ratings:
-        """Return all ratings; InputError names the file and line of what cannot be read."""
+        """Return all ratings; an InputError names the file and line of what cannot be read."""
         return Ratings.from_rows(
             read_rows(locate(self.path, self.file), self.layout), self.scale, duplicates=self.duplicates
         )
@@ -76,9 +76,9 @@ def read_columns(
     ----------
     path : Path
     layout : Layout
-        Its separator, header and width; `wanted` says which columns are read.
+        Its separator, header and width are used; `wanted` states which columns are read.
     wanted : sequence of (column, "identifier" or "number")
-        A column is a name of the header or a position counted from 1.
+        A column is a name in the header or a position counted from 1.
 
     Returns
     -------
@@ -88,7 +88,7 @@ def read_columns(
     Raises
     ------
     InputError
-        As `read_rows`.
+        As for `read_rows`.
     """
     first = first_cells(path, layout.separator)
     width = layout.width or len(first)
@@ -114,18 +114,18 @@ def read_columns(
 
 
 def _unseparated(line: str, path: Path, layout: Layout) -> InputError:
-    """Return the error of a first line that is one column, with the separator that it seems to have."""
-    found = max((",", ";", "\t", "::", "|", " "), key=line.count)
-    seems = {" ": repr(WHITESPACE), "\t": "a tab"}.get(found, repr(found))
-    hint = f"; here the separator seems to be {seems}" if found in line else ""
+    """Return the error for a first line of only one column, with the separator that it seems to have."""
+    likeliest = max((",", ";", "\t", "::", "|", " "), key=line.count)
+    name = {" ": repr(WHITESPACE), "\t": "a tab"}.get(likeliest, repr(likeliest))
+    hint = f"; here the separator seems to be {name}" if likeliest in line else ""
     accepted = f"columns separated by {layout.described_separator}{hint}"
     return InputError(f"{path}, line 1", "1 column", accepted)
 
 
 def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
-    """Return a column: strings throughout as soon as one identifier is not a number."""
+    """Return a column from its parts: all strings if any identifier is not a number."""
     if any(part.dtype.kind == "U" for part in parts):
-        # This gives back what was read, as only integers in their shortest form became numbers.
+        # This restores what was read, as only integers in their shortest form became numbers.
         parts = [part.astype(np.str_) for part in parts]
     return np.concatenate(parts)
 
@@ -139,7 +139,7 @@ def _position(column: str | int, first: list[str], width: int, header: bool, sou
         raise InputError("column", repr(column), "a position counted from 1, as the file has no header")
     names = [name.strip() for name in first]
     if names.count(column) != 1:
-        found = f"{names.count(column)} columns {column!r}" if column in names else f"no column {column!r}"
+        matches = f"{names.count(column)} columns {column!r}" if column in names else f"no column {column!r}"
         accepted = textwrap.shorten("one of " + ", ".join(sorted(set(names))), 200, placeholder=" ...")
-        raise InputError(f"{source}, line 1", found, accepted)
+        raise InputError(f"{source}, line 1", matches, accepted)
     return names.index(column)

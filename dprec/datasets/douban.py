@@ -22,15 +22,15 @@ _SCALE = RatingScale.evenly(1, 5, 1)
 
 @dataclass(frozen=True, kw_only=True)
 class Douban(FileDataset):
-    """Douban: ratings of books, of music or of both, 1 to 5, by users that the domains share."""
+    """Douban: ratings of books, of music or of both, 1 to 5, by users who rate in both domains."""
 
     kind: Literal["douban"] = "douban"
-    domain: Domain = option("What is rated, where the path is the folder: 'book' or 'music'.", "book")
+    domain: Domain = option("What is rated, if the path is the folder: 'book' or 'music'.", "book")
     source: Domain | None = option("The source domain, for recommendation across domains.", None)
-    target: Domain | None = option("The target domain; with a source, both are loaded.", None)
+    target: Domain | None = option("The target domain; with a source domain, both are loaded.", None)
 
     def load(self) -> Ratings:
-        """Return all ratings, of both domains where a source and a target are named.
+        """Return all ratings, of both domains if a source and a target are named.
 
         Raises
         ------

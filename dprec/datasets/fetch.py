@@ -1,7 +1,7 @@
-"""Download of data sets from their distributors, into a folder that keeps them.
+"""Download of data sets from their distributors, into a cache folder.
 
-A data set is in the cache completely or not at all: it is downloaded and unpacked beside its place,
-and takes it by one rename.
+A data set is in the cache completely or not at all: it is downloaded and unpacked next to its final
+place, and moved there by a single rename.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ def fetch(kind: str, cache: str | Path, *, url: str | None = None, progress: Pro
     kind : str
         A data set that its distributor offers for download.
     cache : str or Path
-        Folder that keeps data sets, one folder per kind; made when it is missing.
+        Folder that keeps data sets, one folder per kind; created if it is missing.
     url : str, optional
-        Another place that offers the same archive; the distributor's checksum holds for it too.
+        Another address of the same archive; the distributor's checksum applies to it too.
     progress : callable, optional
-        Steps are bytes; as many as received are planned where the server does not tell.
+        Steps are bytes; if the server does not state the size, the bytes received so far are planned.
 
     Returns
     -------
@@ -53,8 +53,8 @@ def fetch(kind: str, cache: str | Path, *, url: str | None = None, progress: Pro
         When the data set cannot be downloaded at all, the URL is not http or https, or the cache
         cannot be written.
     RunError
-        When the download fails, or what was received is not the archive that was asked for. Nothing
-        of it is left in the cache.
+        When the download fails, or what was received is not the expected archive. Nothing of it is
+        left in the cache.
     """
     source = DATASETS[kind].distribution
     if source is None:
@@ -77,7 +77,7 @@ def fetch(kind: str, cache: str | Path, *, url: str | None = None, progress: Pro
 
 
 def _fill(place: Path, source: Source, url: str, progress: Progress) -> None:
-    """Download, verify and unpack beside a place in the cache, and take the place when all is well."""
+    """Download, verify and unpack next to a place in the cache, and move it there if all is well."""
     with tempfile.TemporaryDirectory(prefix=f".{place.name}-", dir=place.parent) as scratch:
         archive, unpacked = Path(scratch, "archive"), Path(scratch, "unpacked")
         _download(url, archive, progress)
@@ -110,10 +110,10 @@ def _verify(url: str, archive: Path, source: Source) -> None:
     if source.md5 is None:
         return
     with archive.open("rb") as file:
-        # The distributor publishes MD5; it tells a damaged or outdated file, not an attacker's.
-        found = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-    if found != source.md5:
-        raise RunError(f"{url}: MD5 {found}, but the distributor publishes {source.md5}")
+        # The distributor publishes MD5; it reveals a damaged or outdated file, not an attacker's.
+        md5 = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+    if md5 != source.md5:
+        raise RunError(f"{url}: MD5 {md5}, but the distributor publishes {source.md5}")
 
 
 def _unpack(url: str, archive: Path, folder: Path) -> None:
@@ -139,7 +139,7 @@ def _safe(member: zipfile.ZipInfo, url: str) -> PurePosixPath:
     mode = stat.S_IFMT(member.external_attr >> 16)
     outside = path.is_absolute() or ".." in path.parts or any(mark in member.filename for mark in "\\:")
     if outside or mode not in (0, stat.S_IFREG, stat.S_IFDIR) or member.flag_bits & 1:
-        raise RunError(f"{url}: refused to unpack {member.filename!r}, which is not a plain file inside")
+        raise RunError(f"{url}: refused to unpack {member.filename!r}, not a plain file inside the folder")
     return path
 
 
@@ -154,11 +154,11 @@ def _copy(packed: IO[bytes], file: IO[bytes], left: int, url: str) -> int:
 
 
 def _folder(place: Path, source: Source, where: str) -> Path:
-    """Return the folder of the data set in what was unpacked, the outermost if there are several."""
-    found = sorted(place.rglob(source.holds), key=lambda path: (len(path.parts), path))
-    if not found:
+    """Return the folder of the data set among what was unpacked, the outermost if there are several."""
+    files = sorted(place.rglob(source.holds), key=lambda path: (len(path.parts), path))
+    if not files:
         raise RunError(f"{where}: holds no file {source.holds}")
-    return found[0].parent
+    return files[0].parent
 
 
 def _settle(unpacked: Path, place: Path) -> None:

@@ -16,7 +16,7 @@ from dprec.ratings import Ratings, RatingScale
 def read_fold(
     train: RatingRows, test: RatingRows, scale: RatingScale, duplicates: Duplicates
 ) -> tuple[Ratings, Ratings]:
-    """Put two files on one space of users and items.
+    """Put two files into one space of users and items.
 
     Raises
     ------
@@ -32,23 +32,21 @@ def read_fold(
         for rows in (train, test)
     )
     if not np.any((learnt.counts > 0) & (tested.counts > 0)):
-        raise InputError(
-            test.source, f"not one of the users of {train.source}", "a test file of the same users"
-        )
+        raise InputError(test.source, f"none of the users of {train.source}", "a test file of the same users")
     leaks = np.flatnonzero(np.isin(rated_cells(tested), rated_cells(learnt)))
     if leaks.size:
         user, item = user_ids[tested.users[leaks[0]]], item_ids[tested.items[leaks[0]]]
         row = int(np.flatnonzero((test.users == user) & (test.items == item))[0])
         raise test.error(
             row,
-            f"user {user} and item {item} are in {train.source} too",
-            "test ratings that are not for training",
+            f"the rating of item {item} by user {user} is in {train.source} too",
+            "test ratings that are not train ratings",
         )
     return learnt, tested
 
 
 def _united(first: NDArray[Any], second: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return the identifiers of both columns, and the columns in one type."""
+    """Return the identifiers in either column, and the columns in a common type."""
     if first.dtype.kind != second.dtype.kind:
         first, second = first.astype(np.str_), second.astype(np.str_)
     return np.union1d(first, second), first, second

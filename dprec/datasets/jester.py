@@ -27,8 +27,8 @@ _FILES = ("jester-data-1.xls", "jester-data-1.xlsx", "jester-data-1.csv", "jeste
 class Jester(FileDataset):
     """Jester: ratings of 100 jokes from -10 to 10 on a slider.
 
-    Two layouts are read: one row per user, which is the number of ratings and then one column per
-    joke with 99 for "not rated" (.csv, .xls, .xlsx); or one line per rating (user, joke, rating).
+    Two layouts are read: one row per user, with the number of ratings and then one column per joke, 99
+    meaning "not rated" (.csv, .xls, .xlsx); or one line per rating (user, joke, rating).
     """
 
     kind: Literal["jester"] = "jester"
@@ -36,7 +36,7 @@ class Jester(FileDataset):
         "https://goldberg.berkeley.edu/jester-data/jester-data-1.zip", "jester-data-1.xls"
     )
     step: float = option(
-        "Distance between the levels that a device rounds a rating to before it is sent; divides 20.",
+        "Distance between the levels to which a device rounds a rating before sending it; divides 20.",
         0.5,
         gt=0,
     )
@@ -86,7 +86,7 @@ def _from_wide(table: NDArray[np.float64], scale: RatingScale, source: str) -> R
 
 
 def _xls_rows(xlrd: Any, path: Path) -> list[Sequence[Any]]:
-    # Remarks on the file's structure would be printed in the middle of a run.
+    # Without a log file, remarks on the file's structure would be printed in the middle of a run.
     sheet = xlrd.open_workbook(path, logfile=io.StringIO()).sheet_by_index(0)
     return [sheet.row_values(row) for row in range(sheet.nrows)]
 
@@ -104,7 +104,7 @@ _SHEETS: dict[str, tuple[str, Callable[[Any, Path], list[Sequence[Any]]]]] = {
 
 
 def _sheet(path: Path) -> NDArray[np.float64]:
-    """Return the first sheet of a workbook, with a package that dprec does not require otherwise."""
+    """Return the first sheet of a workbook, read with a package that dprec does not otherwise need."""
     package, rows_of = _SHEETS[path.suffix.lower()]
     try:
         reader = importlib.import_module(package)
@@ -114,8 +114,8 @@ def _sheet(path: Path) -> NDArray[np.float64]:
         ) from error
     try:
         rows = rows_of(reader, path)
-    except Exception as error:  # These packages raise whatever a torn file leads them into.
-        raise InputError(str(path), f"no spreadsheet ({error})", f"a {path.suffix} workbook") from error
+    except Exception as error:  # A damaged file can make these packages raise anything.
+        raise InputError(str(path), f"not a spreadsheet ({error})", f"a {path.suffix} workbook") from error
     return _numbers(rows, path)
 
 
@@ -124,11 +124,11 @@ def _numbers(rows: Iterable[Sequence[Any]], path: Path) -> NDArray[np.float64]:
     numbers: list[NDArray[np.float64]] = []
     for line, row in enumerate(rows, start=1):
         width = numbers[0].size if numbers else len(row)
-        # A text or an empty cell is no number here, even where it could be read as one.
+        # A text or an empty cell is not a number here, even if it could be read as one.
         wrong = [cell for cell in row if not (isinstance(cell, int | float) and np.isfinite(cell))]
         if len(row) != width or wrong:
-            found = f"{len(row)} columns" if len(row) != width else f"{wrong[0]!r}"
-            raise InputError(f"{path}, line {line}", found, f"{width} numbers")
+            defect = f"{len(row)} columns" if len(row) != width else f"{wrong[0]!r}"
+            raise InputError(f"{path}, line {line}", defect, f"{width} numbers")
         numbers.append(np.array(row, dtype=np.float64))
     if not numbers:
         raise InputError(str(path), "an empty sheet", "one row per user")

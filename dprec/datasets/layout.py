@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dprec.errors import InputError
 
 WHITESPACE = "whitespace"
-"""The separator that stands for any run of blanks and tabs."""
+"""The separator that means any run of blanks and tabs."""
 
 
 @dataclass(frozen=True)
@@ -18,14 +18,14 @@ class Layout:
     Parameters
     ----------
     separator : str
-        One character, several ("::"), or `WHITESPACE`. Quoted cells are understood with one
+        One character, several ("::"), or `WHITESPACE`. Quoted cells are supported only for one
         character.
     header : bool
-        True when the first line names the columns.
+        Whether the first line names the columns.
     width : int, optional
         Number of columns; by default that of the first line.
     user, item, rating : str or int
-        The columns of the three: a name of the header, or a position counted from 1.
+        The columns of the three: a name in the header, or a position counted from 1.
     """
 
     separator: str = ","

@@ -38,7 +38,7 @@ class MovieLens100K(DelimitedDataset):
     folds: ClassVar[tuple[str, ...]] = ("u1", "u2", "u3", "u4", "u5", "ua", "ub")
 
     def load(self) -> Ratings:
-        """Return all ratings, as many as u.info counts where that is there; see `Dataset.load`."""
+        """Return all ratings, as many as u.info states if it is present; see `Dataset.load`."""
         ratings, source = super().load(), locate(self.path, self.file)
         counted = _counted_in_info(source.with_name("u.info")) if source.name == self.file else None
         if counted not in (None, ratings.count):
@@ -58,7 +58,7 @@ class MovieLens100K(DelimitedDataset):
         return parts
 
     def _check_fold(self, parts: tuple[Ratings, Ratings], fold: Path) -> None:
-        """Refuse a fold that is not all ratings: a file cut between two lines reads like a whole one."""
+        """Refuse a fold that lacks ratings: a file cut off between two lines looks complete."""
         ratings = self.load()
         same_names = np.array_equal(parts[0].user_ids, ratings.user_ids) and np.array_equal(
             parts[0].item_ids, ratings.item_ids
@@ -81,13 +81,13 @@ class MovieLens100K(DelimitedDataset):
 
 
 def _counted_in_info(info: Path) -> int | None:
-    """Return the number of ratings that u.info tells, if it does."""
+    """Return the number of ratings that u.info states, if it does."""
     counts = re.search(rb"(\d+) ratings", info.read_bytes()) if info.is_file() else None
     return int(counts[1]) if counts else None
 
 
 def _codes(ratings: Ratings) -> NDArray[np.int64]:
-    """Return a number for each rating that tells user, item and level, ascending."""
+    """Return a number for each rating that identifies user, item and level, ascending."""
     return rated_cells(ratings) * (ratings.scale.levels + 1) + ratings.levels
 
 

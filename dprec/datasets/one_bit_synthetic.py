@@ -1,4 +1,4 @@
-"""Signs drawn from a hidden matrix that is kept, so that its recovery can be measured."""
+"""Signs drawn from a known hidden matrix, so that its recovery can be measured."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_CELLS = 50_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class OneBitSynthetic(Dataset):
-    """Signs of a noisy low-rank matrix, a rating in every cell (Li et al. [li2021], section 5.1)."""
+    """Signs of a noisy low-rank matrix, with a rating in every cell (Li et al. [li2021], section 5.1)."""
 
     kind: Literal["one-bit-synthetic"] = "one-bit-synthetic"
     users: int = option("Number of users.", 100, ge=1)
@@ -56,7 +56,8 @@ class OneBitSynthetic(Dataset):
     def hidden(self) -> NDArray[np.float64]:
         """Return the hidden matrix M, shape (users, items).
 
-        M = M1 M2^T with entries uniform on [-1/2, 1/2], scaled to a largest entry of alpha.
+        M = M1 M2^T, M1 and M2 with entries uniform on [-1/2, 1/2], scaled to a largest entry of alpha in
+        absolute value.
         """
         if self.users * self.items > _MOST_CELLS:
             raise SettingError("users", f"{self.users} x {self.items} items", f"at most {_MOST_CELLS} cells")

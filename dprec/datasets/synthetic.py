@@ -1,8 +1,8 @@
 """Ratings made from a seed, with the shape of MovieLens 100K and any size.
 
-Who rates how much and which items are popular follow gamma distributions fitted to MovieLens 100K. A
-rating is a latent opinion, the sum of the user's and the item's effects, an inner product of factors
-and noise, cut into stars where the histogram of MovieLens 100K wants it.
+The activity of users and the popularity of items follow gamma distributions fitted to MovieLens 100K. A
+rating is a latent opinion (the sum of a user effect, an item effect, an inner product of factors, and
+noise) cut into stars so that the histogram matches that of MovieLens 100K.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class Synthetic(Dataset):
-    """Made from a seed, low-rank: by default the size, stars and skew of MovieLens 100K."""
+    """Made from a seed, low-rank: by default with the size, stars and skew of MovieLens 100K."""
 
     kind: Literal["synthetic"] = "synthetic"
     users: int = option("Number of users.", 943, ge=1, le=2**31 - 1)
@@ -42,7 +42,7 @@ class Synthetic(Dataset):
     seed: int = option("Seed of the data; a run's own seed does not change them.", 0, ge=0)
 
     def load(self) -> Ratings:
-        """Return the ratings; SettingError when they do not fit into users x items."""
+        """Return the ratings; SettingError when there are more than users x items."""
         most = self.users * self.items
         if self.ratings > most:
             raise SettingError("ratings", str(self.ratings), f"at most users x items = {most}")
@@ -59,7 +59,7 @@ class Synthetic(Dataset):
         )
 
     def _activity(self) -> NDArray[np.int64]:
-        """Return the ratings of each user: some for everybody, the others in skewed shares."""
+        """Return the number of ratings of each user: a minimum for everybody, the rest in skewed shares."""
         weights = generator(self.seed, "synthetic activity").standard_gamma(_ACTIVITY_SHAPE, self.users)
         least = min(_LEAST_PER_USER, self.ratings // self.users)
         return least + _apportioned(self.ratings - least * self.users, weights, self.items - least)
@@ -68,23 +68,22 @@ class Synthetic(Dataset):
         """Return user * items + item of every rating, ascending.
 
         A user's items are drawn one after the other in proportion to their popularity, without
-        replacement. Light users draw with replacement and draw again for what they have already;
-        heavy users, who would repeat themselves too often, take the items with the greatest keys
-        log(weight) + Gumbel noise, which is the same distribution (Efraimidis and Spirakis
-        [efraimidis2006]).
+        replacement. Light users draw with replacement and redraw duplicates; heavy users, who would
+        draw too many duplicates, take the items with the greatest keys log(weight) + Gumbel noise,
+        which gives the same distribution (Efraimidis and Spirakis [efraimidis2006]).
         """
         random = generator(self.seed, "synthetic profiles")
         weights = random.standard_gamma(_POPULARITY_SHAPE, self.items) + 1e-9
         thresholds = np.cumsum(weights) / weights.sum()
         heavy = counts > self.items // 16
         wanted = np.where(heavy, 0, counts)
-        held = np.zeros(0, dtype=np.int64)
+        cells = np.zeros(0, dtype=np.int64)
         complete = []
         while True:
-            missing = wanted - np.bincount(held // self.items, minlength=self.users)
+            missing = wanted - np.bincount(cells // self.items, minlength=self.users)
             open_users = missing > 0
-            finished = ~open_users[held // self.items]
-            complete.append(held[finished])
+            finished = ~open_users[cells // self.items]
+            complete.append(cells[finished])
             if not open_users.any():
                 break
             wanted = np.where(open_users, wanted, 0)
@@ -92,8 +91,8 @@ class Synthetic(Dataset):
             drawn = categories(thresholds, random.random(drawers.size))
             # Rounding may leave the last threshold just below 1.
             drawn = np.minimum(drawn, self.items - 1)
-            held = np.sort(np.concatenate([held[~finished], drawers * self.items + drawn]))
-            held = held[np.diff(held, prepend=-1) > 0]
+            cells = np.sort(np.concatenate([cells[~finished], drawers * self.items + drawn]))
+            cells = cells[np.diff(cells, prepend=-1) > 0]
         log_weights = np.log(weights)
         for users in _stretches(np.flatnonzero(heavy), max(1, _CHUNK // self.items)):
             keys = log_weights + random.gumbel(size=(users.size, self.items))
@@ -103,7 +102,7 @@ class Synthetic(Dataset):
         return np.sort(np.concatenate(complete))
 
     def _levels(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.uint8]:
-        """Return the level of each rating: its opinion's place in the order of all opinions."""
+        """Return the level of each rating, from the rank of its opinion among all opinions."""
         random = generator(self.seed, "synthetic opinions")
         user_effects = random.normal(0, _USER_EFFECT, self.users)
         item_effects = random.normal(0, _ITEM_EFFECT, self.items)
@@ -132,7 +131,7 @@ def _stretches(values: NDArray[np.int64], length: int) -> list[NDArray[np.int64]
 
 
 def _apportioned(total: int, weights: NDArray[np.float64], most: int) -> NDArray[np.int64]:
-    """Divide a whole number in proportion to weights, no share above `most`, by largest remainders."""
+    """Divide a whole number in proportion to weights by largest remainders, no share above `most`."""
     full = np.zeros(weights.size, dtype=np.bool_)
     while True:
         left = total - most * int(full.sum())

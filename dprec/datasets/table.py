@@ -18,16 +18,16 @@ from dprec.ratings import MAX_LEVELS, Ratings, RatingScale
 
 _CONTINUOUS_STEPS = 40
 _LARGEST = 1e15
-"""Greatest rating, either way: beyond it, floating point is too coarse to tell levels apart."""
+"""Greatest absolute rating: beyond it, floating point is too coarse to distinguish levels."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DelimitedColumns(FileDataset):
     """Base of the data sets whose settings describe the layout.
 
-    The scale runs from `low` to `high` by `step`. What is left out is taken from the ratings: the
+    The scale runs from `low` to `high` by `step`. What is not given is taken from the ratings: the
     least, the greatest, and the smallest distance between two different ones, which must then fit all.
-    Give `low` and `high` where the data may not hold the ends of the scale.
+    Give `low` and `high` if the ends of the scale may not occur in the data.
     """
 
     user_column: str | int = option("Users' column: its name in the header, or its position from 1.", "user")
@@ -35,7 +35,7 @@ class DelimitedColumns(FileDataset):
     rating_column: str | int = option("Ratings' column: its name in the header, or its position.", "rating")
     has_header: bool = option("Whether the first line names the columns; if not, give positions.", True)
     separator: str = option(
-        "What stands between the columns: ',', ';', a tab, '::', ... or 'whitespace' for any blanks.", ","
+        "What separates the columns: ',', ';', a tab, '::', ... or 'whitespace' for any blanks.", ","
     )
     low: float | None = option("Least rating of the scale; by default the least that occurs.", None)
     high: float | None = option("Greatest rating of the scale; by default the greatest that occurs.", None)
@@ -55,7 +55,7 @@ class DelimitedColumns(FileDataset):
                 raise SettingError(name, repr(column), "a position counted from 1, as there is no header")
 
     def read(self, path: str) -> RatingRows:
-        """Read one file; InputError names the line of what cannot be read."""
+        """Read one file; an InputError names the line of what cannot be read."""
         layout = Layout(
             separator=self.separator,
             header=self.has_header,
@@ -66,7 +66,7 @@ class DelimitedColumns(FileDataset):
         return read_rows(locate(path), layout)
 
     def scale(self, values: NDArray[np.float64], source: str) -> RatingScale:
-        """Return the scale of some ratings, naming where they are from in what cannot be one."""
+        """Return the scale of some ratings; an InputError names their source."""
         low = float(values.min()) if self.low is None else float(self.low)
         high = float(values.max()) if self.high is None else float(self.high)
         if not low < high or max(-low, high) > _LARGEST:
@@ -77,14 +77,14 @@ class DelimitedColumns(FileDataset):
         if step is None and self.continuous:
             step = (high - low) / _CONTINUOUS_STEPS
         elif step is None:
-            # Rounding keeps two spellings of one rating from counting as neighbours.
+            # Rounding keeps two spellings of one rating from counting as different levels.
             step = float(np.diff(np.unique(np.round([low, high, *np.unique(values)], 9))).min())
             steps = (high - low) / step
             if not (abs(steps - round(steps)) < 1e-6 and steps < MAX_LEVELS):
                 raise InputError(
                     source,
                     f"ratings from {low:g} to {high:g} that are as little as {step:g} apart",
-                    "evenly spaced ratings, or a step, with continuous: true where it does not fit all",
+                    "evenly spaced ratings, or a step, with continuous: true if it does not fit all",
                 )
             step = (high - low) / round(steps)
         return RatingScale.evenly(low, high, step, continuous=self.continuous)

@@ -1,7 +1,7 @@
 """Text files in blocks of whole lines, with one character between the cells.
 
-What does not fit that mould (quoted cells, separators of several characters) is rewritten, block by
-block, so that it does.
+Anything else (quoted cells, separators of several characters) is rewritten into that form, block by
+block.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from dprec.errors import InputError
 
 _BLOCK_BYTES = 4 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_UNIT = "\x1f"  # The separator of rewritten blocks: ASCII's own, which no table uses in a cell.
+_UNIT = "\x1f"  # The separator of rewritten blocks: ASCII's unit separator, which no table uses in a cell.
 
 
 @dataclass(frozen=True)
 class Block:
-    """Whole lines, each with its end, and where they stand.
+    """Whole lines, each with its line end, and their place in the file.
 
     Parameters
     ----------
@@ -39,12 +39,12 @@ class Block:
     line: int
 
     def error(self, row: int, found: str, accepted: str) -> InputError:
-        """Return the error of a row, counted from 0, with the line that it stands on."""
+        """Return the error for a row, counted from 0, with its line in the file."""
         return InputError(f"{self.source}, line {self.line + row}", found, accepted)
 
 
 def blocks(path: Path) -> Iterator[Block]:
-    """Yield the lines of a file; empty ones at its end are dropped, those between ratings are not.
+    """Yield the lines of a file; empty lines are dropped at its end, but not between ratings.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def blocks(path: Path) -> Iterator[Block]:
             waiting, line = file.read(_BLOCK_BYTES).removeprefix(_BYTE_ORDER_MARK), 1
             while more := file.read(_BLOCK_BYTES):
                 waiting += more
-                # The last filled line waits, and with it the empty ones that nothing may follow.
+                # The last filled line waits, with the empty ones after it, which may end the file.
                 end = waiting.rfind(b"\n", 0, len(waiting.rstrip())) + 1
                 if end:
                     yield _decodable(Block(waiting[:end], source, line))
@@ -75,7 +75,7 @@ def blocks(path: Path) -> Iterator[Block]:
 
 
 def _decodable(block: Block) -> Block:
-    """Return the block with plain line ends once it is known to be text."""
+    """Return the block with plain line ends, after checking that it is text."""
     text = block.text
     if (position := text.find(b"\0")) >= 0:
         row = text.count(b"\n", 0, position)
@@ -90,7 +90,7 @@ def _decodable(block: Block) -> Block:
 
 
 def separated(block: Block, separator: str) -> tuple[Block, str]:
-    """Return the block with cells that need no quotes, and the one character between them."""
+    """Return the block without quotes around cells, and the one character between them."""
     text, mark = block.text, _UNIT
     if separator == WHITESPACE:
         bare = re.sub(rb"(?m)^[ \t]+|[ \t]+$", b"", text)

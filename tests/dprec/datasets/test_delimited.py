@@ -204,10 +204,12 @@ def test_a_fold_with_words_in_one_file_only(tmp_path: Path) -> None:
 
 
 def test_files_of_different_people_are_no_fold(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"x.test: not one of the users of .*x.base"):
+    with pytest.raises(InputError, match=r"x.test: none of the users of .*x.base"):
         read_fold(*fold(tmp_path, "1,10,3\n", "2,10,5\n"), STARS, "error")
 
 
 def test_a_test_rating_that_was_learnt(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"x.test, line 2: user 1 and item 10 are in .*x.base too"):
+    with pytest.raises(
+        InputError, match=r"x.test, line 2: the rating of item 10 by user 1 is in .*x.base too"
+    ):
         read_fold(*fold(tmp_path, "1,10,3\n", "1,11,5\n1,10,5\n"), STARS, "error")

@@ -107,7 +107,7 @@ def test_a_spreadsheet_that_is_none(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"jester{suffix}"
     for content in (b"", b"1,2,3\n", b"PK\x03\x04 torn", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600):
         path.write_bytes(content)
-        with pytest.raises(InputError, match=rf"jester{suffix}: no spreadsheet"):
+        with pytest.raises(InputError, match=rf"jester{suffix}: not a spreadsheet"):
             load(path)
     with pytest.raises(InputError, match="empty sheet"):
         load(WRITERS[suffix](path, []))
