@@ -1,7 +1,7 @@
-"""The errors that dprec raises on purpose, so that every caller can tell them from defects.
+"""The errors that dprec raises on purpose, so that every caller can distinguish them from defects.
 
 `InputError` is for the caller to correct (a file, an argument, the ratings). `SettingError` is its
-form for a configured setting, `RunError` a run that failed although its input was accepted.
+form for a configured setting; `RunError` means that a run failed although its input was accepted.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ class InputError(ValueError):
 
 
 class SettingError(InputError):
-    """A setting that cannot be used, named as its owner sees it.
+    """A setting that cannot be used, named relative to the object that has it.
 
-    A completion knows its "rank", and nothing of the configuration that it is part of. Whoever holds
-    the completion adds the path with `within`, as the error rises.
+    A completion knows its "rank", but not the configuration that it is part of. The owner of the
+    completion adds the path with `within` as the error propagates.
 
     Parameters
     ----------
     key : str
         The setting, relative to the object that is configured ("rank", "privacy.epsilon"); empty when
-        several settings of that object do not go together.
+        several settings of that object are incompatible.
     found : str
         What it holds.
     accepted : str
@@ -59,7 +59,7 @@ class SettingError(InputError):
 
 @contextmanager
 def within(prefix: str) -> Iterator[None]:
-    """Put the key of a part before the keys of the `SettingError` that rises from it, if any.
+    """Prefix the key of a part to the key of any `SettingError` raised in the block.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Where in a configuration an error of pydantic's is: its location, followed through the types.
+"""Where in a configuration a pydantic error is: its location, followed through the types.
 
-A location holds the keys as they are written. Between them it also names the kind of each component
-that was chosen, and the alternatives of a type: these lead to other types, but are no keys.
+A location holds the keys as they are written. Between them it also names the kind of each chosen
+component and the alternatives of a type: these lead to other types, but are not keys.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Place:
     Parameters
     ----------
     keys : tuple of str
-        The keys that lead to it; those of lists with the position, "protocols[0]".
+        The keys that lead to it; the key of a list includes the position, "protocols[0]".
     group : type
-        The class that the last key belongs to, or the whole configuration's.
+        The class that the last key belongs to, or that of the whole configuration.
     accepts : object
-        Type of what stands here; None for an unknown key.
+        Type of the value here; None for an unknown key.
     """
 
     keys: tuple[str, ...]
@@ -46,7 +46,7 @@ class Place:
 
 
 def follow(location: Sequence[str | int], whole: Group) -> Place:
-    """Return the place that the location of an error means, in a configuration that a class declares."""
+    """Return the place that the location of an error means, in a configuration declared by a class."""
     keys: list[str] = []
     group: Group = whole
     here: Any = whole
@@ -71,7 +71,7 @@ def field_names(group: Group) -> list[str]:
 
 
 def descriptions(group: Group) -> dict[str, str]:
-    """Return what is said of each key of a group."""
+    """Return the description of each key of a group."""
     if issubclass(group, BaseModel):
         return {field.alias or name: field.description or "" for name, field in group.model_fields.items()}
     return {field.name: field.metadata.get("description", "") for field in dataclasses.fields(group)}
@@ -86,7 +86,7 @@ def _types(group: Group) -> dict[str, Any]:
 
 
 def _alternatives(hint: Any) -> Iterator[Any]:
-    """Yield the types that a type is a choice of, itself where it is none."""
+    """Yield the alternatives of a union, or the type itself if it is not a union."""
     if get_origin(hint) is Annotated:
         yield from _alternatives(get_args(hint)[0])
     elif get_origin(hint) in (Union, types.UnionType):
@@ -102,7 +102,7 @@ def _classes(hint: Any) -> list[Group]:
 
 
 def _components(hint: Any) -> list[type[Options]]:
-    """Return the components that a type is a choice of."""
+    """Return the components among the alternatives of a type."""
     return [part for part in _classes(hint) if issubclass(part, Options) and "kind" in field_names(part)]
 
 

@@ -1,8 +1,8 @@
-"""What server and devices say to each other: the types of messages, and the records that they carry.
+"""The messages between server and devices: their types, and the records that they carry.
 
-Both ends build and read records with these classes, so that every key is written once and every value
-is checked once. Neither end trusts the other: what was read is of the right type, and whether it suits
-the reader's own state is for the reader to check.
+Both ends build and read records with these classes, so every key is written once and every value is
+checked once. Neither end trusts the other: these classes ensure the right types, and the reader checks
+whether the values fit its own state.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ IDENTIFY = "query.identify"
 REPORT = "query.report"
 """Send the perturbed profiles. Carries no record."""
 TRAIN = "train"
-"""Report something about the gradient: a `GradientRequest`."""
+"""Report on the gradient of the item factors: a `GradientRequest`."""
 SLOPES = "train.slopes"
 """Report how the entries at the rated items should move: a `SlopesRequest`."""
 DELIVER = "query.deliver"
@@ -31,14 +31,14 @@ REQUEST, REPLY, NODE = "request", "reply", "node"
 """Names of the records in a message: of a request, of reports, and of the answer to `IDENTIFY`."""
 
 ROW_ENTRY = np.dtype("<f4")
-"""How the entries in the rows of a `SlopesRequest` travel."""
+"""How the entries in the rows of a `SlopesRequest` are sent."""
 
 Record = Mapping[str, object]
 Entries = dict[str, Any]
 
 
 def action_of(message_type: str) -> str:
-    """Return the action by which an app registers for messages of a type."""
+    """Return the action under which an app registers for messages of a type."""
     return message_type.partition(".")[2] or "default"
 
 
@@ -71,7 +71,7 @@ class GradientRequest:
 
 @dataclass(frozen=True)
 class Delivery:
-    """Take the final item factors, with which a device makes its own predictions.
+    """Take the final item factors, from which a device makes its own predictions.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class SlopesRequest:
     ----------
     round_index : int
     rows : list of bytes
-        One per user of the cohort: the entries at its rated items, empty where these are not known.
+        One per user of the cohort: the entries at its rated items, empty if these are not known.
     """
 
     round_index: int
@@ -125,7 +125,7 @@ class ReplacementRequest:
     ----------
     round_index : int
     start, stop : int
-        First item of the target domain, and the one after its last.
+        First item of the target domain, and the item after its last one.
     rows : bytes
         Candidates for source items; see `dprec.crossdomain.alter_ego_codec.RowCodec`.
     asked : bytes or None
@@ -166,8 +166,8 @@ class Reports:
     reports : list of bytes
         One per user who was asked; empty for one who did not answer.
     absent, late : tuple of int
-        Places, in the list, of users who did not answer or answered after the round had ended: these
-        marks stand for time in a simulation, which has none.
+        Places in the list of users who did not answer, or who answered after the round had ended: a
+        simulation has no real time, so these marks replace it.
     """
 
     first: int
@@ -180,7 +180,7 @@ class Reports:
         """Read the reply; raises ValueError when it is malformed."""
         first, reports = record.get("first"), record.get("reports")
         if not _is_whole(first):
-            raise ValueError("a reply of nobody")
+            raise ValueError("a reply without a first user")
         if not isinstance(reports, list) or not all(isinstance(report, bytes) for report in reports):
             raise ValueError("a reply without reports")
         marks = (_places(record, name, len(reports)) for name in ("absent", "late"))
@@ -222,20 +222,20 @@ class Identity:
 
 
 def bitmap_of(asked: NDArray[np.bool_]) -> bytes | None:
-    """Return how a request says which users of a cohort it is for, from a mask of shape (users,).
+    """Return how a request states which users of a cohort are asked, from a mask of shape (users,).
 
-    A request to everybody names nobody, and so does one to a user who is alone on its node.
+    None if everybody is asked, as is a user who is alone on its node.
     """
     return None if asked.all() else np.packbits(asked).tobytes()
 
 
 def asked_users(bitmap: bytes | None, users: int) -> NDArray[np.bool_]:
-    """Return which users of a cohort a request is for, shape (users,).
+    """Return which users of a cohort are asked, shape (users,).
 
     Raises
     ------
     ValueError
-        When the bitmap is that of a cohort of another size.
+        When the bitmap is for a cohort of another size.
     """
     if bitmap is None:
         return np.ones(users, dtype=np.bool_)
@@ -274,5 +274,5 @@ def _places(record: Record, key: str, reports: int) -> tuple[int, ...]:
 
 
 def _is_whole(value: object) -> TypeGuard[int]:
-    """Return whether a value is an integer and not a truth value, which Python counts among them."""
+    """Return whether a value is an integer but not a bool, which in Python is an int too."""
     return isinstance(value, int) and not isinstance(value, bool)

@@ -1,4 +1,4 @@
-"""How accurate predictions are, measured on the true ratings."""
+"""How accurate predictions are, measured against the true ratings."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def ranking_accuracy(
     k : int
         Length of the list; a user with fewer test items is recommended all of them.
     relevant_from : float, optional
-        A test rating from here on is relevant; by default from the user's train mean on.
+        Least test rating that is relevant; by default, the user's mean train rating.
 
     Notes
     -----

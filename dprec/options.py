@@ -1,8 +1,8 @@
-"""What is configured: frozen dataclasses whose fields carry their own bounds and descriptions.
+"""Settings: frozen dataclasses whose fields carry their own bounds and descriptions.
 
-A mechanism, a completion or a data set declares its settings once, here in plain Python. Types and
-bounds hold when the object is built in a notebook, and the configuration files are validated against
-the same declarations, so no default and no bound is written twice.
+A mechanism, a completion or a data set declares its settings once, in plain Python. Types and bounds
+are checked when the object is built in a notebook, and configuration files are validated against the
+same declarations, so no default and no bound is written twice.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def option(description: str, default: Any = dataclasses.MISSING, **bounds: float
     description : str
         What the setting means, its unit and range; shown by editors through the JSON Schema.
     default : optional
-        Its default. A field without one must be given.
+        Its default. A field without a default is required.
     **bounds : float
         Any of ``gt``, ``ge``, ``lt``, ``le``.
     """
@@ -44,10 +44,10 @@ class Options:
     Raises
     ------
     SettingError
-        When a value is not of its field's type, not one of the allowed words, or out of bounds. A
-        whole number is accepted where a number is wanted, and becomes one; a bool is neither.
+        When a value is not of its field's type, not one of the allowed words, or out of bounds. An
+        int is accepted for a float, and converted; a bool counts as neither.
     TypeError
-        When the class names a type for a field that cannot be resolved where the class is defined.
+        When the type of a field cannot be resolved where the class is defined.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(
@@ -57,7 +57,7 @@ class Options:
     def __post_init__(self) -> None:
         names = [field.name for field in dataclasses.fields(self)]
         try:
-            # mypy takes the hash of the instances for that of their class.
+            # mypy confuses the hash of the class with that of its instances.
             model = _model_of(type(self))  # type: ignore[arg-type]
             checked = model.model_validate({name: getattr(self, name) for name in names})
         except ValidationError as error:

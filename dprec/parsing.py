@@ -1,4 +1,4 @@
-"""Settings from JSON: checked against the class that declares them, the first error in plain words."""
+"""Settings from JSON: checked against the class that declares them, with the first error in plain words."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def parse_json(group: type[GroupT], text: str | bytes) -> GroupT:
     Raises
     ------
     SettingError
-        Naming the first key at fault as it is written; an empty key for the whole text.
+        When one is invalid; it names the first key at fault as written, or no key for the whole text.
     """
     try:
         return TypeAdapter(group).validate_json(text)
@@ -39,7 +39,7 @@ def parse_json(group: type[GroupT], text: str | bytes) -> GroupT:
 
 
 def _first_error(errors: list[ErrorDetails], group: type[Any]) -> SettingError:
-    """Return the first error under the key that is at fault."""
+    """Return the first error, under the key at fault."""
     first = errors[0]
     place = follow(first["loc"], group)
     key = ".".join(place.keys)
@@ -54,10 +54,10 @@ def _first_error(errors: list[ErrorDetails], group: type[Any]) -> SettingError:
         case "union_tag_not_found":
             return SettingError(f"{key}.kind", "missing", ", ".join(place.kinds))
         case "value_error":
-            # A component refuses what it is given, and names its own setting.
+            # A component refuses its settings itself, and names the one at fault.
             raised: SettingError = first["ctx"]["error"]
             return SettingError(f"{key}.{raised.key}".strip("."), raised.found, raised.accepted)
-    # A key of several types has an error for each; its value may be what any of them accepts.
+    # A key with several types has an error for each; its value may be whatever any of them accepts.
     alike = [accepted_by(other) for other in errors if follow(other["loc"], group).keys == place.keys]
     return SettingError(key, _as_written(first["input"]), ", or ".join(dict.fromkeys(alike)))
 

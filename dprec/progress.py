@@ -1,4 +1,4 @@
-"""How far a computation has come: one type for whoever computes and for whoever shows it."""
+"""The progress of a computation: one type for the code that computes and the code that shows it."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ Progress = Callable[[str, int, int], None]
 
 
 def silent(stage: str, done: int, planned: int) -> None:
-    """Report progress to nobody."""
+    """Ignore progress."""

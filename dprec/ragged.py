@@ -1,8 +1,8 @@
-"""Rows of unequal lengths, held end to end in one flat array: where they begin, and how they are cut.
+"""Rows of unequal lengths, stored end to end in one flat array: where they begin, and how to cut them.
 
-Reports of users, profiles and candidate lists are all ragged. Their cells are kept flat, by row, and
-either ``counts`` (cells of each row) or ``indptr`` (`offsets` of the counts, as in a CSR matrix) tells
-the rows apart.
+Users' reports, profiles and candidate lists are all ragged. Their cells are stored flat, by row, and
+either ``counts`` (cells of each row) or ``indptr`` (`offsets` of the counts, as in a CSR matrix)
+delimits the rows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ IntegerT = TypeVar("IntegerT", bound=np.integer)
 
 
 def offsets(counts: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return the first cell of every row, and the number of cells last, shape (rows + 1,)."""
+    """Return the first cell of every row, followed by the number of cells, shape (rows + 1,)."""
     result = np.zeros(counts.size + 1, dtype=np.int64)
     np.cumsum(counts, out=result[1:])
     return result
@@ -45,13 +45,13 @@ def segments(starts: NDArray[np.integer], counts: NDArray[np.integer]) -> NDArra
 
 
 def row_sums(values: NDArray[np.integer], indptr: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return the sum of each row's whole numbers, 0 for an empty row, shape (rows,)."""
+    """Return the sum of each row's integers, 0 for an empty row, shape (rows,)."""
     sums: NDArray[np.int64] = np.diff(offsets(values)[indptr])
     return sums
 
 
 def row_maxima(values: NDArray[np.int64], indptr: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return the largest of each row's numbers, 0 for an empty row, shape (rows,)."""
+    """Return the largest of each row's integers, 0 for an empty row, shape (rows,)."""
     maxima = np.zeros(indptr.size - 1, dtype=np.int64)
     filled = np.flatnonzero(np.diff(indptr))
     if filled.size:
@@ -60,11 +60,11 @@ def row_maxima(values: NDArray[np.int64], indptr: NDArray[np.integer]) -> NDArra
 
 
 def sizes_of(pieces: Sequence[bytes]) -> NDArray[np.int64]:
-    """Return the bytes of each piece, shape (pieces,)."""
+    """Return the size of each piece in bytes, shape (pieces,)."""
     return np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces))
 
 
 def cut(data: bytes, sizes: NDArray[np.integer]) -> list[bytes]:
-    """Return the pieces of so many bytes each that stand end to end in some data, from its first byte."""
+    """Return the consecutive pieces of some data, from its first byte, that have the given sizes."""
     bounds = offsets(sizes).tolist()
     return [data[start:end] for start, end in pairwise(bounds)]

@@ -1,11 +1,11 @@
-"""Counter-based randomness: a draw depends on whose it is, never on who computed it.
+"""Counter-based randomness: a draw depends on the user or cell it is for, never on who computes it.
 
 Philox is keyed by the seed, the purpose of the draws and the round; the counter is the global index
-of the cell or user that the draw belongs to. A cohort reads just the stretch that its users own, so
-any division of the users over nodes, workers or machines gives the same bits.
+of the cell or user that the draw belongs to. A cohort reads only the range that its users own, so any
+division of the users among nodes, workers or machines gives the same bits.
 
-What a word becomes (a number below another, a coin, noise) is decided here too. Where privacy hangs on
-a probability, it is a whole number of `DRAWS`, and the word is compared with that number itself.
+This module also turns words into other random values (a number below a limit, a coin, noise). If privacy
+depends on a probability, it is a whole number of `DRAWS`, with which the word itself is compared.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 DRAW_BITS = 60
-"""Bits of a word that decide between whole numbers of draws."""
+"""Bits of a word that are used to choose a draw."""
 
 DRAWS = 1 << DRAW_BITS
-"""Draws that are equally likely; a probability is a whole number of them."""
+"""Number of equally likely draws; a probability is a whole number of them."""
 
 _WORDS_PER_BLOCK = 4
 _LEAST_TAIL = 1e-300
 
 
 def words(seed: int, purpose: str, start: int, count: int, *, round_index: int = 0) -> NDArray[np.uint64]:
-    """Return the random words that belong to the global indices start to start + count.
+    """Return the random words of ``count`` global indices from ``start`` on.
 
     Parameters
     ----------
     seed : int
         The seed of the run.
     purpose : str
-        What the draws are for; different purposes never share a draw.
+        What the draws are for; different purposes have independent draws.
     start, count : int
         First global index and number of indices.
     round_index : int
@@ -87,7 +87,7 @@ def uniforms(random_words: NDArray[np.uint64]) -> NDArray[np.float64]:
 
 
 def categories(cumulative: NDArray[np.float64], draws: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return which category each draw falls into; their number where it is past the last sum.
+    """Return the category of each draw; the number of categories if it is past the last sum.
 
     Parameters
     ----------
@@ -100,8 +100,8 @@ def categories(cumulative: NDArray[np.float64], draws: NDArray[np.float64]) -> N
 
 
 def laplace(random_words: NDArray[np.uint64], scale: float) -> NDArray[np.float64]:
-    """Return Laplace noise of a scale, one number per word; symmetric, and never infinite."""
-    centred = uniforms(random_words) - 0.5 + 2.0**-54  # Never an end of the interval.
+    """Return Laplace noise of the given scale, one number per word; symmetric, and never infinite."""
+    centred = uniforms(random_words) - 0.5 + 2.0**-54  # Never equal to an end of the interval.
     noise: NDArray[np.float64] = -scale * np.sign(centred) * np.log1p(-2 * np.abs(centred))
     return noise
 
@@ -111,7 +111,7 @@ def laplace_of_uniforms(
 ) -> NDArray[np.float64]:
     """Return Laplace noise from numbers uniform on [0, 1), by the inverse of its distribution.
 
-    For draws that come as numbers already, shared with other uses; a draw of 0 counts as 1e-300.
+    For draws that are also used as plain uniform numbers; at a draw of 0, the tail counts as 1e-300.
     """
     centred = draws - 0.5
     magnitude = -np.log(np.maximum(1 - 2 * np.abs(centred), _LEAST_TAIL))
@@ -120,12 +120,12 @@ def laplace_of_uniforms(
 
 
 def subset(size: int, random_words: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Choose so many of all indices, every subset alike; return a mask, shape (words,)."""
+    """Choose ``size`` of all indices, all subsets equally likely; return a mask, shape (words,)."""
     chosen = np.ones(random_words.size, dtype=np.bool_)
     chosen[np.argsort(random_words, kind="stable")[size:]] = False
     return chosen
 
 
 def shuffled_within(groups: NDArray[np.integer], random_words: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return the order of all indices by group, those of a group in random order."""
+    """Return all indices ordered by group, in random order within a group."""
     return np.lexsort((random_words, groups))

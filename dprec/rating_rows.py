@@ -1,4 +1,4 @@
-"""Rows of ratings as a file or a caller gives them, before they are put on a scale and into a matrix."""
+"""Rows of ratings as they come from a file or a caller, before they become levels in a matrix."""
 
 from __future__ import annotations
 
@@ -54,18 +54,18 @@ class RatingRows:
         return rows
 
     def error(self, row: int, found: str, accepted: str) -> InputError:
-        """Return the error of a row, with the line that it stands on."""
+        """Return the error for a row, with its line in the file."""
         return InputError(f"{self.source}, line {row + self.first_line}", found, accepted)
 
     def placed(
         self, user_ids: NDArray[Any] | None, item_ids: NDArray[Any] | None
     ) -> tuple[tuple[NDArray[Any], NDArray[np.int64]], tuple[NDArray[Any], NDArray[np.int64]]]:
-        """Return the identifiers of users and of items, ascending, each with every row's place in them.
+        """Return the identifiers of users and of items, ascending, each with the place of every row in them.
 
         Parameters
         ----------
         user_ids, item_ids : ndarray or None
-            The identifier spaces, ascending; None for what occurs in the rows.
+            The identifier spaces, ascending; None for the identifiers that occur in the rows.
 
         Raises
         ------
@@ -78,19 +78,19 @@ class RatingRows:
         )
 
     def ordered(self, cells: NDArray[np.int64], duplicates: Duplicates) -> NDArray[np.int64]:
-        """Return the rows in the order of the cells that they rate, one row per cell.
+        """Return the positions of the rows in the order of the cells that they rate, one row per cell.
 
         Parameters
         ----------
         cells : ndarray of int64, shape (rows,)
             Row-major position of each rating in the matrix.
         duplicates : {"error", "last"}
-            What to do when a user rated an item twice: refuse, or keep the last row.
+            What to do if a user rated an item twice: refuse, or keep the last row.
 
         Raises
         ------
         InputError
-            On a duplicate that is refused.
+            When there is a duplicate and duplicates are refused.
         """
         order = np.argsort(cells, kind="stable")
         repeated = np.flatnonzero(np.diff(cells[order]) == 0)

@@ -1,7 +1,7 @@
 """The rating matrix: who rated what, as integer levels of a rating scale, stored by user.
 
-Users and items are contiguous integers inside dprec; the data set's own identifiers are kept beside
-them and come back in every file that is written. Memory is proportional to the number of ratings.
+Users and items are contiguous integers inside dprec; the data set's own identifiers are kept with
+them and used in every file that is written. Memory is proportional to the number of ratings.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class RatingScale:
     values : ndarray of float64, shape (levels,)
         The numbers the levels stand for, ascending; level ``k`` (from 1) is ``values[k - 1]``.
     continuous : bool
-        True when ratings lie between the levels too; a device then rounds to the nearest level
-        before it sends anything, and accuracy is measured against the unrounded rating.
+        Whether ratings may lie between the levels; a device then rounds to the nearest level before it
+        sends anything, and accuracy is measured against the unrounded rating.
     cut : float, optional
-        On a scale of -1 and +1 that ratings were reduced to, the rating above which they became +1.
+        For signs made from ratings: the rating above which a rating became +1.
     """
 
     values: NDArray[np.float64]
@@ -71,7 +71,7 @@ class RatingScale:
             raise InputError(
                 "scale",
                 f"{low} to {high} by {step}",
-                f"a step that divides the range into fewer than {MAX_LEVELS}",
+                f"a step that divides the range into fewer than {MAX_LEVELS} parts",
             )
         return cls(np.linspace(low, high, round(steps) + 1), continuous)
 
@@ -96,7 +96,7 @@ class RatingScale:
         return (np.searchsorted(midpoints, np.asarray(values, dtype=np.float64)) + 1).astype(np.uint8)
 
     def accepts(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Tell which values can be ratings on this scale."""
+        """Return which values can be ratings on this scale."""
         inside = (values >= self.low) & (values <= self.high)
         if self.continuous:
             return inside
@@ -190,9 +190,9 @@ class Ratings:
         values : array_like of float, shape (ratings,)
         scale : RatingScale
         duplicates : {"error", "last"}
-            What to do when a user rated an item twice: refuse, or keep the last row.
+            What to do if a user rated an item twice: refuse, or keep the last row.
         user_ids, item_ids : ndarray, optional
-            The identifier spaces, ascending, where they are larger than what occurs in the rows.
+            The identifier spaces, ascending; by default, the identifiers that occur in the rows.
         source : str
             Name of the rows in error messages.
 
@@ -283,12 +283,12 @@ class Ratings:
 
     @property
     def n_users(self) -> int:
-        """Number of users, rated or not."""
+        """Number of users, with or without ratings."""
         return self.user_ids.size
 
     @property
     def n_items(self) -> int:
-        """Number of items, rated or not."""
+        """Number of items, with or without ratings."""
         return self.item_ids.size
 
     @property
@@ -313,7 +313,7 @@ class Ratings:
 
     @property
     def mean(self) -> float:
-        """Mean rating; the middle of the scale when there is none."""
+        """Mean rating; the middle of the scale if there are no ratings."""
         return float(self.values.mean()) if self.count else (self.scale.low + self.scale.high) / 2
 
     def histogram(self) -> NDArray[np.float64]:
@@ -322,7 +322,7 @@ class Ratings:
         return counts / max(1, self.count)
 
     def user_means(self) -> NDArray[np.float64]:
-        """Return each user's mean rating, the overall mean for a user without ratings."""
+        """Return each user's mean rating, shape (users,); the overall mean for a user without ratings."""
         sums = np.bincount(self.users, weights=self.values, minlength=self.n_users)
         return np.where(self.counts > 0, sums / np.maximum(1, self.counts), self.mean)
 

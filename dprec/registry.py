@@ -1,4 +1,4 @@
-"""One registry per kind of component: the place where a new file becomes a name in a configuration."""
+"""One registry per kind of component: where a component gets its name in configurations."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class Registry(Generic[OptionsT]):
 def one_of(components: Iterable[type[Options]], base: type[Options]) -> Any:
     """Return the type of a field that holds a component, for pydantic to validate.
 
-    In a file that is one of the components, told apart by their kind; in Python, any instance of the
-    class that they have in common.
+    In a file, the value is one of the components, identified by its kind; in Python, it is any instance
+    of their common base class.
 
     Parameters
     ----------
@@ -78,5 +78,5 @@ def kind_of(component: type[Options]) -> str:
 
 
 def summary_of(component: type[Options]) -> str:
-    """Return the first line of a component's docstring, for listings, without keys of references."""
+    """Return the first line of a component's docstring, for listings, without reference keys."""
     return re.sub(r" \[[a-z]+[0-9]{4}\]", "", (component.__doc__ or "").strip().splitlines()[0])

@@ -1,7 +1,7 @@
 """What is installed on devices before a run starts: one frozen class per protocol.
 
 A device takes its budget, its mechanism and the number of rounds from here and never from a request,
-so that its promise holds against any server. A setup travels as JSON and is checked when it is read.
+so its guarantee holds against any server. A setup is stored as JSON and checked when it is read.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ else:
 
 @dataclass(frozen=True, kw_only=True)
 class Setup(Options):
-    """Base of the setups, told apart by kind."""
+    """Base of the setups, identified by kind."""
 
     kind: str
 
@@ -40,26 +40,26 @@ class ReportSetup(Setup):
     """Base of the setups of devices that send their perturbed profile once."""
 
     mechanism: _AnyMechanism = option("What the device applies to each rating.")
-    privacy: PrivacyBudget | None = option("What is promised; none where nothing is.")
+    privacy: PrivacyBudget | None = option("What is guaranteed; none if nothing is.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class OneShotSetup(ReportSetup):
-    """Devices send their profile and nothing else; to a trusted server, without a mechanism."""
+    """Devices send only their profile; to a trusted server, without perturbing it."""
 
     kind: Literal["one-shot"] = "one-shot"
 
 
 @dataclass(frozen=True, kw_only=True)
 class IterativeSetup(Setup):
-    """Devices solve the factors of their users and report something about the gradient, in rounds."""
+    """Devices solve for their users' factors and report on the gradient, in rounds."""
 
     kind: Literal["iterative"] = "iterative"
     gradient: _AnyGradient = option("What a device reports about its gradient.")
-    broadcast: BroadcastOptions = option("How item factors travel to the device.")
+    broadcast: BroadcastOptions = option("How item factors are sent to the device.")
     rank: int = option("Number of factors.", ge=1)
-    ridge: float = option("Ridge of the factors that the device solves for its user.", gt=0)
-    epsilon_per_round: float | None = option("Budget of one report; none where nothing is protected.", gt=0)
+    ridge: float = option("Ridge of the user factors that the device solves for.", gt=0)
+    epsilon_per_round: float | None = option("Budget of one report; none if nothing is protected.", gt=0)
     rounds: int = option("Rounds that the budget was divided by: the device answers no other.", ge=1)
 
 
@@ -80,10 +80,10 @@ class GradientPerturbationSetup(Setup):
 class ReplacementSetup(Options):
     """How a device replaces the items that it rated (Guerraoui et al. [guerraoui2017], Algorithm 2)."""
 
-    epsilon: float | None = option("Budget of one replacement; none where the draw is not private.", gt=0)
+    epsilon: float | None = option("Budget of one replacement; none if the draw is not private.", gt=0)
     sensitivity: float = option("Largest change of an X-Sim value that one user can cause.", gt=0)
-    whole_catalogue: bool = option("Whether items without an X-Sim value can be drawn as well.")
-    transfer: Literal["rating", "deviation"] = option("What a replacement takes over of the rating.")
+    whole_catalogue: bool = option("Whether items without an X-Sim value can be drawn too.")
+    transfer: Literal["rating", "deviation"] = option("What a replacement inherits from the rating.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +121,7 @@ def from_json(kind: type[InstalledT], text: str, where: str) -> InstalledT:
     Parameters
     ----------
     kind : type
-        What was installed: a setup, or something that holds one as `AnySetup`.
+        Class of what was installed: a setup, or options with a field of type `AnySetup`.
     text : str
         Possibly damaged.
     where : str
@@ -130,7 +130,7 @@ def from_json(kind: type[InstalledT], text: str, where: str) -> InstalledT:
     Raises
     ------
     InputError
-        Naming the file and the first key whose value cannot have been installed.
+        When it is damaged; the error names the file and the first invalid key.
     """
     try:
         return parse_json(kind, text)

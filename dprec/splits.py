@@ -1,4 +1,4 @@
-"""Division of a data set into the ratings that are learnt from and those that are predicted."""
+"""Division of a data set into ratings to learn from and ratings to predict."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Split(Options):
 
         Raises
         ------
-        SettingError
-            Below "split" when either would be empty, below "dataset" as `Dataset.load`.
+        InputError
+            Under "split" when either part would be empty, under "dataset" as for `Dataset.load`.
         """
 
 
@@ -51,7 +51,7 @@ class RandomSplit(Split):
     """Base of the splits that choose the test ratings among all ratings of a data set."""
 
     def split(self, dataset: Dataset, seed: int) -> tuple[Ratings, Ratings]:
-        """Return the ratings that are not chosen, and those that are; see `Split.split`."""
+        """Return the ratings that are not chosen for testing, and those that are; see `Split.split`."""
         with within("dataset"):
             ratings = dataset.load()
         with within("split"):
@@ -69,8 +69,8 @@ class RandomSplit(Split):
 
         Raises
         ------
-        SettingError
-            When there can be none.
+        InputError
+            When there would be none.
         """
 
 
@@ -82,7 +82,7 @@ class Predefined(Split):
     fold: str = option("Its name, such as u1 of MovieLens 100K.")
 
     def split(self, dataset: Dataset, seed: int) -> tuple[Ratings, Ratings]:
-        """Return the fold; the seed has no part in it."""
+        """Return the fold, for any seed."""
         with within("split"):
             dataset.check_fold(self.fold)
         with within("dataset"):
@@ -91,7 +91,7 @@ class Predefined(Split):
 
 @dataclass(frozen=True, kw_only=True)
 class KFold(RandomSplit):
-    """One of k parts, equal but for one rating, is the test set."""
+    """One of k parts, equal in size up to one rating, is the test set."""
 
     kind: Literal["k-fold"] = "k-fold"
     folds: int = option("Number of parts.", 5, ge=2)
@@ -123,7 +123,7 @@ class Holdout(RandomSplit):
 
 @dataclass(frozen=True, kw_only=True)
 class LeaveNPerUser(RandomSplit):
-    """A number of random ratings of each user are the test set, of users who have more than that."""
+    """The test set is a fixed number of random ratings of each user who has more than that."""
 
     kind: Literal["leave-n-per-user"] = "leave-n-per-user"
     count: int = option("Ratings of each user to test on.", 1, ge=1)
@@ -139,7 +139,7 @@ class LeaveNPerUser(RandomSplit):
 
 @dataclass(frozen=True, kw_only=True)
 class ColdStart(RandomSplit):
-    """A share of the users who rated in both domains lose all of their target ratings: the test set."""
+    """The test set is all target ratings of a share of the users who rated in both domains."""
 
     kind: Literal["cold-start"] = "cold-start"
     test_fraction: float = option("Share of the users with ratings in both domains.", 0.2, gt=0, lt=1)
@@ -147,18 +147,18 @@ class ColdStart(RandomSplit):
     def test_rows(self, ratings: Ratings, seed: int) -> NDArray[np.int64]:
         """Return all target ratings of the chosen users."""
         if not isinstance(ratings, CrossDomainRatings):
-            raise SettingError("", "cold-start, and the data set has one domain", "two domains")
+            raise SettingError("", "cold-start, but the data set has one domain", "two domains")
         straddlers = np.flatnonzero(ratings.straddlers())
         if not straddlers.size:
-            found = f"no user rates both in {ratings.source} and in {ratings.target}"
-            raise InputError("dataset", found, "domains with users in common")
+            defect = f"no user rates both in {ratings.source} and in {ratings.target}"
+            raise InputError("dataset", defect, "domains with users in common")
         cold = generator(seed, "split").permutation(straddlers)
         chosen = cold[: round(self.test_fraction * straddlers.size)]
         if not chosen.size:
-            found = (
+            selection = (
                 f"{self.test_fraction:g} of {straddlers.size} users who rated in both domains, which is none"
             )
-            raise SettingError("test_fraction", found, "a share that is at least one of them")
+            raise SettingError("test_fraction", selection, "a share that is at least one of them")
         tested = np.isin(ratings.users, chosen) & ratings.in_target[ratings.items]
         return np.flatnonzero(tested)
 

@@ -1,6 +1,6 @@
-"""The start of the command: are the four packages those of this distribution? Then hand over.
+"""The start of the command: check that the four packages are those of this distribution, then hand over.
 
-The command line is named here as text, as in the metadata of an installed script: nothing in this
+The command line is named here as a string, as in the metadata of an installed script: nothing in this
 package imports the simulation.
 """
 
@@ -21,7 +21,7 @@ _HOME = Path(__file__).resolve().parents[1]
 
 
 def check_packages() -> None:
-    """Refuse to start where a module of the user's own would be imported instead of one of the packages.
+    """Refuse to start if another module would be imported instead of one of the packages.
 
     The current directory is searched even if this process does not import from it, since Ray puts it
     first on the path of its workers.
@@ -29,7 +29,7 @@ def check_packages() -> None:
     Raises
     ------
     InputError
-        Naming the module that has a package's name.
+        When a module has the name of a package; the error names its file.
     """
     for name in PACKAGES:
         for spec in (find_spec(name), PathFinder.find_spec(name, [os.path.curdir])):

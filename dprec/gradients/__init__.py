@@ -1,4 +1,4 @@
-"""Gradients that devices report in rounds, protected or not."""
+"""Gradient reports that devices send in rounds, protected or not."""
 
 from dprec.gradients.base import Aggregate, GradientReport, RoundDraws
 from dprec.gradients.full import FullGradient

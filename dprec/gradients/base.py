@@ -1,7 +1,7 @@
-"""What a device reports in a round: something about the gradient of its loss in the item factors.
+"""What a device reports in a round about the gradient of its loss with respect to the item factors.
 
-The loss of a user is the sum of (r_ui - u_u . v_i)^2 over the rated items; its gradient in item
-factor (i, f) is -2 u_uf (r_ui - u_u . v_i). A kind of report says how a device encodes (or hides)
+The loss of a user is the sum of (r_ui - u_u . v_i)^2 over the rated items; its gradient with respect to
+item factor (i, f) is -2 u_uf (r_ui - u_u . v_i). A kind of report defines how a device encodes (or hides)
 that gradient, how the server reads it, and what one report costs in privacy.
 """
 
@@ -21,7 +21,7 @@ from dprec.options import Options
 
 @dataclass(frozen=True)
 class RoundDraws:
-    """Where the randomness of a cohort in a round comes from.
+    """What determines the random draws of a cohort in a round.
 
     Parameters
     ----------
@@ -39,17 +39,17 @@ class RoundDraws:
 
 @dataclass(frozen=True, eq=False)
 class Aggregate:
-    """The sum of what was read from the accepted reports of one or more cohorts.
+    """The sum of the accepted reports of one or more cohorts.
 
     Parameters
     ----------
     total : ndarray of int64
-        Sum of the reports in whole units of the kind of report, so that it does not depend on how
+        Sum of the reports in integer units of the kind of report, so that it does not depend on how
         the users were divided into cohorts.
     raters : ndarray of int64, shape (items,), or None
-        How many users reported on each item, where a report tells.
+        Number of users who reported on each item; None if reports do not reveal it.
     users : int
-        Accepted reports.
+        Number of accepted reports.
     """
 
     total: NDArray[np.int64]
@@ -65,7 +65,7 @@ class Aggregate:
 class GradientReport(Options):
     """Base of the kinds of gradient report.
 
-    `private` tells whether a report is protected, and `hides_rated_items` whether it tells nothing
+    `private` states whether a report is protected, and `hides_rated_items` whether it reveals nothing
     about which items were rated.
     """
 
@@ -90,7 +90,7 @@ class GradientReport(Options):
         user_factors : ndarray of float64, shape (users, rank)
         item_factors : ndarray of float64, shape (items, rank)
         epsilon : float
-            Budget of this report; infinite where nothing is protected.
+            Budget of this report; infinite if nothing is protected.
         draws : RoundDraws
         """
 
@@ -107,9 +107,9 @@ class GradientReport(Options):
         Returns
         -------
         valid : ndarray of bool, shape (users,)
-            Malformed reports are rejected, never raised, and enter nothing.
+            Malformed reports are rejected without an exception and contribute nothing.
         aggregate : Aggregate
-            Over the valid ones.
+            Sum of the valid ones.
         """
 
     @abstractmethod
@@ -125,18 +125,18 @@ class GradientReport(Options):
         shape : tuple of int
             Items and rank.
         epsilon : float
-            Budget that the reports were calibrated to.
+            Budget to which the reports were calibrated.
         seed : int
-            Of the run, for what devices and server share.
+            Seed of the run, for randomness shared by devices and server.
         """
 
     def check(self, shape: tuple[int, int]) -> None:
-        """Refuse settings that do not suit so many items and factors.
+        """Refuse settings that do not suit ``shape``, the numbers of items and factors.
 
         Raises
         ------
-        InputError
-            Naming the setting.
+        SettingError
+            When there is one; it names the setting.
         """
 
     def noise_deviation(self, shape: tuple[int, int], epsilon: float) -> float:
@@ -145,4 +145,4 @@ class GradientReport(Options):
 
     @abstractmethod
     def exact_epsilon(self, epsilon: float) -> float:
-        """Return the exact loss of one report that was calibrated to a budget."""
+        """Return the exact loss of one report calibrated to a budget."""

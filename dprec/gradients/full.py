@@ -1,4 +1,4 @@
-"""The whole gradient at the rated items, unprotected: what rounds can reach without privacy."""
+"""The whole gradient at the rated items, unprotected: the best that rounds can do without privacy."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from dprec.wire.item_sets import ItemSets, longest_item_set, read_item_sets
 _FLOAT = np.dtype("<f4")
 
 _UNIT = 2.0**-24
-"""Gradients are added up in whole units of this, so that no order of the users changes the sum."""
+"""Gradients are added up as integer multiples of this, so the sum does not depend on their order."""
 
 _LARGEST = 2.0**15
-"""No gradient of ratings is this large; such a number would drown everybody else's."""
+"""No gradient of ratings is this large; such a number would drown out everybody else's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,11 +53,11 @@ class FullGradient(GradientReport):
         return [own_set + own_numbers for own_set, own_numbers in zip(item_sets, numbers, strict=True)]
 
     def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[NDArray[np.bool_], Aggregate]:
-        """Reject what is cut short, too long, out of range or not a plausible number; add up the rest."""
+        """Reject reports that are cut short, too long, out of range or implausible; add up the rest."""
         n_items, rank = shape
         row_bytes = rank * _FLOAT.itemsize
         lengths = sizes_of(reports)
-        # Sets are read bit by bit; the numbers after them would only cost time.
+        # Only the sets are read bit by bit; the numbers after them are left out to save time.
         longest = -(-longest_item_set(n_items) // 8)
         stream = BitStream([report[:longest] for report in reports])
         filled = np.flatnonzero(lengths)
@@ -74,12 +74,12 @@ class FullGradient(GradientReport):
             plausible = (np.abs(rows) < _LARGEST).all(axis=1)
         ok &= np.bincount(rows_of(counts)[~plausible], minlength=filled.size) == 0
 
-        kept = np.repeat(ok, counts)
+        accepted = np.repeat(ok, counts)
         total = np.zeros((n_items, rank), dtype=np.int64)
-        np.add.at(total, items[kept], np.rint(rows[kept] / _UNIT).astype(np.int64))
+        np.add.at(total, items[accepted], np.rint(rows[accepted] / _UNIT).astype(np.int64))
         valid = lengths == 0
         valid[filled[ok]] = True
-        raters = np.bincount(items[kept], minlength=n_items)
+        raters = np.bincount(items[accepted], minlength=n_items)
         return valid, Aggregate(total, raters, int(valid.sum()))
 
     def gradient(

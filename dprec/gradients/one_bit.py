@@ -55,22 +55,22 @@ class OneBitGradient(GradientReport):
         return mean_estimate(aggregate, epsilon).reshape(shape)
 
     def noise_deviation(self, shape: tuple[int, int], epsilon: float) -> float:
-        """Return sqrt(n d) (e + 1) / (e - 1), reached where the gradient is 0."""
+        """Return sqrt(n d) (e + 1) / (e - 1), e = exp(epsilon), attained where the gradient is 0."""
         return math.sqrt(shape[0] * shape[1]) * randomizer.unbiased_scale(epsilon)
 
     def exact_epsilon(self, epsilon: float) -> float:
-        """Return the exact loss of the bit; which coordinate was drawn depends on nothing private."""
+        """Return the exact loss of the bit; the choice of the coordinate depends on nothing private."""
         return randomizer.exact_epsilon(epsilon)
 
 
 def draw_coordinates(n_coordinates: int, users: int, draws: RoundDraws) -> NDArray[np.int64]:
-    """Return the coordinate that each user of a cohort draws, uniform on all of them."""
+    """Return the coordinate that each user of a cohort draws, uniformly."""
     random_words = words(draws.seed, "coordinate", draws.first_user, users, round_index=draws.round_index)
     return uniform_below(n_coordinates, random_words)
 
 
 def answer_words(users: int, draws: RoundDraws) -> NDArray[np.uint64]:
-    """Return the random word behind each user's bit."""
+    """Return the random word that decides each user's bit."""
     return words(draws.seed, "answer", draws.first_user, users, round_index=draws.round_index)
 
 
@@ -82,7 +82,10 @@ def add_up(reports: Sequence[bytes], n_coordinates: int) -> tuple[NDArray[np.boo
 
 
 def mean_estimate(aggregate: Aggregate, epsilon: float) -> NDArray[np.float64]:
-    """Return the unbiased mean over users of every coordinate; each was drawn one time in many."""
+    """Return an unbiased estimate of the mean over users, for every coordinate.
+
+    A report is about one coordinate, so it is scaled up by the number of coordinates.
+    """
     scale = randomizer.unbiased_scale(epsilon) * aggregate.total.size / aggregate.users
     return aggregate.total.astype(np.float64) * scale
 

@@ -25,7 +25,7 @@ class ReducedOneBitGradient(GradientReport):
     """One private bit about a random projection of the gradient (Shin et al. [shin2018], Algorithm 2)."""
 
     kind: Literal["one-bit-reduced"] = "one-bit-reduced"
-    dimensions: int = option("Rows q of the projection that items are mapped to.", 100, ge=1)
+    dimensions: int = option("Rows q of the projection: dimensions that items are mapped to.", 100, ge=1)
 
     def encode(
         self,
@@ -65,11 +65,10 @@ class ReducedOneBitGradient(GradientReport):
     def check(self, shape: tuple[int, int]) -> None:
         """Refuse a projection to more dimensions than there are items."""
         if self.dimensions > shape[0]:
-            found = str(self.dimensions)
-            raise SettingError("dimensions", found, f"at most {shape[0]}, the items")
+            raise SettingError("dimensions", str(self.dimensions), f"at most {shape[0]}, the number of items")
 
     def noise_deviation(self, shape: tuple[int, int], epsilon: float) -> float:
-        """Return the deviation sqrt(q d) (e + 1) / (e - 1) of a coordinate of the projected gradient."""
+        """Return sqrt(q d) (e + 1) / (e - 1), e = exp(epsilon), for a projected coordinate at 0."""
         return math.sqrt(self.dimensions * shape[1]) * randomizer.unbiased_scale(epsilon)
 
     def exact_epsilon(self, epsilon: float) -> float:
@@ -84,5 +83,5 @@ def _pseudo_inverse(seed: int, rows: int, n_items: int) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=2)
 def projection(seed: int, rows: int, n_items: int) -> NDArray[np.float64]:
-    """Return the projection that devices and server share, entries Normal(0, 1 / rows)."""
+    """Return the projection shared by devices and server; its entries are Normal(0, 1 / rows)."""
     return generator(seed, "projection").normal(0.0, rows**-0.5, (rows, n_items))

@@ -1,9 +1,9 @@
-"""The one-bit randomiser of a coordinate in [-1, 1], and the coding of its reports.
+"""The one-bit randomiser of a coordinate in [-1, 1], and the encoding of its reports.
 
 Shin et al. [shin2018], Algorithm 1: a coordinate x is answered by a bit T with
 Pr(T = 1) = (x (e - 1) + e + 1) / (2 (e + 1)), e = exp(epsilon); (2 T - 1) (e + 1) / (e - 1) is an
 unbiased estimate of x. Probabilities are whole numbers of draws out of 2**60, monotone in x, so the
-exact loss is read from the two extremes.
+exact loss follows from the two extremes.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def randomize(
     Parameters
     ----------
     coordinates : ndarray of float64, shape (users,)
-        Clipped to [-1, 1] first. What is not a number counts as 0: whatever a device computes from
-        hostile item factors, its answer keeps within the budget.
+        Clipped to [-1, 1] first. NaN counts as 0: whatever a device computes from hostile item factors,
+        its answer stays within the budget.
     epsilon : float
     random_words : ndarray of uint64, shape (users,)
     """
@@ -53,9 +53,9 @@ def exact_epsilon(epsilon: float) -> float:
 
 
 def _thresholds(coordinates: NDArray[np.float64], epsilon: float) -> NDArray[np.uint64]:
-    # With e -> infinity in mind: (x (e - 1) + e + 1) / (2 (e + 1)) = (1 + x tanh(epsilon / 2)) / 2.
+    # (x (e - 1) + e + 1) / (2 (e + 1)) = (1 + x tanh(epsilon / 2)) / 2, which does not overflow.
     # Flooring the distance from one half keeps both extremes within the budget, and the margin keeps
-    # the rounding of tanh from adding to it: without it, the loss would be infinite from 38 on.
+    # the rounding of tanh from exceeding it: without it, the loss would be infinite from epsilon 38 on.
     largest = math.tanh(epsilon / 2) * _MARGIN * _HALF
     distances = np.floor(np.abs(coordinates) * largest).astype(np.int64)
     return (_HALF + np.where(coordinates < 0, -distances, distances)).astype(np.uint64)
@@ -64,7 +64,7 @@ def _thresholds(coordinates: NDArray[np.float64], epsilon: float) -> NDArray[np.
 def pack_answers(
     coordinates: NDArray[np.int64], answers: NDArray[np.bool_], n_coordinates: int
 ) -> list[bytes]:
-    """Encode which coordinate each user drew and the answer: ceil(log2(coordinates)) + 1 bits."""
+    """Encode the coordinate that each user drew and the answer: ceil(log2(coordinates)) + 1 bits."""
     size = _report_bytes(n_coordinates)
     fields = (coordinates << 1 | answers) << (size * 8 - _report_bits(n_coordinates))
     packed = fields.astype(">u8").tobytes()
@@ -74,7 +74,7 @@ def pack_answers(
 def unpack_answers(
     reports: Sequence[bytes], n_coordinates: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.bool_]]:
-    """Decode and validate such reports.
+    """Decode and validate the reports that `pack_answers` returns.
 
     Returns
     -------

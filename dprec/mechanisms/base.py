@@ -1,4 +1,4 @@
-"""What every mechanism is: a recipe that makes a channel for a rating scale and a privacy budget."""
+"""What every mechanism is: a recipe for a channel, given a rating scale and a privacy budget."""
 
 from __future__ import annotations
 

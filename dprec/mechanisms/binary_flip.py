@@ -1,4 +1,4 @@
-"""Flipping of signs with a probability of its own for each (Li et al. [li2021], section 4.1)."""
+"""Flipping of signs, with a separate probability for each sign (Li et al. [li2021], section 4.1)."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from dprec.ratings import RatingScale
 
 
 def flips_keep(p1: float, p2: float, epsilon: float) -> bool:
-    """Tell whether flipping a +1 with p1 and a -1 with p2 loses no more than epsilon.
+    """Return whether flipping a +1 with probability p1 and a -1 with p2 loses no more than epsilon.
 
-    Theorem 1 of Li et al. [li2021] asks for 1 - p2 e^epsilon <= p1 <= (1 - p2) e^epsilon. That bounds what is
-    likelier of a +1; the same with p1 and p2 exchanged bounds what is likelier of a -1, and is asked
-    for here as well. For p1 = p2 = p the two are one, epsilon >= log((1 - p) / p) where p <= 1/2.
+    Theorem 1 of Li et al. [li2021] requires 1 - p2 e^epsilon <= p1 <= (1 - p2) e^epsilon. That bounds how
+    much likelier a symbol is for a +1; the same with p1 and p2 exchanged bounds how much likelier it is
+    for a -1, and is required here too. For p1 = p2 = p both are epsilon >= log((1 - p) / p) if p <= 1/2.
     """
-    grown = math.exp(epsilon) * (1 + 1e-9)  # The last digit of a probability is not worth a refusal.
+    grown = math.exp(epsilon) * (1 + 1e-9)  # Do not refuse because of a probability's last digit.
     return all(1 - b * grown <= a <= (1 - b) * grown for a, b in ((p1, p2), (p2, p1)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class BinaryFlip(Mechanism):
-    """A +1 is turned over with one probability, a -1 with another (Li et al. [li2021], Eq. 3)."""
+    """A +1 is flipped with one probability, a -1 with another (Li et al. [li2021], Eq. 3)."""
 
     kind: Literal["binary-flip"] = "binary-flip"
     p1: float = option("Probability that a +1 is sent as -1.", gt=0, lt=1)
@@ -41,7 +41,7 @@ class BinaryFlip(Mechanism):
         Raises
         ------
         InputError
-            When ratings are not binary, or the probabilities lose more than epsilon.
+            When ratings are not binary, or the probabilities cost more than epsilon.
         """
         check_binary(scale)
         if not flips_keep(self.p1, self.p2, epsilon):

@@ -1,4 +1,4 @@
-"""The bounded Laplace mechanism: Laplace noise drawn again until the rating stays on the scale."""
+"""The bounded Laplace mechanism: Laplace noise, redrawn until the rating stays on the scale."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class BoundedLaplace(Mechanism):
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:
         """Return the channel with density proportional to exp(-|r* - r| / b) on [l, u].
 
-        Neera et al. [neera2023], Definition 5 and Theorem 1: at the sensitivity of the whole scale the
-        normalisations of the two ends are equal, so b = (u - l) / epsilon is exact and not only
-        sufficient. The grid holds both ends, where the largest ratio occurs, so the bound is met
+        Neera et al. [neera2023], Definition 5 and Theorem 1: when the sensitivity is the whole scale, the
+        normalisations at the two ends are equal, so b = (u - l) / epsilon is exact and not just
+        sufficient. The grid includes both ends, where the largest ratio occurs, so the bound is met
         with equality on the grid too.
         """
         b = (scale.high - scale.low) / epsilon

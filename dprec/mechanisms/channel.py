@@ -2,9 +2,9 @@
 
 The matrix is held in integers: row x gives each symbol a whole number of 2**60 equally likely
 draws. What the device does (compare a random word with the cumulative weights), how private it is
-(the largest ratio in a column) and what the server may infer (the likelihood of a report) are all
-read from these same integers, so the privacy that is reported is that of the draws that are made,
-with no floating-point noise in between.
+(the largest ratio in a column) and what the server may infer (the likelihood of a report) all follow
+from these same integers, so the privacy reported is that of the draws that are made, with no
+floating-point error in between.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Channel:
     Parameters
     ----------
     weights : ndarray of uint64, shape (inputs, symbols)
-        Draws out of 2**60 that lead from each input to each symbol; rows sum to 2**60.
+        Draws out of 2**60 that turn each input into each symbol; rows sum to 2**60.
     inputs : ndarray of float64, shape (inputs,)
         The rating each row stands for; a first row of NaN is "not rated".
     values : ndarray of float64, shape (symbols,)
@@ -45,7 +45,7 @@ class Channel:
         probabilities : array_like, shape (inputs, symbols)
             Non-negative; rows are normalised.
         inputs, values : array_like
-            As the class's.
+            As for the class.
 
         Raises
         ------
@@ -59,7 +59,7 @@ class Channel:
             raise ValueError("every row must hold non-negative numbers with a positive sum")
         rows = rows / rows.sum(axis=1, keepdims=True)
         draws = np.floor(rows * DRAWS).astype(np.int64)
-        # Rounding leaves a few draws over; the likeliest symbol takes them, where they matter least.
+        # Rounding leaves a few draws over; they go to the likeliest symbol, where they matter least.
         draws[np.arange(len(draws)), rows.argmax(axis=1)] += DRAWS - draws.sum(axis=1)
         return cls(
             draws.astype(np.uint64),
@@ -134,15 +134,15 @@ class Channel:
         return (np.full(inputs, 1 / inputs) if prior is None else prior) @ self.probabilities
 
     def entropy(self, prior: NDArray[np.float64] | None = None) -> float:
-        """Return the entropy of a symbol in bits: the least that a report costs per cell."""
+        """Return the entropy of a symbol in bits: the least cost of a report per cell."""
         shares = self.marginal(prior)
         shares = shares[shares > 0]
         return float(-(shares * np.log2(shares)).sum())
 
     def bias(self) -> NDArray[np.float64]:
-        """Return E[values[z] | x] - x per input, shape (inputs,).
+        """Return E[values[z] | x] - x per input, given that the symbol shows a rating, shape (inputs,).
 
-        Given that the symbol shows a rating; NaN for the input "not rated".
+        NaN for the input "not rated".
         """
         return self._moment(1) - self.inputs
 

@@ -1,4 +1,4 @@
-"""The clamped Laplace mechanism: what leaves the scale is moved back to its nearer end."""
+"""The clamped Laplace mechanism: a value off the scale is moved to its nearer end."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class ClampedLaplace(Mechanism):
         """Return the channel of r + Laplace(0, b) clamped to [l, u], b = (u - l) / epsilon.
 
         The first symbol is the whole tail up to l and the last the tail from u, as clamping makes
-        them, and the others share (l, u) evenly; the two tails alone make the realised epsilon equal
-        to the requested one.
+        them, and the others divide (l, u) evenly; the two tails suffice to make the realised epsilon
+        equal to the requested one.
         """
         b = (scale.high - scale.low) / epsilon
         edges = np.linspace(scale.low, scale.high, self.symbols - 1)

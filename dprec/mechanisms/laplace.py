@@ -1,4 +1,4 @@
-"""The Laplace mechanism: unbounded noise, on a grid that holds nearly all of it."""
+"""The Laplace mechanism: unbounded noise, on a grid that covers nearly all of it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Laplace(Mechanism):
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:
         """Return the channel of r + Laplace(0, b), b = (u - l) / epsilon, cut into cells.
 
-        The end cells lie wholly outside [l, u], so the realised epsilon equals the requested one.
-        Values lie outside the scale too; a tail beyond the grid, at most 2 reports in 1000, reads as
-        its mean.
+        The end cells lie entirely outside [l, u], so the realised epsilon equals the requested one.
+        Values may lie outside the scale; a tail beyond the grid reads as its mean, which concerns at
+        most 2 reports in 1000.
         """
         b = (scale.high - scale.low) / epsilon
         edges, values = wide_grid(scale.low, scale.high, b, self.symbols)

@@ -14,7 +14,7 @@ from dprec.ratings import RatingScale
 
 @dataclass(frozen=True, kw_only=True)
 class RandomizedResponse(Mechanism):
-    """The true level with the largest probability, any other level alike (Kairouz et al. [kairouz2014])."""
+    """The true level most likely, all others equally likely (Kairouz et al. [kairouz2014])."""
 
     kind: Literal["randomized-response"] = "randomized-response"
 

@@ -1,4 +1,4 @@
-"""No mechanism: the rating itself is sent, and the server must be trusted with it."""
+"""No mechanism: the rating itself is sent, and the server must be trusted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dprec.ratings import RatingScale
 
 @dataclass(frozen=True, kw_only=True)
 class Raw(Mechanism):
-    """No privacy: ratings are sent as they are."""
+    """No privacy: ratings are sent unchanged."""
 
     kind: Literal["none"] = "none"
     private: ClassVar[bool] = False

@@ -31,8 +31,8 @@ class ZhengLaplace(Mechanism):
         With x the rating on [-1, 1], xi ~ Laplace(0, 2 / epsilon) and zeta = 1 with probability
         e^(epsilon / 2) / (e^(epsilon / 2) + 1): a rated cell sends x + xi if zeta, else "?"; a cell
         that is not rated sends "?" if zeta, else xi. Symbols read as x (u - l) / 2 + (u + l) / 2, in
-        rating units, where the noise has scale (u - l) / epsilon and a made-up rating has its centre
-        in the middle of the scale. The cells outside [l, u] make the realised epsilon equal to the
+        rating units, in which the noise has scale (u - l) / epsilon and a made-up rating is centred on
+        the middle of the scale. The cells outside [l, u] make the realised epsilon equal to the
         requested one.
         """
         b = (scale.high - scale.low) / epsilon

@@ -1,4 +1,4 @@
-"""What was promised to whom: budgets, guarantees, the ledger of every user, and the papers' theory."""
+"""What is guaranteed to whom: budgets, guarantees, the ledger of every user, and the papers' theory."""
 
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.privacy.ledger import Charge, Guarantee, PrivacyLedger

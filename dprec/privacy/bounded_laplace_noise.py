@@ -50,7 +50,8 @@ def least_scale(low: float, high: float, epsilon: float, sensitivity: float | No
     epsilon : float
         Budget.
     sensitivity : float, optional
-        Largest difference between two ratings that must not be told apart; the whole scale by default.
+        Largest difference between two ratings that must stay indistinguishable; by default, the whole
+        scale.
 
     Raises
     ------
@@ -82,11 +83,11 @@ def noise_density(
     Parameters
     ----------
     noise : array_like, shape (points,)
-        Where, in rating units.
+        Where to evaluate the density, in rating units.
     ratings : array_like, shape (levels,)
         The values that true ratings take, on [low, high].
     shares : array_like, shape (levels,)
-        How often they occur; normalised.
+        How often they occur; normalised here.
     low, high : float
         Ends of the scale.
     b : float
@@ -107,9 +108,9 @@ def noise_density(
 def interval_probabilities(
     edges: ArrayLike, ratings: ArrayLike, shares: ArrayLike, low: float, high: float, b: float
 ) -> NDArray[np.float64]:
-    """Return the probability of the noise between two edges (Neera et al. [neera2023], Eqs. 4 and 5).
+    """Return the probability of the noise between adjacent edges (Neera et al. [neera2023], Eqs. 4 and 5).
 
-    The paper's intervals are those with the differences between the levels for edges.
+    The paper's intervals have the differences between levels as their edges.
 
     Parameters
     ----------
@@ -124,7 +125,7 @@ def interval_probabilities(
     """
     r, weights = _mixture(ratings, shares, low, high)
     n = np.clip(np.asarray(edges, dtype=np.float64)[:, None], low - r, high - r)
-    # The integral of the density from 0 to n, whatever the sign of n.
+    # The integral of the density from 0 to n, for n of either sign.
     integral = -np.sign(n) * np.expm1(-np.abs(n) / b) / (2 * normalisation(r, low, high, b))
     probabilities: NDArray[np.float64] = np.diff(integral, axis=0) @ weights
     return probabilities

@@ -1,8 +1,8 @@
-"""From what a configuration promises to the channel that each user's device applies.
+"""From the budget in a configuration to the channel that each user's device applies.
 
-A budget per rating or per cell is one channel for everybody. A budget per user is divided evenly
-over the cells that the user reports, so that users with different numbers of ratings apply
-different channels of the same family; how many cells a user reports is visible to the server anyway.
+A budget per rating or per cell gives one channel for everybody. A budget per user is divided evenly
+among the cells that the user reports, so users with different numbers of ratings apply different
+channels of the same family; the server sees how many cells a user reports anyway.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from dprec.ratings import RatingScale
 from dprec.wire.report import ReportCodec
 
 LARGEST_CELL_EPSILON = 20.0
-"""Loss of one cell up to which whole draws out of 2**60 keep the ratios that epsilon asks for."""
+"""Largest loss of one cell for which whole draws out of 2**60 preserve the ratios that epsilon requires."""
 
 _SMALLEST_CELL_EPSILON = 1e-9
 _ROUNDING = 1e-3
-"""By how much, relatively, a channel's exact loss may exceed its budget through whole draws."""
+"""Relative amount by which rounding to whole draws may make a channel's loss exceed its budget."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrivacyBudget(Options):
-    """What is promised: epsilon, and for what; see `dprec.privacy.units`."""
+    """What is guaranteed: epsilon, and for what; see `dprec.privacy.units`."""
 
     epsilon: float = option("Privacy loss, in natural logarithms.", gt=0)
-    per: PrivacyUnit = option("What the loss is promised for.", "rating")
+    per: PrivacyUnit = option("What the loss is guaranteed for.", "rating")
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ class CalibratedMechanism:
     Raises
     ------
     SettingError
-        When mechanism and budget do not go together; the keys begin with "mechanism" and "privacy".
+        When mechanism and budget are incompatible; the keys begin with "mechanism" and "privacy".
     """
 
     mechanism: Mechanism
@@ -70,38 +70,38 @@ class CalibratedMechanism:
             raise SettingError(
                 "privacy",
                 f"an epsilon, with mechanism {name}",
-                "no privacy key: it protects nothing",
+                "no privacy key: this mechanism protects nothing",
             )
         if self.budget and self.budget.per == "cell" and not self.mechanism.hides_rated_items:
             raise SettingError(
                 "privacy.per",
                 f"'cell', with mechanism {name}",
-                "'rating' or 'user': it reveals the rated items",
+                "'rating' or 'user': this mechanism reveals the rated items",
             )
         if self.budget and self.budget.per != "user" and self.budget.epsilon > LARGEST_CELL_EPSILON:
             raise SettingError(
                 "privacy.epsilon",
                 f"{self.budget.epsilon:g} per {self.budget.per}",
-                f"at most {LARGEST_CELL_EPSILON:g}; noise that rare is as good as none",
+                f"at most {LARGEST_CELL_EPSILON:g}; beyond it there is practically no noise",
             )
 
     def cells(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return how many cells users with so many ratings report."""
+        """Return how many cells users report who have ``counts`` ratings, shape (users,)."""
         return np.full_like(counts, self.n_items) if self.mechanism.hides_rated_items else counts
 
     def channel(self, cells: int) -> Channel:
-        """Return the channel of a user who reports so many cells."""
+        """Return the channel of a user who reports ``cells`` cells."""
         key = cells if self.budget and self.budget.per == "user" else 1
         if key not in self._channels:
             self._channels[key] = self._built(key)
         return self._channels[key]
 
     def _built(self, cells: int) -> Channel:
-        """Return the channel of one of so many cells, and see that it keeps what it promises."""
+        """Return the channel of one of ``cells`` cells, after checking that it keeps to its budget."""
         if self.budget is None:
             with within("mechanism"):
                 return self.mechanism.channel(self.scale, math.inf)
-        # Users with few cells may have more budget than a channel can spend; they keep the rest.
+        # Users with few cells may have more budget than a channel can spend; the rest stays unspent.
         epsilon = min(self.budget.epsilon / cells, LARGEST_CELL_EPSILON)
         if epsilon >= _SMALLEST_CELL_EPSILON:
             with within("mechanism"):
@@ -116,7 +116,7 @@ class CalibratedMechanism:
 
     @property
     def reference_channel(self) -> Channel:
-        """The channel that the codec is built for; with budgets per user, that of the longest report."""
+        """The channel for which the codec is built; with a budget per user, that of the longest report."""
         return self.channel(self.n_items)
 
     def codec(self) -> ReportCodec:
@@ -146,7 +146,7 @@ class CalibratedMechanism:
         return symbols
 
     def read(self, cells: NDArray[np.int64], symbols: NDArray[np.uint16]) -> NDArray[np.float64]:
-        """Return the value that each symbol stands for, the inverse direction of `perturb`.
+        """Return the value that each symbol stands for, undoing the encoding of `perturb`, not its noise.
 
         Parameters
         ----------
@@ -178,7 +178,7 @@ class CalibratedMechanism:
         return given
 
     def noise_variance(self, cells: NDArray[np.int64]) -> float | None:
-        """Return the mean variance of what a rating reads as, over the levels and the users' reports.
+        """Return the mean variance of the value read for a rating, over the levels and the users' reports.
 
         Parameters
         ----------
@@ -188,7 +188,7 @@ class CalibratedMechanism:
         Returns
         -------
         float or None
-            None where nothing is reported, or nothing is added to the ratings.
+            None if nothing is reported, or no noise is added to the ratings.
         """
         if self.budget is None or not cells.any():
             return None
@@ -199,13 +199,13 @@ class CalibratedMechanism:
         return float(np.average(variances, weights=sizes * users))
 
     def losses(self, counts: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the exact losses per rating and per user of users with so many ratings.
+        """Return the exact losses, per rating and per user, of users with ``counts`` ratings.
 
         Returns
         -------
         per_rating, per_user : ndarray of float64, shape (users,)
             The cells of a report are perturbed independently, so a whole profile costs their sum.
-            Where the rated items are revealed, profiles are compared on the same items, and a user
+            If the rated items are revealed, profiles are compared on the same items, and a user
             without ratings has spent nothing and has no loss per rating (NaN).
         """
         cells = self.cells(counts)
@@ -225,5 +225,5 @@ class CalibratedMechanism:
 
 
 def _mean_variance(channel: Channel) -> float:
-    """Return the variance of the values a channel's ratings are read as, averaged over the levels."""
+    """Return the variance of the value read for a rating, averaged over the levels."""
     return float(channel.variance()[~np.isnan(channel.inputs)].mean())

@@ -1,4 +1,4 @@
-"""The channel that the devices of a run applied to their ratings, and how far it pulls reports to a value."""
+"""The channel that the devices of a run applied to their ratings, and how far it shrinks what is read."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from dprec.privacy.calibration import CalibratedMechanism
 
 @dataclass(frozen=True, eq=False)
 class DeviceChannel:
-    """What a mechanism at a budget came to on the devices.
+    """A mechanism at a budget, as applied on the devices.
 
     Parameters
     ----------
     channel : Channel
-        Everybody's; for a budget per user that of the user with the median number of ratings.
+        Everybody's; for a budget per user, that of a user with the median number of ratings.
     cells : int
-        Cells that this user reports.
+        Cells that such a user reports.
     per_user : bool
-        Whether the budget is one per user, so that the channel depends on the number of cells.
+        Whether the budget is per user, so that the channel depends on the number of cells.
     """
 
     channel: Channel
@@ -41,12 +41,12 @@ class DeviceChannel:
 
     @property
     def slope(self) -> float:
-        """Least-squares slope of E[r* | r]: 1 without bias, 0 where nothing is learned."""
+        """Least-squares slope of E[r* | r]: 1 without bias, 0 if a report's mean says nothing about r."""
         return float(np.polyfit(self.ratings, self.expected, 1)[0])
 
 
 def device_channel(calibrated: CalibratedMechanism, counts: NDArray[np.int64]) -> DeviceChannel | None:
-    """Return the channel of devices that hold so many ratings; None where nothing is added to them.
+    """Return the channel of devices that hold ``counts`` ratings; None if no noise is added to them.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """The privacy ledger: what each user has spent, in the two units in which protocols are compared.
 
-Losses are charged as they happen, by whoever took part; the ledger never assumes that everybody
-did. The history of charges is all that it keeps, what a user has spent in sum is derived. The two
-units are kept apart: *per rating* compares two profiles that differ in the value of one rating,
-*per user* two profiles that differ arbitrarily.
+Losses are charged as they happen, to those who took part; the ledger never assumes that everybody
+did. It keeps only the history of charges; what a user has spent in total is derived. The two units are
+kept separate: *per rating* compares two profiles that differ in the value of one rating, *per user* two
+profiles that differ arbitrarily.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 Loss = float | NDArray[np.float64]
-"""A privacy loss, a natural logarithm from 0 to infinity: one of all participants, or shape (users,)."""
+"""A privacy loss, a natural logarithm from 0 to infinity: one for all participants, or shape (users,)."""
 
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What a protocol promises to everybody who takes part in it.
+    """What a protocol guarantees to everybody who takes part in it.
 
     Parameters
     ----------
     trusts_server : bool
         Whether the server sees true ratings.
     hides_rated_items : bool
-        Whether it stays hidden which items a user rated.
+        Whether the protocol hides which items a user rated.
     notes : tuple of str
-        What a reader of the figures must know about the guarantee.
+        What a reader of the results must know about the guarantee.
     """
 
     trusts_server: bool
@@ -39,17 +39,17 @@ class Guarantee:
 
 @dataclass(frozen=True, eq=False)
 class Charge:
-    """What one participation cost those who took part in it.
+    """The losses of those who took part in one exchange.
 
     Parameters
     ----------
     round_index : int
         The round that it belongs to, from 1; 0 for none, where nothing is sent.
     users : ndarray of uint8, shape (ceil(users / 8),)
-        Who took part: a bit per user, in user order, the highest bit of a byte first.
+        Who took part: one bit per user, in user order, the highest bit of a byte first.
     per_rating, per_user : float, or ndarray of float64 of shape (users,)
-        The losses; one number where all participants lose the same. Of users who did not take part,
-        and per rating of those without a rating to protect, the entries mean nothing.
+        The losses; one number if all participants lose the same. Entries of users who did not take part
+        have no meaning; nor have those per rating of users without a rating to protect.
     """
 
     round_index: int
@@ -69,9 +69,9 @@ class PrivacyLedger:
     Parameters
     ----------
     rated : ndarray of bool, shape (users,)
-        Who has a rating to protect; everybody where it is hidden which items are rated.
+        Users who have a rating to protect; everybody if the rated items are hidden.
     history : list of Charge
-        All that was charged, in order.
+        All charges, in order.
     """
 
     rated: NDArray[np.bool_]
@@ -84,10 +84,10 @@ class PrivacyLedger:
 
     @property
     def per_rating(self) -> NDArray[np.float64]:
-        """What each user has spent for a rating, shape (users,).
+        """What each user has spent per rating, shape (users,).
 
         Infinite for what was sent unprotected; NaN for users without a rating to protect, and for
-        those who took part in nothing.
+        those who never took part.
         """
         took_part = np.zeros(self.n_users, dtype=np.bool_)
         for charge in self.history:
@@ -96,12 +96,12 @@ class PrivacyLedger:
 
     @property
     def per_user(self) -> NDArray[np.float64]:
-        """What each user has spent for everything sent, shape (users,); infinite where unprotected."""
+        """What each user has spent for everything sent, shape (users,); infinite if unprotected."""
         return self._sums("per_user")
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays that the ledger keeps; charges share what is equal."""
+        """Bytes of the arrays that the ledger keeps; consecutive charges share equal arrays."""
         arrays = {id(self.rated): self.rated.nbytes}
         for charge in self.history:
             for part in (charge.users, charge.per_rating, charge.per_user):
@@ -110,7 +110,7 @@ class PrivacyLedger:
         return sum(arrays.values())
 
     def charge(self, round_index: int, users: NDArray[np.bool_], per_rating: Loss, per_user: Loss) -> None:
-        """Add the losses of one participation; where nobody took part there is none.
+        """Add the losses of those who took part in one exchange; nothing is added if nobody did.
 
         Parameters
         ----------
@@ -119,12 +119,12 @@ class PrivacyLedger:
         users : ndarray of bool, shape (users,)
             Who took part.
         per_rating, per_user : float, or ndarray of float64 of shape (users,)
-            Their losses; entries of others, and per rating of users without a rating, are not read.
+            Their losses; entries of others, and those per rating of users without a rating, are ignored.
 
         Raises
         ------
         ValueError
-            When an array is not one of all users, or a loss is negative or NaN.
+            When an array does not cover all users, or a loss is negative or NaN.
         """
         for column in (users, per_rating, per_user):
             if isinstance(column, np.ndarray) and column.shape != self.rated.shape:
@@ -148,7 +148,7 @@ class PrivacyLedger:
 
 
 def _compact(losses: Loss, charged: NDArray[np.bool_]) -> Loss:
-    """Return losses as one number where all who are charged lose the same."""
+    """Return losses, as one number if all who are charged lose the same."""
     own = losses[charged] if isinstance(losses, np.ndarray) else np.array([losses])
     if np.isnan(own).any() or (own < 0).any():
         raise ValueError("a privacy loss that is negative or not a number")
@@ -158,7 +158,7 @@ def _compact(losses: Loss, charged: NDArray[np.bool_]) -> Loss:
 
 
 def _sharing(charge: Charge, before: Charge) -> Charge:
-    """Return a charge that holds the arrays of the one before where they are the same."""
+    """Return a charge that shares those arrays of the previous one that are equal."""
     if np.array_equal(charge.users, before.users):
         charge = replace(charge, users=before.users)
     if np.array_equal(charge.per_rating, before.per_rating):

@@ -1,4 +1,4 @@
-"""The privacy ledger as a few named arrays, for files: what charges share is kept once."""
+"""The privacy ledger as a few named arrays, for files: arrays that charges share are stored once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dprec.privacy.ledger import Charge, Loss, PrivacyLedger
 
 _ONE_NUMBER = -1
-"""In place of a row: the loss is the same for all participants."""
+"""Instead of a row: the loss is the same for all participants."""
 
 
 def ledger_arrays(ledger: PrivacyLedger) -> dict[str, NDArray[Any]]:
@@ -49,21 +49,21 @@ def ledger_arrays(ledger: PrivacyLedger) -> dict[str, NDArray[Any]]:
 
 
 def ledger_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> PrivacyLedger:
-    """Return the ledger that `ledger_arrays` was given.
+    """Return the ledger from which `ledger_arrays` made some arrays.
 
     Raises
     ------
     KeyError, IndexError, TypeError, ValueError
-        When an array is missing, too short or of another type, or not about the same users.
+        When an array is missing, too short, of another type or for other users.
     """
     rated, rounds = arrays["rated"], arrays["rounds"]
     user_sets, losses = list(arrays["user_sets"]), list(arrays["losses"])
     if rated.dtype != np.bool_ or rated.ndim != 1:
         raise ValueError(f"rated is {rated.dtype} in {rated.ndim} dimensions")
     if any(row.shape != ((rated.size + 7) // 8,) for row in user_sets):
-        raise ValueError("sets of other users than the ledger's")
+        raise ValueError("sets of users that are not the ledger's")
     if any(row.shape != rated.shape for row in losses):
-        raise ValueError("losses of other users than the ledger's")
+        raise ValueError("losses of users that are not the ledger's")
 
     def loss(unit: str, charge: int) -> Loss:
         row = int(arrays[f"{unit}_row"][charge])
@@ -86,7 +86,7 @@ def ledger_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> PrivacyLedger:
 def _distinct(
     arrays: Sequence[NDArray[Any]], width: int, dtype: type[np.generic]
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the different arrays as rows, and the row of each; arrays that charges share are one."""
+    """Return the distinct arrays as rows, and the row of each; a shared array is one row."""
     rows = {id(array): array for array in arrays}
     places = {identity: row for row, identity in enumerate(rows)}
     table = np.stack(list(rows.values())) if rows else np.zeros((0, width), dtype=dtype)

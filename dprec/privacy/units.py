@@ -1,11 +1,11 @@
-"""The units of privacy loss that the papers quote: the same words everywhere, and never two on one axis."""
+"""The units of privacy loss used in the papers: named alike everywhere, and never mixed on one axis."""
 
 from __future__ import annotations
 
 from typing import Any, Literal, get_args
 
 PrivacyUnit = Literal["rating", "cell", "user"]
-"""What two profiles differ in that a loss keeps apart.
+"""What two neighbouring profiles differ in, for a loss.
 
 ``rating``: the value of one rating; both profiles hold the same items. ``cell``: one (user, item)
 entry, rated or not. ``user``: everything that a user sends.
@@ -14,7 +14,7 @@ entry, rated or not. ``user``: everything that a user sends.
 ComparableUnit = Literal["rating", "user"]
 """The units in which every protocol has a loss, so that protocols can be compared.
 
-Where a mechanism hides which items are rated, the loss of a rating is that of a cell.
+If a mechanism hides which items are rated, the loss of a rating is that of a cell.
 """
 
 COMPARABLE_UNITS: tuple[ComparableUnit, ...] = get_args(ComparableUnit)
@@ -29,11 +29,11 @@ _SPELLINGS = {"per-rating": "rating", "per-user": "user"}
 
 
 def unit_from_text(text: Any) -> Any:
-    """Return a unit in today's words: "per-rating" and "per-user" are read as well.
+    """Return a unit by its usual name; "per-rating" and "per-user" are understood too.
 
     Parameters
     ----------
     text
-        Whatever a file holds; what is no unit is returned as it is.
+        Any value from a file; anything that is not such a spelling is returned unchanged.
     """
     return _SPELLINGS.get(text, text) if isinstance(text, str) else text

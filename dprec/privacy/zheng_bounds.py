@@ -10,10 +10,10 @@ from dprec.errors import InputError
 def modified_laplace_bound(
     users: int, items: int, ratings: int, epsilon: float, tolerance: float, rating_noise: float = 0.0
 ) -> float:
-    """Bound the distance of what the modified Laplace mechanism shows (Zheng [zheng2016], Theorem 3, Eq. 6).
+    """Bound the error of the modified Laplace mechanism's reports (Zheng [zheng2016], Theorem 3, Eq. 6).
 
-    The distance is rho = ||P(Theta - Z)||_F over the cells that are shown, with Theta the true
-    ratings of all cells, rated or not, and Z what is sent.
+    The error is rho = ||P(Theta - Z)||_F over the cells that are shown, with Theta the true ratings of
+    all cells, rated or not, and Z what is sent.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ def modified_laplace_bound(
     epsilon : float
         Budget per cell.
     tolerance : float
-        Probability, between 0 and 1, with which the bound may fail (gamma in the paper).
+        Probability with which the bound may fail, between 0 and 1 (gamma in the paper).
     rating_noise : float
         Root mean square difference between the ratings given and the true ones (rho_0).
 
@@ -38,9 +38,9 @@ def modified_laplace_bound(
     """
     _check(users, items, ratings, epsilon, tolerance)
     m, n, s, gamma = users, items, ratings, tolerance
-    kept = 4 / epsilon * math.sqrt(s / gamma)
+    truly_rated = 4 / epsilon * math.sqrt(s / gamma)
     made_up = math.sqrt(2 * m * n / ((math.exp(epsilon / 2) + 1) * gamma) * (1 + 8 / epsilon**2))
-    return rating_noise * math.sqrt(s) + kept + made_up
+    return rating_noise * math.sqrt(s) + truly_rated + made_up
 
 
 def randomized_response_bound(
@@ -52,7 +52,7 @@ def randomized_response_bound(
     tolerance: float,
     rating_noise: float = 0.0,
 ) -> float:
-    """Bound the distance of what randomized response shows (Zheng [zheng2016], Theorem 3, Eq. 7).
+    """Bound the error of randomized response's reports (Zheng [zheng2016], Theorem 3, Eq. 7).
 
     Parameters
     ----------

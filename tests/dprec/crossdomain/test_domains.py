@@ -161,7 +161,7 @@ def test_a_cold_start_takes_the_whole_target_profile() -> None:
 
 
 def test_a_cold_start_needs_users_of_both_domains(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"^split: cold-start, and the data set has one domain"):
+    with pytest.raises(InputError, match=r"^split: cold-start, but the data set has one domain"):
         ColdStart().split(Synthetic(users=20, items=10, ratings=60), 0)
     write(tmp_path, "book.dat", "1\t5\t4")
     write(tmp_path, "music.dat", "2\t5\t3")

@@ -227,7 +227,7 @@ def test_a_budget_goes_to_both_steps_or_to_the_mechanism() -> None:
     ("changes", "message"),
     [
         ({"dataset": {"kind": "synthetic"}, "split": {"kind": "holdout"}}, "dataset: ratings of one domain"),
-        ({"dataset": {"kind": "synthetic"}}, "split: cold-start, and the data set has one domain"),
+        ({"dataset": {"kind": "synthetic"}}, "split: cold-start, but the data set has one domain"),
         ({"protocol__replacement__epsilon": 0}, "protocol.replacement.epsilon"),
         ({"protocol__replacement__epsilon": -1.0}, "protocol.replacement.epsilon"),
         ({"protocol__recommendation__epsilon": 0.0}, "protocol.recommendation.epsilon"),
