@@ -104,11 +104,13 @@ def _accuracy_sections(
     rendered = [draw(plot) for axis in axes if (plot := epsilon_plot(settings, measure, axis, looks, suffix))]
     if measure.column == "rmse" and (distances := distance_plot(settings, looks)):
         rendered.append(draw(distances))
-    rendered.append(draw(bytes_plot(settings, measure, looks, suffix)))
+    if by_bytes := bytes_plot(settings, measure, looks, suffix):
+        rendered.append(draw(by_bytes))
     traces = traces_of(files, settings, measure)
     one_round = all(trace.accuracy.size <= 1 for trace in traces)
     if not one_round:
-        rendered.append(draw(round_plot(traces, measure, looks, suffix, reference_budget(files.settings))))
+        reference = reference_budget(files.settings)
+        rendered.append(draw(round_plot(traces, settings, measure, looks, suffix, reference)))
     drawn = [figures(rendered), *([dashed(_ONE_ROUND)] if one_round else [])]
     return [
         Section(

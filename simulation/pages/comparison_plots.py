@@ -18,6 +18,7 @@ from simulation.pages.figures.accuracy_by_bytes import (
     draw_accuracy_by_round,
 )
 from simulation.pages.figures.accuracy_by_epsilon import EpsilonAxis, draw_accuracy_against_epsilon
+from simulation.pages.figures.floor_lines import floors_described, floors_in_words
 from simulation.pages.figures.looks import Looks
 from simulation.pages.figures.rendering import Plot
 from simulation.pages.figures.run_rounds import evaluated_rounds
@@ -31,11 +32,14 @@ def epsilon_plot(
 ) -> Plot | None:
     """Return the plot of accuracy against epsilon; None if no protocol has a place on the axis."""
     drawn = [
-        setting for setting in settings if axis.value(setting) and setting.mean(measure.column) is not None
+        setting
+        for setting in settings
+        if setting.floor is None and axis.value(setting) and setting.mean(measure.column) is not None
     ]
     if not drawn:
         return None
     lines = [*_curves_in_words(drawn, measure, axis), *_references_in_words(settings, measure)]
+    lines += floors_described(settings, measure)
     return Plot(
         f"accuracy-epsilon-{'asked' if axis.asked else f'per-{axis.unit}'}{suffix}",
         f"{measure.label} against {axis.name}",
@@ -70,6 +74,7 @@ def _how_to_read(settings: Sequence[Setting], drawn: Sequence[Setting], axis: Ep
     )
     if any(setting.reference for setting in settings):
         yield "Dashed lines: no privacy."
+    yield from floors_in_words(settings)
     if axis.asked:
         yield "†: the privacy ledger holds a larger ε than was requested, or no ε is proved; see the table."
     unproved = [
@@ -84,27 +89,39 @@ def _how_to_read(settings: Sequence[Setting], drawn: Sequence[Setting], axis: Ep
         yield f"For {listed(hiding)}, ε covers every entry, rated or not."
 
 
-def bytes_plot(settings: Sequence[Setting], measure: Measure, looks: Looks, suffix: str) -> Plot:
-    """Return the plot of accuracy against bytes per user."""
+def bytes_plot(settings: Sequence[Setting], measure: Measure, looks: Looks, suffix: str) -> Plot | None:
+    """Return the plot of accuracy against bytes per user; None if there are floors only."""
+    competing = [setting for setting in settings if setting.floor is None]
+    if not competing:
+        return None
     lines = [
         f"{name} {points[0].bytes_per_user or 0:,.0f} bytes, {measure.label} "
         f"{measure.best([setting.mean(measure.column) or 0.0 for setting in points]):.3f} at best"
-        for name, points in by_protocol(settings).items()
+        for name, points in by_protocol(competing).items()
     ]
+    lines += floors_described(settings, measure)
+    frontiers = (
+        "Each stepped line is the frontier of one budget: nothing at that budget is more accurate for as "
+        "many bytes or fewer. Points on the frontier are filled, the others hollow."
+    )
     return Plot(
         f"accuracy-bytes{suffix}",
         f"{measure.label} against bytes per user",
-        "Each stepped line is the frontier of one budget: nothing at that budget is more accurate for as "
-        "many bytes or fewer. Points on the frontier are filled, the others hollow.",
+        " ".join([frontiers, *floors_in_words(settings)]),
         f"{measure.label} against mean bytes per user, on a logarithmic axis. {'; '.join(lines)}.",
         lambda style: draw_accuracy_against_bytes(style, settings, measure, looks),
     )
 
 
 def round_plot(
-    traces: Sequence[Trace], measure: Measure, looks: Looks, suffix: str, reference: float | None
+    traces: Sequence[Trace],
+    settings: Sequence[Setting],
+    measure: Measure,
+    looks: Looks,
+    suffix: str,
+    reference: float | None,
 ) -> Plot:
-    """Return the plot of accuracy by round, one-shot protocols beside iterative ones."""
+    """Return the plot of accuracy by round, one-shot protocols beside iterative ones, and the floors."""
     lines = [
         f"{trace.label} {trace.accuracy[0]:.3f} to {trace.accuracy[-1]:.3f} in {trace.accuracy.size} rounds "
         f"and {size(float(trace.bytes_per_user[-1]))}"
@@ -112,13 +129,15 @@ def round_plot(
         else f"{trace.label} {trace.accuracy[0]:.3f} in one round and {size(float(trace.bytes_per_user[0]))}"
         for trace in traces
     ]
-    budget = "" if reference is None else f" Protocols with a budget are shown at ε = {reference:g}."
+    lines += floors_described(settings, measure)
+    read = ["A single marker is a one-shot protocol; a line has one per evaluated round."]
+    read += [] if reference is None else [f"Protocols with a budget are shown at ε = {reference:g}."]
     return Plot(
         f"accuracy-rounds{suffix}",
         "One-shot and iterative protocols, round by round",
-        f"A single marker is a one-shot protocol; a line has one per evaluated round.{budget}",
+        " ".join([*read, *floors_in_words(settings)]),
         f"{measure.label} against the cumulative bytes per user. {'; '.join(lines)}.",
-        lambda style: draw_accuracy_by_round(style, traces, measure, looks),
+        lambda style: draw_accuracy_by_round(style, traces, settings, measure, looks),
     )
 
 
@@ -126,7 +145,7 @@ def traces_of(files: ComparisonFiles, settings: Sequence[Setting], measure: Meas
     """Return how the accuracy of every protocol grew, the mean over its runs at the reference budget."""
     reference = reference_budget(files.settings)
     traces = []
-    for setting in at_reference(settings):
+    for setting in at_reference([setting for setting in settings if setting.floor is None]):
         courses = [
             evaluated_rounds(read_rounds(cell, read_summary(cell)), measure) for cell in files.cells(setting)
         ]

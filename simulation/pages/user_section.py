@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +28,8 @@ def user_section(
     reference = reference_budget(files.settings)
     budget = "" if reference is None else f" ε = {reference:g} unless the label says otherwise."
     caption = f"Thin line: all users. Bars: the middle 90 % and 50 %. Dot: the median user.{budget}"
-    spent = [_spread(setting, label, bytes_per_user(columns)) for setting, label, columns in traffic]
-    losses = [
-        _spread(setting, label, columns["epsilon_per_user"])
-        for setting, label, columns in traffic
-        if np.isfinite(columns["epsilon_per_user"]).all() and columns["epsilon_per_user"].max() > 0
-    ]
+    spent = _spreads((setting, label, bytes_per_user(columns)) for setting, label, columns in traffic)
+    losses = _spreads((setting, label, columns["epsilon_per_user"]) for setting, label, columns in traffic)
     plots = [
         Plot(
             "bytes-per-user",
@@ -68,8 +64,13 @@ def user_section(
     return Section("users", heading, tuple(content))
 
 
-def _spread(setting: Setting, label: str, values: NDArray[np.float64]) -> Spread:
-    return Spread(setting.name, label, np.percentile(values, SPREAD_QUANTILES))
+def _spreads(figures_of_users: Iterable[tuple[Setting, str, NDArray[np.float64]]]) -> list[Spread]:
+    """Return what can be drawn on a logarithmic axis: not the floor that sends nothing and loses nothing."""
+    return [
+        Spread(setting.name, label, np.percentile(values, SPREAD_QUANTILES))
+        for setting, label, values in figures_of_users
+        if np.isfinite(values).all() and values.max() > 0
+    ]
 
 
 def _medians(spreads: Sequence[Spread], unit: str) -> str:

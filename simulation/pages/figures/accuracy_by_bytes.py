@@ -16,6 +16,7 @@ from simulation.analysis.selection import frontier
 from simulation.analysis.settings import Setting, by_protocol
 from simulation.pages.figures.axes import accuracy_axis, log_axis
 from simulation.pages.figures.colours import INK, REFERENCE, SURFACE, ramp
+from simulation.pages.figures.floor_lines import draw_floors, floor_handles, floor_lines
 from simulation.pages.figures.labels import LineEnd, direct_labels, legend_below
 from simulation.pages.figures.looks import DASHES, Look, Looks, legend_handle
 from simulation.pages.figures.panels import Style, axis_labels, panels, shortened
@@ -26,19 +27,23 @@ def draw_accuracy_against_bytes(
 ) -> Figure:
     """Draw accuracy against bytes per user, and for each budget the line that nothing beats.
 
-    A point on the frontier of its budget is filled, the others are hollow.
+    A point on the frontier of its budget is filled, the others are hollow. Floors are lines across: the one
+    with nothing sent has no place on a logarithmic axis of bytes.
     """
     figure, (ax,) = panels(style)
+    competing = [setting for setting in settings if setting.floor is None]
+    floors = floor_lines(settings, measure, looks)
     known = [
         (spent, accuracy.mean)
-        for setting in settings
+        for setting in competing
         if (spent := setting.bytes_per_user) and (accuracy := setting.average(measure.column))
     ]
     log_axis(ax, [spent for spent, _ in known], in_bytes=True)
-    accuracy_axis(ax, [value for _, value in known])
+    accuracy_axis(ax, [*(value for _, value in known), *(floor.value for floor in floors)])
     right = ax.get_xlim()[1]
-    ends = []
-    for label, colour, dashes, group in _by_budget(settings):
+    floor_ends = draw_floors(ax, settings, measure, floors)
+    ends = [] if style.narrow else floor_ends
+    for label, colour, dashes, group in _by_budget(competing):
         best = frontier(group, measure)
         for setting in group:
             _point(ax, setting, measure, looks[setting.name], filled=setting in best)
@@ -58,11 +63,8 @@ def draw_accuracy_against_bytes(
         ends.append(LineEnd(right, best_values[-1], label, INK if dashes == "solid" else REFERENCE))
     axis_labels(ax, style, x="bytes per user, both directions", y=measure.heading)
     direct_labels(ax, style, ends)
-    legend_below(
-        figure,
-        style,
-        [legend_handle(shortened(name), looks[name], line=False) for name in by_protocol(settings)],
-    )
+    handles = [legend_handle(shortened(name), looks[name], line=False) for name in by_protocol(competing)]
+    legend_below(figure, style, [*handles, *(floor_handles(floors) if style.narrow else [])])
     return figure
 
 
@@ -111,8 +113,20 @@ class Trace:
     accuracy: NDArray[np.float64]
 
 
-def draw_accuracy_by_round(style: Style, traces: Sequence[Trace], measure: Measure, looks: Looks) -> Figure:
-    """Draw iterative protocols as lines over their rounds and one-shot protocols as points."""
+def draw_accuracy_by_round(
+    style: Style, traces: Sequence[Trace], settings: Sequence[Setting], measure: Measure, looks: Looks
+) -> Figure:
+    """Draw iterative protocols as lines over their rounds, one-shot protocols as points, floors across.
+
+    Parameters
+    ----------
+    style : Style
+    traces : sequence of Trace
+    settings : sequence of Setting
+        The floors among them are drawn.
+    measure : Measure
+    looks : mapping
+    """
     figure, (ax,) = panels(style)
     ends = []
     for trace in traces:
@@ -131,12 +145,14 @@ def draw_accuracy_by_round(style: Style, traces: Sequence[Trace], measure: Measu
         end = float(trace.bytes_per_user[-1]), float(trace.accuracy[-1])
         ends.append(LineEnd(*end, shortened(trace.label), look.colour))
     log_axis(ax, np.concatenate([trace.bytes_per_user for trace in traces]).tolist(), in_bytes=True)
-    accuracy_axis(ax, np.concatenate([trace.accuracy for trace in traces]).tolist())
+    floors = floor_lines(settings, measure, looks)
+    reached = np.concatenate([trace.accuracy for trace in traces]).tolist()
+    accuracy_axis(ax, [*reached, *(floor.value for floor in floors)])
+    ends += draw_floors(ax, settings, measure, floors)
     axis_labels(ax, style, x="bytes per user so far, both directions", y=measure.heading)
     if style.narrow:
-        legend_below(
-            figure, style, [legend_handle(shortened(trace.label), looks[trace.name]) for trace in traces]
-        )
+        handles = [legend_handle(shortened(trace.label), looks[trace.name]) for trace in traces]
+        legend_below(figure, style, [*handles, *floor_handles(floors)])
     else:
         direct_labels(ax, style, ends)
     return figure

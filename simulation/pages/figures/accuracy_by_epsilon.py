@@ -16,6 +16,7 @@ from simulation.analysis.settings import Setting, by_protocol
 from simulation.analysis.vocabulary import loss_per
 from simulation.pages.figures.axes import accuracy_axis, log_axis
 from simulation.pages.figures.colours import SURFACE
+from simulation.pages.figures.floor_lines import draw_floors, floor_handles, floor_lines
 from simulation.pages.figures.labels import LineEnd, direct_labels, legend_below
 from simulation.pages.figures.looks import Look, Looks, legend_handle
 from simulation.pages.figures.panels import Style, axis_labels, panels, shortened
@@ -63,7 +64,7 @@ _SLACK = 1e-3
 def draw_accuracy_against_epsilon(
     style: Style, settings: Sequence[Setting], measure: Measure, axis: EpsilonAxis, looks: Looks
 ) -> Figure:
-    """Draw one line per protocol, with error bars; protocols without privacy are horizontal lines.
+    """Draw one line per protocol, with error bars; protocols without privacy and floors are horizontal.
 
     Parameters
     ----------
@@ -87,13 +88,16 @@ def draw_accuracy_against_epsilon(
         look = looks[setting.name]
         ax.axhline(mean, color=look.colour, linestyle=look.dashes, linewidth=1.3)
         ends.append(LineEnd(right, mean, shortened(setting.name), look.colour))
+    floors = floor_lines(settings, measure, looks)
     ranges = [end for curve in curves for end in (*curve.low.tolist(), *curve.high.tolist())]
-    accuracy_axis(ax, [*ranges, *(mean for _, mean in references)])
+    accuracy_axis(ax, [*ranges, *(mean for _, mean in references), *(floor.value for floor in floors)])
+    ends += draw_floors(ax, settings, measure, floors)
     axis_labels(ax, style, x=axis.label, y=measure.heading)
     if style.narrow:
         named = {curve.name: curve.label for curve in curves}
         named |= {setting.name: shortened(setting.name) for setting, _ in references}
-        legend_below(figure, style, [legend_handle(label, looks[name]) for name, label in named.items()])
+        handles = [legend_handle(label, looks[name]) for name, label in named.items()]
+        legend_below(figure, style, [*handles, *floor_handles(floors)])
     else:
         direct_labels(ax, style, ends)
     return figure
@@ -120,7 +124,7 @@ class _Curve:
 
 def _curves(settings: Sequence[Setting], measure: Measure, axis: EpsilonAxis) -> list[_Curve]:
     curves = []
-    for name, points in by_protocol(settings).items():
+    for name, points in by_protocol([setting for setting in settings if setting.floor is None]).items():
         known = [
             (loss, accuracy.mean, accuracy.deviation)
             for setting in points

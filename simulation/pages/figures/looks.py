@@ -9,10 +9,17 @@ from typing import Any
 from matplotlib.lines import Line2D
 
 from simulation.analysis.settings import Setting
-from simulation.pages.figures.colours import REFERENCE, SERIES
+from simulation.pages.figures.colours import INK, REFERENCE, SERIES
 from simulation.pages.figures.labels import MARKERS
 
 DASHES = ((0, (6, 3)), (0, (2, 2)), (0, (7, 2, 1.5, 2)), (0, (1, 1.5)))
+
+FLOOR_LINES: Mapping[str, tuple[str, Any]] = {
+    "nothing-sent": ("solid", "solid"),
+    "global-mean": ("dash-dotted", (0, (9, 2, 1.5, 2))),
+    "item-average": ("dotted", (0, (1.5, 1.5))),
+}
+"""How each floor's line is drawn: in words, and for matplotlib."""
 
 Looks = Mapping[str, "Look"]
 
@@ -27,7 +34,7 @@ class Look:
     dashes : tuple or str
         Line style.
     private : bool
-        Whether it has a budget or a privacy loss; one without is a reference.
+        Whether it has a budget or a privacy loss; one without is a reference, or a floor.
     """
 
     colour: str
@@ -38,8 +45,11 @@ class Look:
 
 def looks_of(settings: Sequence[Setting]) -> dict[str, Look]:
     """Give every protocol its look, in the order in which they come."""
-    private = list(dict.fromkeys(setting.name for setting in settings if not setting.reference))
-    looks = {
+    floors = {setting.name: FLOOR_LINES[setting.floor][1] for setting in settings if setting.floor}
+    looks = {name: Look(INK, "none", dashes, False) for name, dashes in floors.items()}
+    protocols = [setting for setting in settings if setting.name not in floors]
+    private = dict.fromkeys(setting.name for setting in protocols if not setting.reference)
+    looks |= {
         name: Look(
             SERIES[place % len(SERIES)],
             MARKERS[place % len(MARKERS)],
@@ -48,7 +58,7 @@ def looks_of(settings: Sequence[Setting]) -> dict[str, Look]:
         )
         for place, name in enumerate(private)
     }
-    references = dict.fromkeys(setting.name for setting in settings if setting.name not in looks)
+    references = dict.fromkeys(setting.name for setting in protocols if setting.name not in looks)
     for place, name in enumerate(references):
         looks[name] = Look(REFERENCE, MARKERS[-1 - place % len(MARKERS)], DASHES[place % len(DASHES)], False)
     return looks

@@ -20,12 +20,16 @@ from matplotlib.container import ErrorbarContainer
 from simulation.analysis.measures import MEASURES
 from simulation.analysis.selection import frontier
 from simulation.analysis.settings import Setting, read_settings
-from simulation.pages.figures.accuracy_by_bytes import draw_accuracy_against_bytes
+from simulation.pages.figures.accuracy_by_bytes import (
+    Trace,
+    draw_accuracy_against_bytes,
+    draw_accuracy_by_round,
+)
 from simulation.pages.figures.accuracy_by_epsilon import EpsilonAxis, draw_accuracy_against_epsilon
-from simulation.pages.figures.colours import dark
+from simulation.pages.figures.colours import INK, REFERENCE, dark
 from simulation.pages.figures.labels import spread_out
 from simulation.pages.figures.looks import looks_of
-from simulation.pages.figures.panels import NARROW, WIDE, shortened
+from simulation.pages.figures.panels import NARROW, WIDE, Style, shortened
 from simulation.pages.figures.rendering import to_svg
 from simulation.pages.figures.run_overview import PREDICTION_QUANTILES, draw_summary, group_by_rating
 from simulation.pages.figures.run_rounds import evaluated_rounds
@@ -185,3 +189,71 @@ def test_bytes_of_rounds_add_up_also_where_nothing_was_measured() -> None:
         for number, accuracy in ((1, {"rmse": 2.0}), (2, None), (3, {"rmse": 1.0}))
     ]
     assert evaluated_rounds(rounds, RMSE) == [(1, 6.0, 2.0), (3, 18.0, 1.0)]
+
+
+def floor(name: str, rmse: float, spent: float, epsilon: float | None) -> Setting:
+    (row,) = setting(name, spent, rmse, epsilon).rows
+    return Setting(name, None, ({**row, "floor": name},))
+
+
+FLOORS = [
+    setting("plain", 500, 0.9, None),
+    setting("private", 200, 1.1, 0.5),
+    setting("private", 200, 1.0, 1.0),
+    floor("nothing-sent", 1.05, 0.0, 0.0),
+    floor("item-average", 1.01, 30.0, None),
+]
+
+
+def across(ax: Axes) -> dict[float, str]:
+    """The colours of the lines across a whole panel, by where they are."""
+    whole = [line for line in ax.lines if line.get_transform() == ax.get_yaxis_transform(which="grid")]
+    return {float(line.get_ydata()[0]): str(line.get_color()) for line in whole}
+
+
+@pytest.mark.parametrize("style", [WIDE, NARROW])
+def test_floors_are_lines_apart_from_references_in_every_figure_of_accuracy(style: Style) -> None:
+    looks = looks_of(FLOORS)
+    traces = [Trace("private", "private", np.array([200.0]), np.array([1.0]))]
+    figures = [
+        draw_accuracy_against_epsilon(style, FLOORS, RMSE, EpsilonAxis("rating"), looks),
+        draw_accuracy_against_bytes(style, FLOORS, RMSE, looks),
+        draw_accuracy_by_round(style, traces, FLOORS, RMSE, looks),
+    ]
+    for figure, references in zip(figures, ({0.9: REFERENCE}, {}, {}), strict=True):
+        (ax,) = figure.axes
+        assert across(ax) == {1.05: INK, 1.01: INK, **references}
+        words = {text.get_text() for text in ax.texts}
+        words |= {text.get_text() for legend in figure.legends for text in legend.get_texts()}
+        assert {"nothing-sent", "item-average"} <= words
+        low, high = ax.get_ylim()
+        assert low < 0.9 + 0.1 * (figure is figures[2]) < 1.05 < high
+        (shaded,) = [patch for patch in ax.patches if patch.get_facecolor()[3] < 1]
+        assert shaded.get_extents().transformed(ax.transData.inverted()).ymin == pytest.approx(1.05)
+
+
+def test_a_floor_is_no_point_among_bytes() -> None:
+    (ax,) = draw_accuracy_against_bytes(WIDE, FLOORS, RMSE, looks_of(FLOORS)).axes
+    marks = [line for line in ax.lines if line.get_linestyle() == "None"]
+    assert sorted(float(line.get_xdata()[0]) for line in marks) == [200.0, 200.0, 500.0]
+    assert min(ax.get_xlim()) > 100
+
+
+def test_floors_are_told_apart_by_their_lines() -> None:
+    looks = looks_of([*FLOORS, floor("global-mean", 1.2, 10.0, None)])
+    floors = [looks[name] for name in ("nothing-sent", "item-average", "global-mean")]
+    assert len({str(look.dashes) for look in floors}) == 3
+    assert {look.colour for look in floors} == {INK}
+    assert looks["plain"].colour == REFERENCE
+    assert looks["private"].colour not in (INK, REFERENCE)
+
+
+def test_where_higher_is_better_what_is_below_nothing_sent_is_shaded() -> None:
+    measure = next(measure for measure in MEASURES if not measure.lower_is_better)
+    settings = [
+        Setting(one.name, one.budget, tuple({**row, measure.column: row["rmse"]} for row in one.rows))
+        for one in FLOORS
+    ]
+    (ax,) = draw_accuracy_against_bytes(WIDE, settings, measure, looks_of(settings)).axes
+    (shaded,) = [patch for patch in ax.patches if patch.get_facecolor()[3] < 1]
+    assert shaded.get_extents().transformed(ax.transData.inverted()).ymax == pytest.approx(1.05)
