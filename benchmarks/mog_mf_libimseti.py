@@ -1,4 +1,4 @@
-"""MoG-MF on generated ratings of the size of LibimSeTi: time and peak memory of ten steps.
+"""Variational MoG-MF on generated ratings of the size of LibimSeTi: time and peak memory of ten steps.
 
     python benchmarks/mog_mf_libimseti.py [--scale 1.0] [--steps 10]
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from dprec.completion import Observations
 from dprec.completion.factors import inner_products
-from dprec.completion.mog_matrix_factorization import MogMatrixFactorization
+from dprec.completion.mog_variational import VariationalMogMatrixFactorization
 from dprec.randomness import generator
 from dprec.ratings import RatingScale
 
@@ -57,7 +57,7 @@ def main() -> int:
     def report(stage: str, step: int, steps: int) -> None:
         print(f"{stage}, step {step} of {steps}: {time.perf_counter() - start:.1f} s", flush=True)
 
-    completion = MogMatrixFactorization(rank=RANK, iterations=chosen.steps, tolerance=0.0)
+    completion = VariationalMogMatrixFactorization(rank=RANK, iterations=chosen.steps, tolerance=0.0)
     completed = completion.fit(observations, 0, report)
     seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - start_cpu
     gigabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

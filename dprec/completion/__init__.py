@@ -4,6 +4,7 @@ from dprec.completion.averages import ItemAverage, UserAverage
 from dprec.completion.base import Completed, Completion, Observations
 from dprec.completion.matrix_factorization import MatrixFactorization
 from dprec.completion.mog_matrix_factorization import MogMatrixFactorization
+from dprec.completion.mog_variational import VariationalMogMatrixFactorization
 from dprec.completion.nuclear_norm import NuclearNorm
 from dprec.completion.one_bit.completion import OneBit
 from dprec.completion.svd import TruncatedSvd
@@ -14,6 +15,7 @@ COMPLETIONS: Registry[Completion] = Registry(
     [
         MatrixFactorization,
         MogMatrixFactorization,
+        VariationalMogMatrixFactorization,
         TruncatedSvd,
         NuclearNorm,
         ItemAverage,
@@ -34,4 +36,5 @@ __all__ = [
     "OneBit",
     "TruncatedSvd",
     "UserAverage",
+    "VariationalMogMatrixFactorization",
 ]

@@ -30,9 +30,13 @@ class CompletionContract:
     prior : {"mean", "middle"}
         What is predicted where nothing is known: the mean of what was observed, or the middle of the
         scale whatever was observed.
+    repeats_one_rating : bool
+        Whether the only rating that was observed is predicted at its own cell; a fixed ridge pulls it
+        towards 0 instead.
     """
 
     prior: ClassVar[Literal["mean", "middle"]] = "mean"
+    repeats_one_rating: ClassVar[bool] = True
 
     @pytest.fixture
     def completion(self) -> Completion:
@@ -117,7 +121,13 @@ class CompletionContract:
         )
         completed = completion.fit(one, seed=3)
         if self.prior == "mean":
-            np.testing.assert_allclose(completed.predict(*_CELLS), scale.values[-2], atol=1e-6)
+            elsewhere = (_CELLS[0] != 2) | (_CELLS[1] != 1)
+            predictions, value = completed.predict(*_CELLS), scale.values[-2]
+            np.testing.assert_allclose(predictions[elsewhere], value, atol=1e-6)
+            own = float(predictions[~elsewhere][0])
+            assert (
+                own == pytest.approx(value, abs=1e-6) if self.repeats_one_rating else abs(own) <= abs(value)
+            )
         else:
             own, middle = completed.predict(one.users, one.items)[0], (scale.low + scale.high) / 2
             assert (own - middle) * (scale.values[-2] - middle) > 0

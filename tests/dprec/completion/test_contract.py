@@ -8,9 +8,12 @@ from dprec.testing import CompletionContract
 MIDDLE = ["one-bit"]
 """The completions that predict the middle of the scale where nothing is known."""
 
+PLAIN = ["mog-mf"]
+"""The factorisations without effects, under a fixed ridge."""
+
 
 class TestEveryCompletion(CompletionContract):
-    @pytest.fixture(params=[kind for kind in COMPLETIONS.kinds if kind not in MIDDLE])
+    @pytest.fixture(params=[kind for kind in COMPLETIONS.kinds if kind not in [*MIDDLE, *PLAIN]])
     def completion(self, request: pytest.FixtureRequest) -> Completion:
         return COMPLETIONS[request.param]()
 
@@ -19,5 +22,13 @@ class TestCompletionsTowardsTheMiddle(CompletionContract):
     prior = "middle"
 
     @pytest.fixture(params=MIDDLE)
+    def completion(self, request: pytest.FixtureRequest) -> Completion:
+        return COMPLETIONS[request.param]()
+
+
+class TestPlainFactorisations(CompletionContract):
+    repeats_one_rating = False
+
+    @pytest.fixture(params=PLAIN)
     def completion(self, request: pytest.FixtureRequest) -> Completion:
         return COMPLETIONS[request.param]()

@@ -100,7 +100,7 @@ def test_blocks_cover_the_rows_in_order() -> None:
     assert map_blocks(lambda rows: rows.start, 0, 4) == []
 
 
-@pytest.mark.parametrize("kind", ["mf", "mog-mf"])
+@pytest.mark.parametrize("kind", ["mf", "mog-mf-variational"])
 def test_results_do_not_depend_on_the_number_of_processors(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
