@@ -5,7 +5,7 @@ rounds than its budget was divided by, each within one round's share. This holds
 
 - budget, number of rounds and kind of report are installed on the device; no request carries them;
 - a node answers a round once (see `clients.memory`), and refusals depend on the requests alone;
-- for any finite item factors every user has a report, whose length does not depend on its ratings.
+- for any finite item factors every user has a report, and its length does not depend on the ratings.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a setting accepts, in the words of whoever configures it.
+"""What a setting accepts, in words for whoever configures it.
 
-Pydantic checks the settings, both those read from a file and those of objects built in Python. What
-it finds is said here in our words, by the type of its error and the limits that come with it.
+Pydantic checks the settings, both those read from a file and those of objects built in Python. This
+module rephrases its errors, by their type and the limits that they carry.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ ACCEPTED = {
     "too_long": "at most {max_length} item{plural}",
     "too_short": "at least {min_length} item{plural}",
 }
-"""What is accepted, by the type of pydantic's error; names in braces stand in the error's context."""
+"""What is accepted, by the type of pydantic's error; names in braces come from the error's context."""
 
 _LONGEST_SHOWN = 80
 
 
 def accepted_by(error: ErrorDetails) -> str:
-    """Return what would have been accepted in place of what one of pydantic's errors is about."""
+    """Return what would have been accepted instead of the input of a pydantic error."""
     if error["type"] not in ACCEPTED:
-        # None of this project's fields has such an error; a field of somebody else's class may.
+        # None of this project's fields cause such an error, but a field of somebody else's class may.
         return error["msg"]
     context: Mapping[str, Any] = error.get("ctx", {})
     length = context.get("min_length", context.get("max_length"))
@@ -57,12 +57,12 @@ def accepted_by(error: ErrorDetails) -> str:
 
 
 def shown(text: str) -> str:
-    """Return what was found, in full where that is short."""
+    """Return a value for a message, cut off if it is long."""
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
 def listed(names: Sequence[str], given: object) -> str:
-    """Return the names that are accepted, and which of them may be meant by another one."""
+    """Return the accepted names, with the one that is most similar to the given name, if any."""
     nearest = get_close_matches(str(given), names, n=1)
     meant = f"; did you mean {nearest[0]}?" if nearest else ""
     return ", ".join(names) + meant

@@ -24,7 +24,7 @@ class RoundRecord:
     round : int
         From 1.
     replies, failures : int
-        Users whose report was accepted, and users who were asked without one being accepted.
+        Users whose report was accepted, and users who were asked but had none accepted.
     accuracy : dict or None
         Only if the round was evaluated.
     uplink_payload_bytes, uplink_message_bytes, downlink_payload_bytes, downlink_message_bytes : int

@@ -37,7 +37,7 @@ class Synthetic(Dataset):
     users: int = option("Number of users.", 943, ge=1, le=2**31 - 1)
     items: int = option("Number of items.", 1682, ge=1, le=2**31 - 1)
     ratings: int = option("Number of ratings, at most users x items.", 100_000, ge=1)
-    rank: int = option("Number of factors behind the opinions.", 5, ge=1)
+    rank: int = option("Number of factors of the opinions.", 5, ge=1)
     noise: float = option("Standard deviation, in stars, of what no model can predict.", 0.85, ge=0)
     seed: int = option("Seed of the data; a run's own seed does not change them.", 0, ge=0)
 

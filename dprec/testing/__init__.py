@@ -1,16 +1,16 @@
-"""Contract tests: what every mechanism, completion, gradient report and data set has to do.
+"""Contract tests: what every mechanism, completion, gradient report and data set must do.
 
-They are for whoever writes one, here or in a project of their own. In a file that pytest collects,
-subclass the contract and give the component as a fixture; every test of the contract then runs on it::
+They are for authors of such components, here or in their own projects. In a file that pytest collects,
+subclass the contract and provide the component as a fixture; every test of the contract then runs on it::
 
     class TestMine(MechanismContract):
         @pytest.fixture
         def mechanism(self) -> Mechanism:
             return Mine(symbols=16)
 
-A fixture with ``params`` tries several components or settings. Statistical tests have fixed seeds and
-say how likely a correct component would fail with another one. This package needs pytest; nothing
-else in dprec does.
+A fixture with ``params`` tests several components or settings. Statistical tests have fixed seeds and
+state how likely a correct component would be to fail with another seed. This package needs pytest;
+nothing else in dprec does.
 """
 
 import pytest

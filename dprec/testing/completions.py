@@ -1,4 +1,4 @@
-"""What every completion of a rating matrix promises, whatever it is."""
+"""What every completion of a rating matrix must do."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _CELLS = np.divmod(np.arange(_USERS * _ITEMS), _ITEMS)
 class CompletionContract:
     """Tests of a completion, given by the fixture `completion`.
 
-    Ratings are stars, or signs where the completion refuses stars.
+    Ratings are stars, or signs if the completion refuses stars.
 
     Attributes
     ----------
     prior : {"mean", "middle"}
-        What is predicted where nothing is known: the mean of what was observed, or the middle of the
-        scale whatever was observed.
+        What is predicted where nothing is known: the mean of the observed ratings, or the middle of the
+        scale whatever they are.
     repeats_one_rating : bool
-        Whether the only rating that was observed is predicted at its own cell; a fixed ridge pulls it
-        towards 0 instead.
+        Whether the only observed rating is predicted at its own cell; a fixed ridge pulls it towards 0
+        instead.
     """
 
     prior: ClassVar[Literal["mean", "middle"]] = "mean"
@@ -45,7 +45,7 @@ class CompletionContract:
 
     @pytest.fixture
     def scale(self, completion: Completion) -> RatingScale:
-        """Return a scale that the completion works on."""
+        """Return a scale that the completion accepts."""
         stars = RatingScale.evenly(1, 5, 1)
         try:
             completion.check_scale(stars)
@@ -74,7 +74,7 @@ class CompletionContract:
     def test_predictions_are_finite_numbers_for_every_cell(
         self, completion: Completion, scale: RatingScale
     ) -> None:
-        """Whatever is asked for, nothing included."""
+        """Whichever cells are asked for, even none."""
         completed = completion.fit(self.observations(scale), seed=3)
         predictions = completed.predict(*_CELLS)
         assert predictions.shape == (_USERS * _ITEMS,)
@@ -91,7 +91,7 @@ class CompletionContract:
     def test_the_unseen_are_predicted_from_the_prior(
         self, completion: Completion, scale: RatingScale
     ) -> None:
-        """A user and an item without ratings, together and each beside the others."""
+        """A user and an item without ratings, with each other and with all others."""
         seen, width = self.observations(scale), scale.high - scale.low
         completed = completion.fit(seen, seed=3)
         cold = completed.predict(np.array([_COLD_USER]), np.array([_COLD_ITEM]))
@@ -103,19 +103,19 @@ class CompletionContract:
             assert np.all(np.abs(completed.predict(users, items) - self.expected(seen)) < width)
 
     def test_the_same_seed_gives_the_same_bits(self, completion: Completion, scale: RatingScale) -> None:
-        """And a completion keeps no state between two fits."""
+        """A completion keeps no state between two fits."""
         runs = [completion.fit(self.observations(scale), seed=5).predict(*_CELLS) for _ in range(2)]
         np.testing.assert_array_equal(runs[0], runs[1])
 
     def test_nothing_observed_predicts_mid_scale(self, completion: Completion, scale: RatingScale) -> None:
-        """With diagnostics that can be written all the same."""
+        """And the diagnostics can still be written."""
         completed = completion.fit(self.observations(scale, empty=True), seed=3)
         middle = (scale.low + scale.high) / 2
         np.testing.assert_allclose(completed.predict(*_CELLS), middle, atol=1e-9)
         json.dumps(completed.diagnostics, allow_nan=False)
 
     def test_one_rating_is_enough(self, completion: Completion, scale: RatingScale) -> None:
-        """It is predicted everywhere, or at its own cell where the prior does not follow the ratings."""
+        """It is predicted everywhere, or moves its own cell if the prior does not follow the ratings."""
         one = Observations(
             np.array([2], np.int32), np.array([1], np.int32), scale.values[-2:-1], (_USERS, _ITEMS), scale
         )
@@ -149,7 +149,7 @@ class CompletionContract:
         assert all(0 < done <= planned for _, done, planned in seen)
 
     def test_a_rank_beyond_the_catalogue_is_refused(self, completion: Completion) -> None:
-        """Where the setting `rank` is a number of factors."""
+        """If the setting `rank` is a number of factors."""
         if not isinstance(getattr(completion, "rank", None), int):
             pytest.skip("has no number of factors")
         dataclasses.replace(completion, rank=_ITEMS - 1).check((_USERS, _ITEMS))  # type: ignore[call-arg]

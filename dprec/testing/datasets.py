@@ -1,4 +1,4 @@
-"""What every data set promises, whatever it is, and what those that read a file of ratings promise."""
+"""What every data set must do, and what those that read a file of ratings must do."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from dprec.registry import kind_of, summary_of
 from dprec.testing.samples import Sample
 
 Load = Callable[..., Ratings]
-"""From a path, and settings that differ from the sample's, to the ratings there."""
+"""From a path, and settings that differ from the sample's, to the ratings in the file."""
 
 Refused = Callable[..., str]
-"""From the same to the line that refuses what is there."""
+"""From the same arguments to the message that refuses the file."""
 
 
 class DatasetContract:
     """Tests of a data set's class, given by the fixture `dataset`.
 
-    `settings` gives what has to be set, as in a configuration.
+    `settings` returns the required settings, as in a configuration.
     """
 
     @pytest.fixture
@@ -36,18 +36,18 @@ class DatasetContract:
         raise NotImplementedError("a subclass gives the class of the data set")
 
     def settings(self, dataset: type[Dataset]) -> dict[str, Any]:
-        """Return settings without which the data set cannot be made."""
+        """Return the settings without which the data set cannot be created."""
         return {}
 
     def test_describes_itself(self, dataset: type[Dataset]) -> None:
-        """In a sentence, and each setting in one of its own."""
+        """In a sentence, and each setting has a description."""
         assert summary_of(dataset).endswith(".")
         assert dataclasses.fields(dataset)[0].name == "kind"
         for field in dataclasses.fields(dataset)[1:]:
             assert field.metadata["description"]
 
     def test_is_read_strictly_from_a_configuration(self, dataset: type[Dataset]) -> None:
-        """By its kind, without settings that it does not have."""
+        """By its kind, and with no settings that it does not have."""
         adapter: TypeAdapter[Dataset] = TypeAdapter(dataset)
         configured = {"kind": kind_of(dataset), **self.settings(dataset)}
         assert isinstance(adapter.validate_json(json.dumps(configured)), dataset)
@@ -86,7 +86,7 @@ class FileDatasetContract:
 
     @pytest.fixture
     def refused(self, load: Load) -> Refused:
-        """Return the function that sees a path refused."""
+        """Return the function that checks that a path is refused."""
 
         def message(path: Path, **settings: Any) -> str:
             with pytest.raises(InputError) as caught:
@@ -115,7 +115,7 @@ class FileDatasetContract:
     def test_a_folder_stands_for_the_file_in_it(
         self, load: Load, refused: Refused, sample: Sample, tmp_path: Path
     ) -> None:
-        """Where the distributor names the file."""
+        """If the distributor gives the file a fixed name."""
         path = _written(tmp_path, sample, sample.lines())
         if sample.found_in_folder:
             assert load(tmp_path).count == load(path).count == 5
@@ -140,23 +140,23 @@ class FileDatasetContract:
         assert triples_of(load(path)) == set(sample.triples)
 
     @pytest.mark.parametrize(
-        ("rating", "found"),
+        ("rating", "quoted"),
         [("99.5", "99.5"), ("-99", "-99"), ("nan", "nan"), ("inf", "inf"), ("good", "good"), ("1_0", "1_0")],
     )
     def test_a_bad_rating_is_found_on_its_line(
-        self, refused: Refused, sample: Sample, rating: str, found: str, tmp_path: Path
+        self, refused: Refused, sample: Sample, rating: str, quoted: str, tmp_path: Path
     ) -> None:
-        """Off the scale, or no number at all."""
+        """Off the scale, or not a number at all."""
         lines = sample.lines()
         lines[-2] = sample.row(sample.users[2], 900, rating)
         message = refused(_written(tmp_path, sample, lines))
         assert f"{sample.file}, line {len(lines) - 1}:" in message
-        assert found in message
+        assert quoted in message
 
     def test_a_rating_between_the_levels_needs_a_continuous_scale(
         self, load: Load, refused: Refused, sample: Sample, tmp_path: Path
     ) -> None:
-        """It is kept there, and refused elsewhere."""
+        """It is kept on such a scale, and refused on any other."""
         lines = [*sample.lines(), sample.row(sample.users[0], 900, "1.27")]
         path = _written(tmp_path, sample, lines)
         if sample.continuous:
@@ -179,7 +179,7 @@ class FileDatasetContract:
 
     @pytest.mark.parametrize("cut", ["", "5", "5 6"])
     def test_an_incomplete_line(self, refused: Refused, sample: Sample, cut: str, tmp_path: Path) -> None:
-        """Named with its number."""
+        """It is reported with its number."""
         lines = sample.lines()
         place = sample.first_line + 1
         lines[place - 1] = cut
@@ -188,16 +188,16 @@ class FileDatasetContract:
         assert "column" in message
 
     def test_a_line_with_a_column_too_many(self, refused: Refused, sample: Sample, tmp_path: Path) -> None:
-        """Even if the next one lacks it."""
+        """Even if the next line lacks one."""
         lines = sample.lines()
-        # Together with a shorter line, so that counting separators in the whole file finds nothing.
+        # Together with a shorter line, so that counting separators in the whole file shows no defect.
         separator = next(mark for mark in ("::", "\t\t", "\t", ";", ",") if mark in lines[-1])
         head, _, tail = lines[-1].rpartition(separator)
         lines[-2:] = [lines[-2] + separator + tail, head]
         assert f"{sample.file}, line {len(lines) - 1}:" in refused(_written(tmp_path, sample, lines))
 
     def test_files_that_are_not_there(self, refused: Refused, sample: Sample, tmp_path: Path) -> None:
-        """Neither file nor folder, or a folder in the place of the file."""
+        """Neither file nor folder, or a folder instead of the file."""
         assert "no such file" in refused(tmp_path / "absent" / sample.file)
         refused(tmp_path)
         (tmp_path / sample.file).mkdir()
@@ -205,13 +205,13 @@ class FileDatasetContract:
 
     @pytest.mark.parametrize("content", [b"", b"\n\n", b"\xef\xbb\xbf"])
     def test_an_empty_file(self, refused: Refused, sample: Sample, content: bytes, tmp_path: Path) -> None:
-        """Of no byte, of line ends, of a byte order mark."""
+        """No bytes, only line ends, or only a byte order mark."""
         path = tmp_path / sample.file
         path.write_bytes(content)
         assert "empty" in refused(path)
 
     def test_not_a_text_file(self, refused: Refused, sample: Sample, tmp_path: Path) -> None:
-        """With the line at which it ceases to be one."""
+        """The message names the line at which it ceases to be one."""
         good = "\n".join(sample.lines()).encode()
         place = len(sample.lines()) + 1
         path = tmp_path / sample.file

@@ -1,4 +1,4 @@
-"""What every kind of gradient report promises, whatever it is."""
+"""What every kind of gradient report must do."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from dprec.randomness import generator
 class GradientContract:
     """Tests of a kind of gradient report, given by the fixture `gradient`.
 
-    The other attributes and methods make cohorts and reports, for further tests of the same kind.
+    The other attributes and methods make cohorts and reports, and are available to further tests.
 
     Attributes
     ----------
     items, rank, users : int
-        Size of the catalogue, number of factors, and users of the cohort that most tests ask.
+        Size of the catalogue, number of factors, and users of the cohort in most tests.
     """
 
     items, rank, users = 24, 2, 40
@@ -39,7 +39,7 @@ class GradientContract:
         return self.items, self.rank
 
     def profiles(self, users: int) -> Profiles:
-        """Return the ratings of so many users, of whom every eleventh has none."""
+        """Return the ratings of a number of users, of whom every eleventh has none."""
         ratings = Synthetic(users=users, items=self.items, ratings=users * 8, seed=3).load()
         ratings = ratings.select(ratings.users % 11 != 5)
         return Profiles(ratings.indptr, ratings.items, ratings.values, self.items)
@@ -59,22 +59,22 @@ class GradientContract:
         first: int = 0,
         round_index: int = 1,
     ) -> list[bytes]:
-        """Return the reports of a cohort whose first user has a global index."""
+        """Return the reports of a cohort; ``first`` is the global index of its first user."""
         factors = self.item_factors()
         own = solve_user_factors(profiles, factors, 1.0)
         return gradient.encode(profiles, own, factors, epsilon, RoundDraws(9, round_index, first))
 
     def hostile(self, gradient: GradientReport, good: bytes) -> list[bytes]:
-        """Return reports that nobody's device would send; add those that a kind must refuse besides."""
+        """Return reports that no device would send; subclasses may add others that must be refused."""
         reports = [good + b"\0", good[:-1], good * 300, b"\xff" * len(good), bytes(100_000)]
-        # Where a report tells what was rated, one without a byte says "nothing".
+        # If reports reveal what was rated, an empty one is valid and means "nothing".
         return [*reports, b""] if gradient.hides_rated_items else reports
 
     @pytest.mark.parametrize("size", [1, 7, 39])
     def test_reports_and_their_sum_do_not_depend_on_the_cohort(
         self, gradient: GradientReport, size: int
     ) -> None:
-        """Whoever computes a report, and in whatever parts the server adds them up."""
+        """Whoever computes a report, and in whatever batches the server adds them up."""
         profiles = self.profiles(self.users)
         together = self.encoded(gradient, profiles)
         assert len(together) == self.users
@@ -102,13 +102,13 @@ class GradientContract:
         assert first == self.encoded(gradient, profiles)
 
     def test_private_reports_are_alike_whatever_is_rated(self, gradient: GradientReport) -> None:
-        """Their length tells nothing."""
+        """Their length reveals nothing."""
         assert gradient.hides_rated_items == gradient.private
         if gradient.private:
             assert len({len(report) for report in self.encoded(gradient, self.profiles(self.users))}) == 1
 
     def test_the_loss_of_a_report_is_the_budget(self, gradient: GradientReport) -> None:
-        """Never more, and infinite where nothing is protected."""
+        """Never more, and infinite if nothing is protected."""
         if gradient.private:
             assert 0.5 - 1e-9 <= gradient.exact_epsilon(0.5) <= 0.5
         else:
@@ -118,7 +118,7 @@ class GradientContract:
     def test_every_finite_broadcast_is_answered_whatever_is_rated(
         self, gradient: GradientReport, magnitude: float
     ) -> None:
-        """A server may broadcast what it likes; who fails at it must not depend on the ratings."""
+        """A server may broadcast anything; whether a device fails must not depend on its ratings."""
         profiles, usual = self.profiles(self.users), self.item_factors()
         for factors in (
             np.full(self.shape, magnitude),
@@ -132,7 +132,7 @@ class GradientContract:
                 assert gradient.decode(reports, self.shape)[0].all()
 
     def test_hostile_reports_enter_nothing(self, gradient: GradientReport) -> None:
-        """Alone or together, among honest ones."""
+        """One at a time or together, among honest ones."""
         good = next(report for report in self.encoded(gradient, self.profiles(self.users)) if report)
         for report in self.hostile(gradient, good):
             self._check_rejected(gradient, [report])
@@ -146,7 +146,7 @@ class GradientContract:
         assert _same(aggregate, gradient.decode(honest, self.shape)[1])
 
     def test_random_bytes_never_raise_and_move_nothing_far(self, gradient: GradientReport) -> None:
-        """Nor does it matter when nobody reports."""
+        """And it is not an error if nobody reports."""
         draws = generator(5, "bytes")
         reports = [draws.bytes(int(length)) for length in draws.integers(0, 120, 3000)]
         valid, aggregate = gradient.decode(reports, self.shape)

@@ -1,4 +1,4 @@
-"""What every mechanism promises, whatever it is."""
+"""What every mechanism must do."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dprec.ratings import RatingScale
 
 _SAMPLES = 1_000_000
 _FALSE_ALARM = 1e-7
-"""Probability that the samples of a correct channel fail, over all of its inputs."""
+"""Probability that the test fails for a correct channel, over all of its inputs."""
 
 
 class MechanismContract:
@@ -29,7 +29,7 @@ class MechanismContract:
     Attributes
     ----------
     scales : mapping of str to RatingScale
-        Scales to try. A mechanism may refuse a scale or a budget with an `InputError`, but not all.
+        Scales to try. A mechanism may refuse some scales and budgets with an `InputError`, but not all.
     epsilons : tuple of float
         Budgets to try, ascending.
     """
@@ -66,7 +66,7 @@ class MechanismContract:
         raise AssertionError("no scale is accepted at any budget")
 
     def test_the_exact_loss_is_the_budget(self, mechanism: Mechanism) -> None:
-        """The loss never exceeds the budget, and uses it up unless the settings fix the loss."""
+        """The loss never exceeds the budget, and exhausts it unless the settings fix the loss."""
         tried = 0
         for name, scale in self.scales.items():
             losses = {
@@ -80,7 +80,7 @@ class MechanismContract:
         assert tried
 
     def test_rows_are_distributions_over_the_symbols(self, mechanism: Mechanism) -> None:
-        """Every input has a row of whole draws that add up, and every level of the scale is an input."""
+        """Every input has a row of whole draws with the right sum, and every level is an input."""
         hidden = mechanism.hides_rated_items
         for name, scale in self.scales.items():
             for channel in list(self.channels(mechanism, scale).values())[-4:]:
@@ -104,7 +104,7 @@ class MechanismContract:
     def test_bias_and_variance_are_those_of_the_samples(self, mechanism: Mechanism) -> None:
         """Means within six standard errors (false alarm 2e-9 each), variances within a twentieth.
 
-        The variance's own error is wider, noise having heavy tails.
+        The error of the variance is larger, since the noise has heavy tails.
         """
         _, channel = self.usual_channel(mechanism)
         for row in range(1 - channel.first_level, len(channel.inputs)):
@@ -120,12 +120,12 @@ class MechanismContract:
 
 
 def _p_value(counts: NDArray[np.int64], expected: NDArray[np.float64]) -> float:
-    """Return how likely counts at least as far from their expectation are; rare symbols count as one."""
+    """Return the p-value of a chi-square test of counts; rare symbols are pooled."""
     rare = expected < 10
     observed = np.append(counts[~rare], counts[rare].sum())
     expected = np.append(expected[~rare], expected[rare].sum())
     if expected[-1] < 10:
-        # Too few to be tested as the others are: as many as this come with probability 1e-25.
+        # Too few for the test: more than 60 would have a probability of about 1e-25.
         assert observed[-1] <= 60
         observed, expected = observed[:-1], expected[:-1]
     if observed.size == 1:

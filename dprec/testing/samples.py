@@ -22,15 +22,15 @@ class Sample:
     levels : int
         Levels of the scale.
     continuous : bool
-        Whether ratings lie between the levels too.
+        Whether ratings may lie between the levels.
     header : str, optional
-        The first line, where it names the columns.
+        The first line, if it names the columns.
     renamed_header : str, optional
         The same without one of the columns that are read.
     users : tuple
-        Three identifiers, as the file has them.
+        Three identifiers, as in the file.
     settings : dict
-        Of the data set, beside its path.
+        Settings of the data set, in addition to its path.
     found_in_folder : bool
         Whether the path may be the folder that holds the file.
     """

@@ -1,4 +1,4 @@
-"""What crosses the network, bit by bit: encoders for cohorts and decoders that trust nothing."""
+"""What crosses the network, bit by bit: encoders for cohorts, and decoders that trust nothing."""
 
 from dprec.wire.broadcast import BroadcastOptions, decode_broadcast, encode_broadcast
 from dprec.wire.report import DecodedReports, ReportCodec

@@ -1,4 +1,4 @@
-"""Bit fields of many users at once: the most significant bit first, as `numpy.packbits` has it."""
+"""Bit fields of many users at once: the most significant bit first, as in `numpy.packbits`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dprec.ragged import offsets, sizes_of
 
 MAX_FIELD_BITS = 24
-"""The widest field that one look-up can read, wherever in a byte it starts."""
+"""The widest field that one look-up can read, at whichever bit of a byte it starts."""
 
 
 def put(
@@ -22,7 +22,7 @@ def put(
 ) -> None:
     """Write each value into the field of its width that begins at its position, in place.
 
-    The fields hold zeros before, and a value takes no more bits than its field has.
+    The fields must hold zeros, and each value must fit into its field.
     """
     widest = int(widths.max(initial=0))
     aligned = values.astype(np.int64) << (widest - widths)
@@ -41,13 +41,13 @@ class BitStream:
     Attributes
     ----------
     starts, ends : ndarray of int64, shape (reports,)
-        First bit of each report and of what follows it.
+        First bit of each report, and the bit after its last.
     """
 
     def __init__(self, reports: Sequence[bytes]) -> None:
         bounds = offsets(sizes_of(reports)) * 8
         self.starts, self.ends = bounds[:-1], bounds[1:]
-        # Room after the last byte, so that a look-up of four bytes may start anywhere.
+        # Padding after the last byte, so that a look-up of four bytes may start anywhere.
         self._bytes = np.frombuffer(b"".join(reports) + bytes(8), dtype=np.uint8)
 
     @cached_property
@@ -62,7 +62,7 @@ class BitStream:
         return np.flatnonzero(np.unpackbits(self._bytes).view(np.bool_))
 
     def peek(self, positions: NDArray[np.int64], widths: NDArray[np.int64] | int) -> NDArray[np.int64]:
-        """Read fields of up to `MAX_FIELD_BITS` bits; past the end of the stream they read as 0."""
+        """Read fields of up to `MAX_FIELD_BITS` bits; bits past the end of the stream read as 0."""
         past = positions >> 3 >= self._words.size
         words = self._words[np.where(past, self._words.size - 1, positions >> 3)].astype(np.int64)
         fields = (words >> (32 - (positions & 7) - widths)) & ((1 << np.asarray(widths, dtype=np.int64)) - 1)

@@ -1,4 +1,4 @@
-"""Item factors on their way to the devices: whole, or only what changed since the last round."""
+"""The encoding of item factors for the devices: whole, or only what has changed since the last round."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ Factors = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class BroadcastOptions(Options):
-    """How item factors travel to the devices."""
+    """How item factors are sent to the devices."""
 
     dtype: Literal["float16", "float32"] = option("Precision of the numbers.", "float32")
     delta: bool = option(
-        "Send a device that holds the last round's factors only the numbers that changed.", False
+        "Send only the numbers that changed to a device that holds the last round's factors.", False
     )
 
     def rounded(self, factors: NDArray[np.float64]) -> Factors:
         """Return the factors as the devices will see them."""
         limits = np.finfo(self.dtype)
         rounded = np.clip(factors, limits.min, limits.max).astype(f"<f{limits.bits // 8}")
-        # Without negative zeros, factors that are equal have equal bytes, sent whole or as changes.
+        # Without negative zeros, equal factors have equal bytes, whether sent whole or as changes.
         unsigned: Factors = rounded + rounded.dtype.type(0)
         return unsigned
 
@@ -42,7 +42,7 @@ def encode_broadcast(factors: Factors, held: Factors | None = None) -> bytes:
     ----------
     factors : ndarray of float16 or float32, shape (items, rank)
     held : ndarray, same shape and type, optional
-        What the receiving device holds already; the changes are sent where that is shorter.
+        What the receiving device already holds; only the changes are sent if that is shorter.
     """
     whole = _WHOLE + factors.tobytes()
     if held is None or factors.size > 1 << MAX_FIELD_BITS:
@@ -58,12 +58,12 @@ def encode_broadcast(factors: Factors, held: Factors | None = None) -> bytes:
 def decode_broadcast(
     data: bytes, options: BroadcastOptions, shape: tuple[int, int], held: Factors | None
 ) -> Factors:
-    """Decode item factors; the device trusts the server no further than the server trusts the device.
+    """Decode item factors; the device does not trust the server, as the server does not trust the device.
 
     Raises
     ------
     ValueError
-        When the broadcast is malformed, not finite, or changes what the device does not hold.
+        When the broadcast is malformed, not finite, or contains changes to factors that are not held.
     """
     dtype = np.dtype("<f2" if options.dtype == "float16" else "<f4")
     kind, body = data[:1], data[1:]

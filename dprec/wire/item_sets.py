@@ -1,9 +1,9 @@
-"""Which items a report speaks of, coded as gaps or as a bitmap, whichever is shorter.
+"""The items of a report, coded as gaps or as a bitmap, whichever is shorter.
 
-A non-empty set begins with a field of 5 bits: the Rice parameter of the gaps, or 31 for a bitmap.
-Gaps are written as in Elias and Fano's code, all quotients in unary first and then all remainders
-in k bits each, but of the differences: with the best k that is never longer than Elias-Fano, and
-both halves are read without walking the stream.
+A non-empty set begins with a field of 5 bits: the Rice parameter k of the gaps, or 31 for a bitmap.
+Gaps are laid out as in the Elias-Fano code, first all quotients in unary and then all remainders in k
+bits each, but they are differences: with the best k tried, this is never longer than Elias-Fano, and
+both halves can be read without walking the stream.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def count_bits(n_items: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class ItemSets:
-    """The item sets of a cohort, ready to be written.
+    """The item sets of a cohort, prepared for writing.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class ItemSets:
 
     @classmethod
     def plan(cls, indptr: NDArray[np.int64], items: NDArray[np.integer], n_items: int) -> ItemSets:
-        """Choose the shortest code of every set.
+        """Choose the code of every set: the shortest of a bitmap and gaps with three parameters.
 
         Parameters
         ----------
@@ -78,7 +78,7 @@ class ItemSets:
         return cls(wide, gaps, indptr, parameters, lengths, n_items)
 
     def write(self, bits: NDArray[np.uint8], positions: NDArray[np.int64]) -> None:
-        """Write each set into ``bits`` from its position on."""
+        """Write each set into ``bits``, starting at its position."""
         counts = np.diff(self.indptr)
         filled = counts > 0
         put(bits, positions[filled], self.parameters[filled], np.full(int(filled.sum()), _PARAMETER_BITS))
@@ -102,7 +102,7 @@ class ItemSets:
         gaps = self.gaps[segments(self.indptr[:-1][which], counts)]
         parameters = np.repeat(self.parameters[which], counts)
         first_cells = offsets(counts)[:-1]
-        # The one that ends a quotient stands after all earlier quotients and their ones.
+        # The 1 that ends a quotient comes after all earlier quotients and their ending 1s.
         ends = offsets((gaps >> parameters) + 1)
         ones = np.repeat(positions + width - ends[first_cells], counts) + ends[1:] - 1
         bits[ones] = 1
@@ -136,9 +136,9 @@ def read_item_sets(
     Returns
     -------
     valid : ndarray of bool, shape (users,)
-        False where the set is cut short or names an item outside the catalogue.
+        False if the set is cut short or contains an item outside the catalogue.
     counts : ndarray of int64, shape (users,)
-        Size of each set; 0 where not valid.
+        Size of each set; 0 if it is not valid.
     items : ndarray of int32
         The sets of the valid users, by user, ascending.
     ends : ndarray of int64, shape (users,)
@@ -178,13 +178,13 @@ def _read_items(
     parameters: NDArray[np.int64],
     n_items: int,
 ) -> NDArray[np.int64]:
-    """Read the items of sets that are whole; those beyond the catalogue come out as ``n_items`` or more.
+    """Read the items of complete sets; items beyond the catalogue come out as ``n_items`` or more.
 
     Parameters
     ----------
     stream : BitStream
     ones : ndarray of int64, shape (cells,)
-        The bit that ends each quotient, or stands for the item in a bitmap, by set.
+        Position of the bit that ends each quotient, or that represents the item in a bitmap, by set.
     sizes, bodies, remainders, parameters : ndarray of int64, shape (sets,)
         Items of each set, its first bit after the header, the first bit of its remainders, and its
         Rice parameter; 0 for a bitmap, which reads as gaps without remainders.
@@ -196,6 +196,6 @@ def _read_items(
     steps[first_cells] = ones[first_cells] - bodies
     places = np.repeat(remainders, sizes) + parameter_of * places_of(sizes)
     gaps = (steps << parameter_of) | np.where(parameter_of > 0, stream.peek(places, parameter_of), 0)
-    # A hostile gap may be astronomic; beyond the catalogue all are alike, and the sum stays small.
+    # A hostile gap may be astronomical; all gaps beyond the catalogue count alike, so the sum stays small.
     reached = offsets(np.minimum(gaps, n_items) + 1)
     return reached[1:] - np.repeat(reached[first_cells], sizes) - 1

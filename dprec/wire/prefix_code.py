@@ -1,8 +1,8 @@
-"""A prefix code for symbols: Huffman's, in canonical form, written and read for many users at once.
+"""A prefix code for symbols: a canonical Huffman code, written and read for many users at once.
 
-Sender and receiver build it from the same public distribution of the symbols. Where that is nearly
-uniform the code is plain bit packing; where noise piles up on a few symbols (clamped noise on the
-ends of the scale, "not rated" in a full row) it costs little more than the entropy.
+Sender and receiver build it from the same public distribution of the symbols. If that is nearly
+uniform, the code is plain bit packing; if it is concentrated on a few symbols (clamped noise on the
+ends of the scale, "not rated" in a full row), the code costs little more than the entropy.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from dprec.ragged import offsets
 from dprec.wire.bits import BitStream, put
 
 _RAREST = 2.0**-12
-"""Rarer symbols are coded as if this likely, which keeps every code word within a bit field."""
+"""Rarer symbols are coded as if they were this likely, which keeps every code word within a bit field."""
 
 _FEW_ROWS = 32
-"""Fewer rows than this, if that much longer than they are many, are read one after the other."""
+"""Fewer rows than this are read one by one, if each has over this many times as many symbols left."""
 
 _STRETCH_BITS = 1 << 14
-"""Bits that are looked up at once for one row: bounds the memory, and fits a processor's cache."""
+"""Bits that are looked up at once for one row: bounds the memory, and fits into a processor's cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class PrefixCode:
     ----------
     words : ndarray of int64, shape (symbols,)
     lengths : ndarray of int64, shape (symbols,)
-        Bits of each code word, at least 1.
+        Bits of each code word, at least 1; 0 if there is a single symbol.
     """
 
     words: NDArray[np.int64]
@@ -44,7 +44,7 @@ class PrefixCode:
 
     @classmethod
     def for_distribution(cls, probabilities: NDArray[np.float64]) -> PrefixCode:
-        """Build the canonical Huffman code of a distribution over two or more symbols."""
+        """Build the canonical Huffman code of a distribution over the symbols."""
         shares = np.maximum(_normalised(probabilities), _RAREST)
         lengths = _huffman_lengths(shares)
         order = np.lexsort((np.arange(lengths.size), lengths))
@@ -117,7 +117,7 @@ class PrefixCode:
         most = int(counts.max(initial=0))
         for step in range(most):
             reading = order[: counts.size - int(np.searchsorted(ascending, step, side="right"))]
-            # A code of a single symbol has words of no bits, which lead nowhere.
+            # In a code for a single symbol, words have no bits, so reading them would not advance.
             if self.longest and reading.size < min(_FEW_ROWS, (most - step) // _FEW_ROWS):
                 for row in reading.tolist():
                     rest = symbols[first[row] + step : first[row] + counts[row]]
@@ -129,10 +129,11 @@ class PrefixCode:
         return symbols, ends
 
     def _read_row(self, stream: BitStream, position: int, symbols: NDArray[np.uint16]) -> int:
-        """Fill in the symbols that one user has from a position on; return the bit after them.
+        """Fill in the symbols of one user from a position on; return the position of the bit after them.
 
-        A step for each symbol would take long, so the code word at every bit is looked up. Where the
-        first 2^k words begin, and how far 2^k words reach from every bit, gives the same for 2^(k+1).
+        A step per symbol would be slow, so the code word at every bit is looked up at once. From where
+        the first 2^k words begin, and how far 2^k words reach from every bit, the same follows for
+        2^(k+1) words.
         """
         table, lengths = self._table
         done = 0
@@ -151,7 +152,7 @@ class PrefixCode:
 
 
 def _normalised(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the shares of the symbols, equal ones where none ever occurs."""
+    """Return the shares of the symbols; equal shares if none of them ever occurs."""
     total = probabilities.sum()
     if total <= 0:
         return np.full(probabilities.size, 1 / probabilities.size)

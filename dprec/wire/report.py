@@ -1,10 +1,10 @@
 """The report of a user as bytes: which items it shows as rated, and one symbol for each.
 
 A mechanism that reveals the rated items sends the item set and the symbols. A mechanism that hides
-them sends something for every item; its report is either the whole row of symbols, "not rated"
-among them, or the set of items that it shows as rated with their symbols, whichever the channel
-makes shorter. Every layout and code follows from the channel and the catalogue alone, which both
-ends know. A user without anything to show sends no byte.
+them has a symbol for every item; its report is either the whole row of symbols, including "not rated",
+or the set of items that it shows as rated with their symbols, whichever is shorter on average for the
+channel. Every layout and code follows from the channel and the catalogue alone, which both ends know. A
+report that shows nothing has no bytes, unless whole rows are sent.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LEAST_RATE = 1e-9
 
 _CELLS_AT_ONCE = 1 << 15
 _BYTES_AT_ONCE = 1 << 16
-"""What is coded together: little enough for the processor's caches, whatever the cohort."""
+"""What is encoded and decoded at once: little enough for the processor's caches, for any cohort."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class ReportCodec:
     Raises
     ------
     InputError
-        When the catalogue is larger than the fields of a report can name.
+        When the catalogue has more items than the fields of a report can represent.
     """
 
     def __init__(self, channel: Channel, n_items: int) -> None:
@@ -73,11 +73,11 @@ class ReportCodec:
             self._whole_row = False
             self._code = PrefixCode.for_distribution(channel.marginal())
             return
-        # Nearly every cell of a full row is not rated: its row of the channel is what is sent.
+        # Nearly all items of a user are not rated, so symbols mostly follow that row of the channel.
         shares = channel.probabilities[0]
         shown = np.delete(shares, self._blank)
         row_code, cell_code = PrefixCode.for_distribution(shares), PrefixCode.for_distribution(shown)
-        # Where next to nothing is shown, the layouts cost the same; a rate of 0 would divide by itself.
+        # The least rate avoids a division by 0 if next to nothing is shown.
         rate = max(float(shown.sum()), _LEAST_RATE)
         set_bits = min(1.0, rate * _rice_bits_per_item(rate))
         self._whole_row = row_code.expected_bits(shares) < set_bits + rate * cell_code.expected_bits(shown)
@@ -85,7 +85,7 @@ class ReportCodec:
 
     @property
     def longest_report(self) -> int:
-        """Most bytes that a valid report can have."""
+        """Greatest size in bytes of a valid report."""
         set_bits = 0 if self._whole_row else longest_item_set(self.n_items)
         return -(-(set_bits + self.n_items * self._code.longest) // 8)
 
@@ -101,7 +101,7 @@ class ReportCodec:
         items : ndarray of int, shape (cells,)
             Ascending within a user.
         symbols : ndarray of int, shape (cells,)
-            Symbols of the channel; never the one that reads "not rated".
+            Symbols of the channel, except the one that means "not rated".
 
         Returns
         -------
@@ -141,10 +141,10 @@ class ReportCodec:
         return cut(np.packbits(bits).tobytes(), sizes)
 
     def decode(self, reports: Sequence[bytes]) -> DecodedReports:
-        """Decode and validate the reports of a cohort; what is malformed is rejected, never raised.
+        """Decode and validate the reports of a cohort; malformed ones are rejected without an exception.
 
-        A report is rejected when it is longer than any valid one, is cut short, names an item outside
-        the catalogue, or does not end where its last symbol does with only zeros after it.
+        A report is rejected if it is longer than any valid one, is cut short, contains an item outside
+        the catalogue, or does not end with its last symbol, apart from padding zeros.
         """
         blocks = [self._decode_block(reports[users]) for users in _blocks(sizes_of(reports), _BYTES_AT_ONCE)]
         cells = np.concatenate([np.diff(block.indptr) for block in blocks])
@@ -163,13 +163,13 @@ class ReportCodec:
         if self._whole_row:
             return self._decode_rows(stream, sane, filled)
         ok, counts, items, positions = read_item_sets(stream, filled, self.n_items)
-        # A set that claims more cells than bits follow is cheap to send and would be dear to read.
+        # A set that claims more cells than the bits after it allow is cheap to send but costly to read.
         ok[ok] = positions[ok] + counts[ok] * self._code.shortest <= stream.ends[filled[ok]]
         items = items[np.repeat(ok, counts)]
         readers = filled[ok]
         symbols, ends = self._code.read(stream, positions[ok], counts[ok])
         complete = _ends_cleanly(stream, readers, ends)
-        kept = np.repeat(complete, counts[ok])
+        accepted = np.repeat(complete, counts[ok])
         valid = sane & (lengths == 0)
         valid[readers[complete]] = True
         cells = np.zeros(lengths.size, dtype=np.int64)
@@ -177,8 +177,8 @@ class ReportCodec:
         return DecodedReports(
             valid,
             offsets(cells),
-            items[kept],
-            self._with_blank(symbols[kept]),
+            items[accepted],
+            self._with_blank(symbols[accepted]),
         )
 
     def _decode_rows(

@@ -1,4 +1,4 @@
-"""Symbols alone, where both ends know already what they are about: a prefix code and nothing else."""
+"""Symbols alone, if both ends already know which items they are for: a prefix code and nothing else."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dprec.wire.prefix_code import PrefixCode
 
 
 class SymbolRows:
-    """Encoder and decoder of users' symbols, their number known to both ends.
+    """Encoder and decoder of users' symbols, whose number both ends know.
 
     Parameters
     ----------
@@ -47,13 +47,13 @@ class SymbolRows:
     def decode(
         self, reports: Sequence[bytes], counts: NDArray[np.int64]
     ) -> tuple[NDArray[np.bool_], NDArray[np.uint16]]:
-        """Decode the reports of users of whom so many symbols are expected.
+        """Decode the reports of users from whom ``counts`` symbols are expected.
 
         Returns
         -------
         valid : ndarray of bool, shape (users,)
-            A report that does not end where its last symbol does, padding of zeros apart, is
-            rejected, never raised.
+            A report that does not end with its last symbol, apart from padding zeros, is rejected
+            without an exception.
         symbols : ndarray of uint16, shape (sum of the valid users' counts,)
         """
         stream = BitStream(reports)

@@ -1,4 +1,4 @@
-"""The byte ledger: what crossed the network for every user, payloads and whole messages apart."""
+"""The byte ledger: what crossed the network for every user, separately for payloads and whole messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class TrafficLedger:
     Attributes
     ----------
     uplink_payload, uplink_message, downlink_payload, downlink_message : ndarray of int64, shape (users,)
-        From the device and to it. A payload is the encoded content; a message is what carries it
+        Bytes from the device and to it. A payload is the encoded content; a message is what carries it
         when the user is alone on its node.
     messages : ndarray of int64, shape (users,)
         Messages in both directions.
