@@ -1,8 +1,8 @@
 """Simulated deployments: configuration, engine, run directory, comparisons and the command line.
 
-The verbs are imported here, so that `simulation.run` is the function whatever is imported first; their
-modules import what they need when they are called. `load` and `RunConfig` are imported when they are
-first asked for, since the models of configurations know every component.
+The verbs are imported here, so that `simulation.run` is always the function and never the module of that
+name; each imports what it needs when it is called. `load` and `RunConfig` are imported on first use,
+because the configuration models import every component.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The verb "audit": what the devices of a protocol spend at least, beside what it promises."""
+"""The verb "audit": a lower bound on the privacy loss at a protocol's devices, beside its promise."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ def audit(
     Parameters
     ----------
     config : RunConfig, mapping, str or Path
-        A configuration, its values, the path of its file, or the name of a preset. Its data set gives the
-        rating scale; profiles are as small as they can be.
+        A configuration, the values of one, the path of its file, or the name of a preset. Its data set
+        determines the rating scale; the profiles are as small as possible.
     output : str or Path, optional
         Directory for config.yaml and audit.json.
     overrides : sequence of str
         ``dotted.key=value`` replacements.
     trials : int
-        People per profile.
+        Number of people per profile.
     confidence : float
-        Probability with which each lower bound holds; a promise that is kept fails by chance with
-        the remaining probability.
+        Probability with which each lower bound holds; a promise that is kept fails by chance with at
+        most the remaining probability.
     progress : callable, optional
 
     Raises
     ------
     InputError
-        When devices of the protocol promise nothing, or an argument is out of range.
+        When the protocol's devices promise nothing, or an argument is out of range.
     """
     from simulation.auditing import audit_protocol
     from simulation.configuration.loading import load

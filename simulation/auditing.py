@@ -1,10 +1,10 @@
-"""Audits what devices send: how surely two neighbouring profiles can be told apart by it.
+"""Audits what devices send: how reliably it distinguishes two neighbouring profiles.
 
-Two groups of people take part in the protocol in this process, as in a run: everybody in the first
-has a profile of a single rating, everybody in the second its neighbour, and whatever their devices
-send is compared. Nothing but the promise itself is taken from the mechanism's description, so that
-many defects of devices, noise or wire format show. What the server makes of the reports is left out,
-and so is how a budget per user is divided over many ratings.
+Two groups of people take part in the protocol in this process, as in a run: everybody in the first group
+has the same profile of a single rating, everybody in the second a neighbouring profile, and what their
+devices send is compared. Only the promise is taken from the mechanism's description, so that defects in
+devices, noise or wire format can show. Two things are not audited: what the server does with the reports,
+and how a budget per user is divided among many ratings.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ _LEAST_TRIALS = 100
 
 @dataclass(frozen=True)
 class Finding:
-    """How surely an audit could tell two profiles apart.
+    """How reliably an audit could distinguish two profiles.
 
     Parameters
     ----------
     difference : str
         How the profiles differ, in words.
     unit : {"rating", "cell", "user"}
-        What the promise is made for.
+        Unit of the promise.
     claimed : float
-        The epsilon that the ledger charges for it.
+        Epsilon that the ledger charges.
     at_least : float
-        What telling the two profiles apart needs, at least, with the audit's confidence.
+        Lower bound on the true epsilon, at the audit's confidence.
     """
 
     difference: str
@@ -59,7 +59,7 @@ class Finding:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing speaks against the promise."""
+        """Whether there is no evidence against the promise."""
         return self.at_least <= self.claimed
 
 
@@ -71,7 +71,7 @@ class Audit:
     ----------
     name, protocol, mechanism : str
     trials : int
-        People per profile.
+        Number of people per profile.
     confidence : float
         Probability with which each lower bound holds.
     findings : tuple of Finding
@@ -86,11 +86,11 @@ class Audit:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing speaks against any of the promises."""
+        """Whether there is no evidence against any of the promises."""
         return all(finding.holds for finding in self.findings)
 
     def to_json(self) -> str:
-        """Return the audit as it is kept in audit.json."""
+        """Return the contents of audit.json."""
         values = {"schema": SCHEMA, **asdict(self), "holds": self.holds}
         return json.dumps(values, indent=2) + "\n"
 
@@ -111,7 +111,7 @@ def audit_protocol(
     progress("auditing", 1, 2)
     if sent.hides_rated_items:
         sent = experiment.sent_by((highest, unrated))
-        # With one item in the catalogue, what a user promises is what an entry does.
+        # The catalogue of a promise per cell has one item, so that the loss per cell is that per user.
         findings.append(experiment.finding("item rated or not", _unit(config), sent))
     progress("auditing", 2, 2)
     protocol = config.protocol
@@ -123,7 +123,7 @@ def audit_protocol(
 
 
 def _unit(config: RunConfig) -> PrivacyUnit:
-    """Return what a protocol that hides the rated items promises epsilon for."""
+    """Return the unit in which a protocol that hides the rated items promises epsilon."""
     budget = config.protocol.privacy
     return "user" if budget is not None and budget.per == "user" else "cell"
 
@@ -135,9 +135,9 @@ class _Sent:
     Parameters
     ----------
     reports : list of ndarray of int64, shape (people,)
-        One per round; the same bytes have the same number.
+        One array per round; equal reports have equal numbers.
     claimed : dict
-        Largest losses in the ledger, by unit.
+        Largest loss in the ledger, by unit.
     hides_rated_items : bool
     """
 
@@ -148,18 +148,18 @@ class _Sent:
 
 @dataclass(frozen=True)
 class _Experiment:
-    """The protocol as it is audited.
+    """A protocol, reduced for an audit.
 
     Parameters
     ----------
     config : RunConfig
-        With little work that does not touch what devices send.
+        With as little work as possible, but the same reports.
     scale : RatingScale
-        Of the configuration's data set, of which nothing else is used.
+        Rating scale of the configuration's data set.
     items : int
         Size of the catalogue.
     trials : int
-        People per profile.
+        Number of people per profile.
     confidence : float
     """
 
@@ -171,7 +171,7 @@ class _Experiment:
 
     @classmethod
     def of(cls, config: RunConfig, trials: int, confidence: float) -> _Experiment:
-        """Check a configuration as for a run, and make it small."""
+        """Check a configuration as a run would, and reduce it."""
         with within("protocol"):
             protocol, items = config.protocol.audited()
         train, _ = load_ratings(config)
@@ -182,7 +182,7 @@ class _Experiment:
         return cls(config.model_copy(update=small), train.scale, items, trials, confidence)
 
     def sent_by(self, levels: tuple[int, int]) -> _Sent:
-        """Run the protocol with people who have the first level and people who have the second, in turn."""
+        """Run the protocol on people whose profiles have the first and the second level alternately."""
         people = self._population(levels)
         with open_overheard_session() as (session, replies):
             result = run_in(session, self.config, people, people)
@@ -201,7 +201,7 @@ class _Experiment:
         return Finding(difference, unit, claimed, loss_at_least(one, other, self.confidence))
 
     def _population(self, levels: tuple[int, int]) -> Ratings:
-        """Return people who rated the first item with either level, 0 for those who did not."""
+        """Return people whose ratings of the first item alternate between two levels; 0 is no rating."""
         of_people = np.tile(np.array(levels, dtype=np.uint8), self.trials)
         rated = of_people > 0
         return Ratings(
@@ -215,6 +215,6 @@ class _Experiment:
 
 
 def _numbered(reports: list[bytes]) -> NDArray[np.int64]:
-    """Return one number per report, the same for the same bytes."""
+    """Return one number per report, equal for equal bytes."""
     numbers: dict[bytes, int] = {}
     return np.array([numbers.setdefault(report, len(numbers)) for report in reports], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""The verb "compare": protocols x epsilons x folds x seeds, from their file to their table and page."""
+"""The verb "compare": protocols x epsilons x folds x seeds, from one file to a table and a page."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ def compare(
     population: float | None = None,
     progress: Progress = silent,
 ) -> ComparisonResult:
-    """Run every cell of a comparison that is not finished yet, write the table and the page.
+    """Run the unfinished cells of a comparison, and write its table and page.
 
     Parameters
     ----------
     config : str or Path
-        The path of its file, or the name of a preset.
+        The path of the comparison's file, or the name of a preset.
     output : str or Path
         The comparison's directory.
     overrides : sequence of str
         ``dotted.key=value`` replacements.
     jobs : int, optional
-        Cells at a time; by default one per core.
+        Number of cells to run at a time; one per core by default.
     resume : bool
-        Go on with what an interrupted comparison finished.
+        Continue an interrupted comparison; its finished cells are kept.
     population : float, optional
-        Users of a deployment whose traffic the report projects.
+        Number of users in a deployment; the report projects their traffic.
     progress : callable, optional
 
     Raises
     ------
     InputError
-        When configuration, data or output cannot be used; nothing has run then.
+        When the configuration, the data or the output directory cannot be used; raised before any cell runs.
     """
     from simulation.analysis.projection import check_population
     from simulation.comparison.planning import load_comparison

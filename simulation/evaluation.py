@@ -21,7 +21,7 @@ from simulation.protocols.task import Predict
 
 
 def check_relevance(options: EvaluationOptions, scale: RatingScale) -> None:
-    """Refuse a bound of relevance that is off the scale; signs are not ranked, and need none.
+    """Refuse a relevance threshold outside the rating scale; signs are not ranked and need none.
 
     Raises
     ------
@@ -35,14 +35,14 @@ def check_relevance(options: EvaluationOptions, scale: RatingScale) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Evaluator:
-    """Judges predictions by the test ratings; a protocol calls it as its task's `Measure`.
+    """Evaluates predictions on the test ratings; protocols call it as the `Measure` of their task.
 
     Parameters
     ----------
     train, test : Ratings
     options : EvaluationOptions
     truth : ndarray of float64, shape (users, items), or None
-        The hidden matrix that the ratings were drawn from, where the data set knows it.
+        The hidden matrix that the ratings were drawn from, if the data set knows it.
     """
 
     train: Ratings
@@ -51,7 +51,7 @@ class Evaluator:
     truth: NDArray[np.float64] | None
 
     def predictions(self, predict: Predict) -> NDArray[np.float64]:
-        """Return the predictions of the test ratings, within the scale, shape (test ratings,)."""
+        """Return the predictions of the test ratings, clipped to the scale, shape (test ratings,)."""
         low, high = self.train.scale.low, self.train.scale.high
         return np.clip(predict(self.test.users, self.test.items), low, high)
 
@@ -63,7 +63,7 @@ class Evaluator:
         Parameters
         ----------
         predictions : ndarray of float64, shape (test ratings,)
-            Of signs, the accuracy is the share that is predicted; a prediction of 0 counts as +1.
+            For signs, the accuracy is the share predicted correctly; a prediction of 0 counts as +1.
         hidden : callable, optional
             From arrays of users and items to the learned entries of the hidden matrix.
         """
@@ -75,7 +75,7 @@ class Evaluator:
         return {"sign_accuracy": sign_accuracy(predictions, self.test.values), "relative_error": error}
 
     def __call__(self, predict: Predict, hidden: Predict | None = None) -> dict[str, float | None]:
-        """Return the accuracy of what is predicted; see `accuracy`."""
+        """Return the accuracy of a predictor; see `accuracy`."""
         return self.accuracy(self.predictions(predict), hidden)
 
     def _accuracy_of_ratings(self, predictions: NDArray[np.float64]) -> dict[str, float | None]:

@@ -25,7 +25,7 @@ from simulation.storage.summarise import summarise
 
 
 def load_ratings(config: RunConfig) -> tuple[Ratings, Ratings]:
-    """Return the train and test ratings of a configuration, which its evaluation suits."""
+    """Return the train and test ratings of a configuration, checked against its evaluation options."""
     train, test = prepared_ratings(config.dataset, config.split, config.binarization, config.seed)
     with within("evaluation"):
         check_relevance(config.evaluation, train.scale)
@@ -35,7 +35,7 @@ def load_ratings(config: RunConfig) -> tuple[Ratings, Ratings]:
 def prepared_ratings(
     dataset: Dataset, split: Split, binarization: Binarization | None, seed: int
 ) -> tuple[Ratings, Ratings]:
-    """Return the train and test ratings of a data set, as signs where a binarization is given."""
+    """Return the train and test ratings of a data set, as signs if a binarization is given."""
     train, test = split.split(dataset, seed)
     if binarization is None:
         return train, test
@@ -52,17 +52,17 @@ def run_prepared(
     progress: Progress = silent,
     started: float | None = None,
 ) -> RunRecord:
-    """Run a configuration, in a session of its own, on ratings that are already loaded.
+    """Run a configuration in its own session, on ratings that are already loaded.
 
     Parameters
     ----------
     config : RunConfig
     train, test : Ratings
     directory : RunDirectory or None
-        Where the state is kept between rounds, and the result in the end.
+        Where the state is kept between rounds and the result at the end.
     progress : callable, optional
     started : float, optional
-        When the run began, on `time.perf_counter`'s clock; by default now.
+        When the run began, on the clock of `time.perf_counter`; by default now.
     """
     began = time.perf_counter() if started is None else started
     with within("protocol"):
@@ -89,7 +89,7 @@ def run_in(
     with within("dataset"):
         evaluator = Evaluator(train, test, config.evaluation, config.dataset.hidden())
     task = _task(session, config, evaluator, directory, progress)
-    # Sums in dense algebra depend on how it is divided over threads; one thread, one result.
+    # Sums in dense linear algebra depend on how many threads share the work, so there is one.
     with threadpool_limits(limits=1):
         outcome = _outcome(session, config.protocol, task)
         predictions = evaluator.predictions(outcome.predict)
@@ -123,7 +123,7 @@ def _task(
     directory: RunDirectory | None,
     progress: Progress,
 ) -> Task:
-    """Install the ratings on the devices, and return what the protocol works on."""
+    """Install the ratings on the devices and return the protocol's task."""
     train = evaluator.train
     users_per_node = config.simulation.cohort_size(train.n_users)
     group = session.install(
@@ -147,7 +147,7 @@ def _task(
 
 
 def _outcome(session: Session, protocol: Protocol, task: Task) -> Outcome:
-    """Run the protocol, and measure how long it takes."""
+    """Run the protocol and measure how long it takes."""
     started = time.perf_counter()
     with within("protocol"):
         outcome = protocol.run(session.grid, task)

@@ -1,4 +1,4 @@
-"""The result of a run as Python sees it: plain mappings and columns, which can draw themselves."""
+"""The result of a run for use from Python: plain mappings, columns and a figure."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class RunResult:
     Parameters
     ----------
     record : RunRecord
-        The same, typed.
+        The result in typed form.
     """
 
     record: RunRecord
 
     @property
     def config(self) -> RunConfig:
-        """What was run."""
+        """The configuration that was run."""
         return self.record.config
 
     @cached_property
@@ -45,7 +45,7 @@ class RunResult:
 
     @property
     def traffic(self) -> Columns:
-        """The columns of traffic.csv; NaN and infinities are numbers that do not apply."""
+        """The columns of traffic.csv; a number that does not apply is NaN or infinite."""
         return self.record.traffic
 
     @cached_property
@@ -57,7 +57,7 @@ class RunResult:
 
     @property
     def channel(self) -> DeviceChannel | None:
-        """What the devices applied to their ratings, where that is a channel that adds noise."""
+        """The channel that the devices applied to their ratings; None if it adds no noise."""
         return self.record.channel
 
     @property
@@ -71,8 +71,8 @@ class RunResult:
         Returns
         -------
         matplotlib.figure.Figure
-            Of its own, outside pyplot; `savefig` writes it.
+            Independent of pyplot; `savefig` writes it.
         """
-        from simulation.pages import plot  # matplotlib is loaded only where something is drawn
+        from simulation.pages import plot  # matplotlib is loaded only when something is drawn
 
         return plot(self.record)

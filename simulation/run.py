@@ -31,16 +31,16 @@ def run(
     Parameters
     ----------
     config : RunConfig, mapping, str or Path
-        A configuration, its values, the path of its file, or the name of a preset.
+        A configuration, the values of one, the path of its file, or the name of a preset.
     output : str or Path, optional
-        Directory to keep the run in; nothing is written by default.
+        Directory for the result; by default nothing is written.
     overrides : sequence of str
         ``dotted.key=value`` replacements.
     resume : bool
-        Go on with what the same configuration began in the output directory; a result that is
-        there already is returned as it is.
+        Continue an interrupted run of the same configuration in the output directory; if that run is
+        finished, return its result.
     population : float, optional
-        Users of a deployment whose traffic the run's report projects.
+        Number of users in a deployment; the report projects their traffic.
     progress : callable, optional
 
     Returns
@@ -50,7 +50,7 @@ def run(
     Raises
     ------
     InputError
-        When configuration, data or output cannot be used.
+        When the configuration, the data or the output directory cannot be used.
     RunError
         When the run could not be completed.
     """
@@ -68,7 +68,7 @@ def run(
 
 
 def _record(config: RunConfig, output: str | Path | None, resume: bool, progress: Progress) -> RunRecord:
-    """Return the record of a run: the one that the directory holds already, or a new one."""
+    """Return the record of a run: the one that the directory already holds, or a new one."""
     from simulation.execution import load_ratings, run_prepared
     from simulation.storage.run_directory import RunDirectory
 

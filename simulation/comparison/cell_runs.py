@@ -1,7 +1,7 @@
-"""Runs the cells of a comparison, many at a time, each into a run directory of its own.
+"""Runs the cells of a comparison, many at a time, each into its own run directory.
 
-One start of Ray serves all cells: each cell is a Ray task that plays its whole population in its
-worker, which gives the same bits as any other division of the work and leaves no core waiting.
+One start of Ray serves all cells: each cell is a Ray task that runs its whole population in one worker,
+which gives the same bits as any other division of the work and leaves no core idle.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Failure = str
 def run_cells(
     cells: Sequence[Cell], folder: Path, jobs: int, backend: str
 ) -> Iterator[tuple[Cell, Failure | None]]:
-    """Run the cells that are not finished yet, and yield each as it ends.
+    """Run the unfinished cells, and yield every cell as it ends; finished ones at once.
 
     Parameters
     ----------
@@ -39,21 +39,21 @@ def run_cells(
     folder : Path
         Holds one run directory per cell.
     jobs : int
-        Cells at a time.
+        Number of cells to run at a time.
     backend : {"ray", "local"}
 
     Yields
     ------
     cell : Cell
     failure : str or None
-        Why it failed; the others go on.
+        Why it failed; the other cells go on.
     """
     waiting = []
     for cell in cells:
         if (folder / cell.key / SUMMARY).exists():
             yield cell, None
         else:
-            # Claimed here, so that a directory that cannot be written stops everything at once.
+            # Claimed here, so that a directory that cannot be written to stops the comparison at once.
             RunDirectory.claim(folder / cell.key, cell.config, resume=True)
             waiting.append(cell)
     if backend == "local" or not waiting:
@@ -89,7 +89,7 @@ def _run_cell(directory: str) -> Failure | None:
         run_prepared(_in_this_process(config), train, test, RunDirectory(Path(directory)))
     except (InputError, RunError) as error:
         return str(error)
-    except Exception as error:  # one cell's defect must not end the others
+    except Exception as error:  # a defect in one cell must not end the others
         return f"{type(error).__name__}: {error}"
     return None
 

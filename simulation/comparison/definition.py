@@ -33,25 +33,25 @@ class Entry(BaseModel):
     name: Annotated[str, Field(pattern=_NAME)] = Field(description="Its name in tables and plots.")
     preset: str | None = Field(
         default=None,
-        description="Name of a preset, or of a file NAME.yaml here or one folder above; by default, name.",
+        description="Name of a preset, or of a file NAME.yaml here or one folder up; by default, name.",
     )
     changes: dict[str, Any] = Field(
         default_factory=dict, alias="set", description="Values to replace in it, by dotted key."
     )
     epsilons: list[Annotated[float, Field(gt=0)]] | None = Field(
-        default=None, description="Epsilons of this protocol alone, in place of the comparison's."
+        default=None, description="Epsilons for this protocol alone, in place of the comparison's."
     )
     panel: str | None = Field(
-        default=None, description="Tables and figures that it shares with others of the same panel only."
+        default=None, description="Panel; only protocols of the same panel share tables and figures."
     )
 
 
 class PublishedCost(BaseModel):
-    """What a paper says that a protocol sends, to be shown beside what was measured."""
+    """What a protocol sends according to a paper, shown beside what was measured."""
 
     model_config = _STRICT
 
-    label: str = Field(description="The protocol, by its name in this comparison or as the paper calls it.")
+    label: str = Field(description="The protocol's name in this comparison, or in the paper.")
     up: str = Field(description="From the user to the server, as printed.")
     down: str = Field(description="From the server to the user, as printed.")
     source: str = Field(description="Where it is printed.")
@@ -63,17 +63,17 @@ class ComparisonConfig(BaseModel):
     model_config = _STRICT
 
     name: Annotated[str, Field(pattern=_NAME)] = Field(description="Name of the comparison.")
-    title: str | None = Field(default=None, description="What it shows, for the report.")
+    title: str | None = Field(default=None, description="Title of the report.")
     dataset: AnyDataset = Field(description="The ratings, the same for every protocol.")
     split: AnySplit = Field(description="The split, the same for every protocol.")
     binarization: AnyBinarization | None = Field(
-        default=None, description="Where ratings are cut into +1 and -1; by default each preset's own."
+        default=None, description="How ratings are cut into +1 and -1; by default each preset's own."
     )
     folds: list[int] | list[str] | None = Field(
         default=None, min_length=1, description="Values for the split's fold; by default its own."
     )
     seeds: list[Annotated[int, Field(ge=0)]] = Field(
-        default=[0], min_length=1, description="Seeds; everything is drawn anew for each."
+        default=[0], min_length=1, description="Seeds; every random draw is repeated for each."
     )
     epsilons: list[Annotated[float, Field(gt=0)]] = Field(
         default_factory=list, description="Budgets for the protocols that take one."
@@ -85,8 +85,10 @@ class ComparisonConfig(BaseModel):
     )
     noise_samples: Annotated[int, Field(ge=1)] | None = Field(
         default=None,
-        description="Draws from the noise of every one-shot mechanism that reveals the rated items, at every "
-        "epsilon, shown in the report beside its theory; by default none.",
+        description="Samples of the noise of every one-shot mechanism that reveals the rated items, at every "
+        "epsilon, shown in the report beside theory; by default none.",
     )
     simulation: SimulationOptions = Field(default=SimulationOptions(), description="How it is simulated.")
-    evaluation: EvaluationOptions = Field(default=EvaluationOptions(), description="How it is judged.")
+    evaluation: EvaluationOptions = Field(
+        default=EvaluationOptions(), description="How accuracy is measured."
+    )

@@ -1,6 +1,6 @@
-"""The noise of a comparison's mechanisms, drawn and in theory, as in Fig. 2 of Neera et al. [neera2023].
+"""The noise of a comparison's mechanisms, sampled and in theory, as in Fig. 2 of Neera et al. [neera2023].
 
-Noise is n = r* - r, what is sent less the true rating, over all ratings of the train set.
+Noise is n = r* - r, what is sent minus the true rating, over all ratings of the train set.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from simulation.protocols.one_shot import OneShotProtocol
 from simulation.storage.tables import Row
 
 _SYMBOLS_PER_INTERVAL = 16
-"""Fewer, and the intervals would differ by how many symbols happen to lie in them."""
+"""With fewer, intervals would differ by how many symbols happen to lie in them."""
 
 _FEWEST_INTERVALS = 16
 
 
 def sampled_noise(comparison: Comparison) -> list[Row]:
-    """Draw the noise of every private one-shot protocol that reveals the rated items, at every epsilon.
+    """Sample the noise of every private one-shot protocol that reveals the rated items, at every epsilon.
 
-    Ratings and seed are those of the first fold and seed. A budget per user is that of a user with
+    Ratings and seed are those of the first fold and seed. A budget per user is calibrated to a user with
     the median number of ratings.
 
     Returns
     -------
     list of dict
-        The lines of noise.csv, one per protocol, epsilon and interval: what share of the draws fell
-        into it, and its probability. Nothing where the configuration asks for no draws.
+        The lines of noise.csv, one per protocol, epsilon and interval: the share of the samples in the
+        interval, and its probability. Empty if the configuration asks for no samples.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def sampled_noise(comparison: Comparison) -> list[Row]:
     if not cells:
         raise InputError(
             "noise_samples",
-            f"{count}, without a mechanism to draw from",
+            f"{count}, without a mechanism to sample",
             "a private one-shot protocol whose mechanism reveals the rated items",
         )
     return [row for cell in cells for row in _rows(cell, count)]
@@ -110,17 +110,17 @@ def _theory(
 
 
 def draw_noise(channel: Channel, train: Ratings, count: int, seed: int, name: str) -> NDArray[np.float64]:
-    """Draw noise: a level from the histogram of the ratings, and what the channel sends for it.
+    """Sample noise: draw a level from the histogram of the ratings, and what the channel sends for it.
 
     Parameters
     ----------
     channel : Channel
     train : Ratings
     count : int
-        Number of draws.
+        Number of samples.
     seed : int
     name : str
-        Draws of different names are independent.
+        Samples under different names are independent.
 
     Returns
     -------
@@ -143,7 +143,7 @@ def exact_probabilities(
     Parameters
     ----------
     edges : ndarray, shape (intervals + 1,)
-        They hold all of the noise.
+        They enclose all of the noise.
     channel : Channel
     shares : ndarray, shape (levels,)
         How often each level occurs.
@@ -156,10 +156,11 @@ def exact_probabilities(
 
 
 def noise_edges(channel: Channel, scale: RatingScale) -> NDArray[np.float64]:
-    """Return edges of even intervals that hold all of the noise and have 0 for an edge.
+    """Return the edges of equal intervals that enclose all of the noise.
 
-    They are quarters, halves, ... of the mean step of the scale, as the symbols allow; where the symbols are
-    the levels themselves, the differences between levels are the middles of the intervals instead.
+    They are multiples of a quarter, a half, ... of the scale's mean step, as the symbols allow, so that 0 is
+    an edge; if the symbols are the levels themselves, the intervals are centred on the differences between
+    levels instead.
     """
     noise = _noise_values(channel)
     low, high = float(noise.min()), float(noise.max())

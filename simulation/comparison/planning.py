@@ -23,7 +23,7 @@ _SHARED = ("dataset", "split", "binarization", "simulation", "evaluation")
 """Keys of a comparison that replace those of every preset."""
 
 _WRITTEN = ("cells", "ratings")
-"""Keys that a comparison's directory adds to its configuration."""
+"""Keys that comparison.yaml adds to the configuration."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class Cell:
     Parameters
     ----------
     key : str
-        Its directory below cells/.
+        Name of its directory in cells/.
     protocol : str
         Name of the protocol's entry.
     epsilon : float or None
-        The budget; None for a protocol without privacy, which runs once for all budgets.
+        The budget; None for a protocol without privacy, which runs once rather than per budget.
     fold : int, str or None
     seed : int
     config : RunConfig
@@ -73,7 +73,7 @@ class Comparison:
         Parameters
         ----------
         fingerprints : mapping
-            Of the ratings of each protocol's first cell, train and test, by its name.
+            Fingerprints of the train and test ratings of each protocol's first cell, by the protocol's name.
         """
         values = self.config.model_dump(mode="json", by_alias=True, exclude_none=True)
         values["ratings"] = dict(fingerprints)
@@ -87,7 +87,7 @@ def load_comparison(path: str | Path, overrides: Sequence[str] = ()) -> Comparis
     Parameters
     ----------
     path : str or Path
-        Of its file, or the name of a preset.
+        Path of its file, or the name of a preset.
     overrides : sequence of str
         ``dotted.key=value`` replacements.
 
@@ -151,9 +151,9 @@ class _Template:
     ----------
     entry : Entry
     values : dict
-        As plain values.
+        The configuration as plain values.
     run : RunConfig
-        The same, checked.
+        The same configuration, checked.
     where : str
         File and entry, for errors.
     """
@@ -165,7 +165,7 @@ class _Template:
 
     @classmethod
     def of(cls, entry: Entry, shared: Mapping[str, Any], source: Path) -> _Template:
-        """Read the preset of an entry and change it."""
+        """Read the preset of an entry and apply its changes."""
         preset = read_yaml(_preset_file(entry.preset or entry.name, source))
         values = {**preset, **copy.deepcopy(dict(shared)), "name": entry.name}
         where = f"{source}: {entry.name}"
@@ -174,7 +174,7 @@ class _Template:
         return cls(entry, values, parse_config(values, where), where)
 
     def cell(self, epsilon: float | None, fold: int | str | None, seed: int, unit: ComparableUnit) -> Cell:
-        """Return the cell at a budget, a fold and a seed; None leaves what the preset says."""
+        """Return the cell at a budget, a fold and a seed; None leaves the preset's value."""
         protocol, split = self.run.protocol, self.run.split
         if epsilon is not None:
             with within("protocol"):
@@ -192,10 +192,10 @@ def _check_changes(entry: Entry, config: ComparisonConfig, private: bool, where:
     axes = {"name": "the entry's name", "seed": "the comparison's seeds"}
     if config.folds is not None:
         axes["split.fold"] = "the comparison's folds"
-    given = [key for key in entry.changes if private and key.startswith("protocol.privacy")]
-    if given:
-        # Inside a whole protocol a budget may be needed, and is then only replaced.
-        raise InputError(f"{where}.set.{given[0]}", "a value that would be replaced", "epsilons, and match")
+    budgets = [key for key in entry.changes if private and key.startswith("protocol.privacy")]
+    if budgets:
+        # A change of the whole protocol may need a budget; there it is replaced without an error.
+        raise InputError(f"{where}.set.{budgets[0]}", "a value that would be replaced", "epsilons, and match")
     for key, place in axes.items():
         for changed in flatten(entry.changes):
             if f"{changed}.".startswith(f"{key}."):
@@ -203,12 +203,12 @@ def _check_changes(entry: Entry, config: ComparisonConfig, private: bool, where:
 
 
 def _preset_file(name: str, source: Path) -> Path:
-    """Return the file of an entry: next to the comparison's, a folder above, or a preset's."""
+    """Return the file of an entry: next to the comparison's file, one folder up, or a preset."""
     beside = [folder / f"{name}.yaml" for folder in source.absolute().parents[:2]]
     for file in beside:
         if file.is_file() and file != source.absolute():
             return file
     if name in presets():
         return presets()[name]
-    accepted = "a file next to it or one folder above, or a name of: dprec list presets"
+    accepted = "a file next to it or one folder up, or a name from: dprec list presets"
     raise InputError(f"{source}: protocols", f"no configuration {name}.yaml", accepted)

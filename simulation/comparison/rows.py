@@ -20,13 +20,13 @@ _LEFT_OUT = (
     "privacy.notes",
     "files",
 )
-"""Not figures of a protocol, or not the same from one machine to the next."""
+"""Keys that are not figures of a protocol, or differ from one machine to the next."""
 
 TIMING = ("time.total_s", "time.startup_s", "time.clients_s", "time.server_s", "peak_memory_mb")
 
 
 def table_rows(cell: Cell, folder: Path) -> tuple[Row, Row]:
-    """Return the figures of a finished cell, and what it took.
+    """Return the figures of a finished cell, and its timing.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def _figures(cell: Cell, summary: Summary) -> Row:
 
 
 def _timing(cell: Cell, summary: Summary) -> Row:
-    """Return what a cell took; never the same twice, hence a table of its own."""
+    """Return the timing of a cell, which is never the same twice and has its own table."""
     figures = flatten(summary.as_json())
     seconds = {_column(key): figures[key] for key in TIMING}
     return {
@@ -68,7 +68,7 @@ def _identity(cell: Cell) -> Row:
 
 
 def _column(key: str) -> str:
-    """Name a column after the last parts of a summary's key."""
+    """Return the name of the column for a key of the summary."""
     for prefix in ("accuracy.", "privacy.", "traffic.", "dataset.", "time."):
         if key.startswith(prefix):
             key = key.removeprefix(prefix)

@@ -1,4 +1,4 @@
-"""Runs a comparison from its configuration to its table."""
+"""Runs a comparison, from its configuration to its table."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ComparisonResult:
     timings : list of dict
         The lines of timing.csv.
     failures : dict
-        Why each failed cell failed, by key.
+        Why cells failed, by their keys.
     """
 
     comparison: Comparison
@@ -49,7 +49,7 @@ def run_comparison(
     resume: bool = False,
     progress: Progress = silent,
 ) -> ComparisonResult:
-    """Run every cell of a comparison that is not finished yet, and write the table.
+    """Run the unfinished cells of a comparison, and write its table.
 
     Parameters
     ----------
@@ -57,15 +57,15 @@ def run_comparison(
     output : str or Path
         The comparison's directory.
     jobs : int, optional
-        Cells at a time; by default one per core.
+        Number of cells to run at a time; one per core by default.
     resume : bool
-        Go on with what an interrupted comparison finished.
+        Continue an interrupted comparison; its finished cells are kept.
     progress : callable, optional
 
     Raises
     ------
     InputError
-        When configuration, data or output cannot be used; nothing has run then.
+        When the configuration, the data or the output directory cannot be used; raised before any cell runs.
     """
     if jobs is not None and jobs < 1:
         raise InputError("--jobs", str(jobs), "at least 1")
@@ -89,15 +89,15 @@ def tabulate(
 ) -> ComparisonResult:
     """Write the table of the finished cells, in the order of the configuration."""
     finished = [cell for cell in comparison.cells if cell.key not in failures]
-    both = [table_rows(cell, directory.cells) for cell in finished]
-    rows, timings = [row for row, _ in both], [row for _, row in both]
+    pairs = [table_rows(cell, directory.cells) for cell in finished]
+    rows, timings = [row for row, _ in pairs], [timing for _, timing in pairs]
     if rows:
         directory.write_tables(rows, timings)
     return ComparisonResult(comparison, directory.path, rows, timings, failures)
 
 
 def _check(comparison: Comparison) -> dict[str, str]:
-    """Refuse what ratings cannot carry before the first cell runs; return each protocol's fingerprint."""
+    """Check the first cell of each protocol against its ratings; return the ratings' fingerprints."""
     fingerprints: dict[str, str] = {}
     for cell in comparison.cells:
         if cell.protocol in fingerprints:

@@ -1,1 +1,1 @@
-"""Configurations: what they may hold, how their files are read, and errors of one line."""
+"""Configurations: what they may hold, how their files are read, and one-line errors."""

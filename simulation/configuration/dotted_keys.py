@@ -1,4 +1,4 @@
-"""Dotted keys: values of a configuration flattened, replaced and overridden by them."""
+"""Dotted keys: flatten, look up and replace the nested values of a configuration."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def apply_override(values: dict[str, Any], override: str) -> None:
 
 
 def flatten(values: Any, prefix: str = "") -> dict[str, Any]:
-    """Return nested mappings as one, with dotted keys."""
+    """Return nested mappings as a single one with dotted keys."""
     if not isinstance(values, dict):
         return {prefix: values}
     return {
@@ -29,7 +29,7 @@ def flatten(values: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def at(values: Any, *keys: str) -> Any:
-    """Return what nested mappings hold under keys; None where there is nothing."""
+    """Return the value under a path of keys in nested mappings; None if there is none."""
     for key in keys:
         if not isinstance(values, Mapping):
             return None
@@ -38,7 +38,7 @@ def at(values: Any, *keys: str) -> Any:
 
 
 def replace_value(values: dict[str, Any], key: str, value: Any, source: str) -> None:
-    """Replace what stands under a dotted key, in place; mappings on the way are made where missing."""
+    """Replace the value under a dotted key, in place; missing mappings on the way are created."""
     *parents, last = key.split(".")
     target: Any = values
     for position, part in enumerate(parents):

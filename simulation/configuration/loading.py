@@ -1,4 +1,4 @@
-"""From whatever stands for a configuration (a file, a preset's name, plain values) to the checked model."""
+"""Loads a configuration, given as a file, a preset's name or plain values, into the checked model."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def load(config: RunConfig | Mapping[str, Any] | str | Path, overrides: Sequence
     Parameters
     ----------
     config : RunConfig, mapping, str or Path
-        A file, the name of a preset, the values that a file would hold, or what is loaded already.
+        A file, the name of a preset, the values that a file would hold, or a loaded configuration.
     overrides : sequence of str
-        ``dotted.key=value``, the value in YAML; each replaces what stands there.
+        ``dotted.key=value`` replacements; each value is YAML.
 
     Returns
     -------

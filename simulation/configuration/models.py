@@ -1,7 +1,7 @@
-"""The configuration of a run: one frozen model, read strictly, with errors of one line.
+"""The configuration of a run: one frozen model, read strictly, with one-line errors.
 
-Components describe themselves (see `dprec.options`); here they are put together, read from YAML and
-checked as a whole. Unknown keys are errors, and a number written as a string is not a number.
+Components describe themselves (see `dprec.options`); here they are put together and checked as a whole.
+Unknown keys are errors, and a number written as a string is not a number.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ else:
     AnyProtocol = one_of(PROTOCOLS, Protocol)
 
 _USERS_AT_ONCE = 20_000
-"""Most users of an automatic cohort: bounds the memory of a worker."""
+"""Largest automatic cohort; it bounds the memory of a worker."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SimulationOptions(Options):
-    """How the population is simulated; of all this, only the faults change a result."""
+    """How the population is simulated; of these settings, only the faults change a result."""
 
     backend: Literal["ray", "local"] = option("Flower on Ray, or everything in one process.", "ray")
-    workers: int = option("Ray actors that work for the devices.", 2, ge=1, le=1024)
+    workers: int = option("Ray actors that run the devices.", 2, ge=1, le=1024)
     users_per_node: Annotated[int, Field(ge=1)] | Literal["auto", "all"] = option(
         "Users that one Flower node hosts.", "auto"
     )
@@ -59,7 +59,7 @@ class EvaluationOptions(Options):
 
     top_k: int = option("Length of the recommended list.", 10, ge=1, le=1_000_000_000)
     relevant_from: float | None = option(
-        "A test rating from here on is relevant; by default from the user's train mean on.", None
+        "Lowest relevant test rating; by default the user's mean train rating.", None
     )
 
 
@@ -73,16 +73,18 @@ class RunConfig(BaseModel):
     )
     seed: int = Field(default=0, ge=0, description="Seed of everything that is drawn.")
     dataset: AnyDataset = Field(description="The ratings.")
-    split: AnySplit = Field(description="What is learned from and what is tested on.")
+    split: AnySplit = Field(description="How the ratings are divided into train and test.")
     binarization: AnyBinarization | None = Field(
-        default=None, description="Where ratings are cut into +1 and -1, for methods that need signs."
+        default=None, description="How ratings are cut into +1 and -1, for methods that need signs."
     )
-    protocol: AnyProtocol = Field(description="How devices and server reach predictions together.")
+    protocol: AnyProtocol = Field(description="How devices and server arrive at predictions together.")
     simulation: SimulationOptions = Field(default=SimulationOptions(), description="How it is simulated.")
-    evaluation: EvaluationOptions = Field(default=EvaluationOptions(), description="How it is judged.")
+    evaluation: EvaluationOptions = Field(
+        default=EvaluationOptions(), description="How accuracy is measured."
+    )
 
     def to_yaml(self) -> str:
-        """Return the configuration as YAML that runs again from anywhere."""
+        """Return the configuration as YAML that can be run from any directory."""
         values = self.model_dump(mode="json")
         for key in ("path", "target_path"):
             if isinstance(values["dataset"].get(key), str):

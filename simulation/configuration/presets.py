@@ -11,7 +11,7 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def preset_folder() -> Path:
-    """Return the folder of the presets: inside an installed package, beside the packages of a checkout."""
+    """Return the folder of the presets: inside an installed package, or beside the packages of a checkout."""
     shipped = _PACKAGE / "presets"
     return shipped if shipped.is_dir() else _PACKAGE.parent / "configs"
 
@@ -27,12 +27,12 @@ def find_configuration(config: str | Path) -> Path:
     Parameters
     ----------
     config : str or Path
-        A file that exists comes before a preset of the same name.
+        An existing file takes precedence over a preset of the same name.
 
     Raises
     ------
     InputError
-        When there is neither; it names the presets whose names are nearest.
+        When there is neither; the error suggests the presets with the most similar names.
     """
     path, known = Path(config), presets()
     if str(config) in known and not path.is_file():
@@ -45,6 +45,6 @@ def find_configuration(config: str | Path) -> Path:
 
 
 def preset_summary(path: Path) -> str:
-    """Return the first line of the comment with which a preset's file begins."""
+    """Return the first line of the comment at the top of a preset's file."""
     with path.open(encoding="utf-8") as file:
         return file.readline().removeprefix("#").strip()

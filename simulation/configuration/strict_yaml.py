@@ -56,7 +56,7 @@ class _StrictLoader(yaml.SafeLoader):
         for position, ((key_node, _), key) in enumerate(zip(node.value, keys, strict=True)):
             if key in keys[:position]:
                 raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key!r} a second time", key_node.start_mark
+                    None, None, f"the key {key!r} twice", key_node.start_mark
                 )
         return super().construct_mapping(node, deep)
 

@@ -1,4 +1,4 @@
-"""Plain values against a model, and the first error in them as one line."""
+"""Validates plain values against a model, and reports the first error in one line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dprec.parsing import parse_json
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 _DEEPEST = 50
-"""Levels of mappings and lists; no configuration has ten."""
+"""Deepest nesting of mappings and lists; no configuration reaches ten."""
 
 
 def validated(model: type[ModelT], values: Mapping[str, Any], source: str) -> ModelT:
@@ -24,9 +24,9 @@ def validated(model: type[ModelT], values: Mapping[str, Any], source: str) -> Mo
     ----------
     model : type
     values : mapping
-        As YAML gives them.
+        As read from YAML.
     source : str
-        Where they are from, for the error.
+        Where they come from, for the error.
 
     Raises
     ------
@@ -34,10 +34,10 @@ def validated(model: type[ModelT], values: Mapping[str, Any], source: str) -> Mo
         One line for the first error: the source and key, what was found and what is accepted.
     """
     try:
-        # As JSON, because only there does a strict model take a mapping for a component.
+        # As JSON, because only from JSON does a strict model take a mapping for a component.
         text = json.dumps(_plain(values, source), default=str, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise InputError(source, "half of a Unicode surrogate pair", "text that is whole") from None
+        raise InputError(source, "an unpaired Unicode surrogate", "valid Unicode text") from None
     try:
         return parse_json(model, text)
     except SettingError as error:
@@ -46,7 +46,7 @@ def validated(model: type[ModelT], values: Mapping[str, Any], source: str) -> Mo
 
 
 def _plain(values: Any, source: str, depth: int = 0) -> Any:
-    """Return plain values with every key as text: YAML also has numbers, dates and nothing as keys."""
+    """Return plain values with every key as text: in YAML, a key may also be a number, a date or null."""
     if depth > _DEEPEST:
         raise InputError(source, "values nested too deeply", f"at most {_DEEPEST} levels")
     if isinstance(values, Mapping):

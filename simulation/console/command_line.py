@@ -35,14 +35,14 @@ ConfigPath = Annotated[
 Output = Annotated[str | None, typer.Option("-o", "--output", metavar="DIR", help="Where to write.")]
 Overrides = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Replace a value; the key dotted, the value YAML."),
+    typer.Option("--set", metavar="KEY=VALUE", help="Replace the value of a dotted key; VALUE is YAML."),
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with what was interrupted in DIR.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue what was interrupted in DIR.")]
 Population = Annotated[
     float | None,
     typer.Option("--population", metavar="N", help="Project the traffic of N users a day, such as 10e6."),
 ]
-Directory = Annotated[Path, typer.Argument(metavar="DIR", help="A run's or a comparison's directory.")]
+Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The directory of a run or a comparison.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors only.")]
 
 
@@ -87,7 +87,7 @@ def run(
 
 
 def _folder(output: str | None, name: str, resume: bool, quiet: bool) -> Path:
-    """Return the directory to write to; say so where there is nothing to resume in it."""
+    """Return the directory to write to; print a note if there is nothing to resume in it."""
     if output == "":
         raise InputError("-o", "an empty name", "a directory")
     if output is None:
@@ -97,10 +97,10 @@ def _folder(output: str | None, name: str, resume: bool, quiet: bool) -> Path:
 
         return timestamped(name)
     folder = Path(output)
-    # Not an error: a command repeated until it succeeds may have been killed before it wrote anything.
-    begun = any(folder.iterdir()) if folder.is_dir() else folder.exists()
-    if resume and not begun and not quiet:
-        typer.echo(f"dprec: {folder}: nothing to resume, started afresh", err=True)
+    # Not an error: a command that is repeated until it succeeds may be killed before it writes anything.
+    resumable = any(folder.iterdir()) if folder.is_dir() else folder.exists()
+    if resume and not resumable and not quiet:
+        typer.echo(f"dprec: {folder}: nothing to resume, starting a new one", err=True)
     return folder
 
 
@@ -109,7 +109,9 @@ def compare(
     config: ConfigPath,
     output: Output = None,
     set_: Overrides = None,
-    jobs: Annotated[int | None, typer.Option(metavar="N", help="Cells at a time; default: cores.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(metavar="N", help="Cells at a time; by default one per core.")
+    ] = None,
     resume: Resume = False,
     population: Population = None,
     quiet: Quiet = False,
@@ -145,13 +147,13 @@ def audit(
     config: ConfigPath,
     output: Output = None,
     set_: Overrides = None,
-    trials: Annotated[int, typer.Option(metavar="N", help="People per profile.")] = 100_000,
+    trials: Annotated[int, typer.Option(metavar="N", help="Number of people per profile.")] = 100_000,
     confidence: Annotated[
         float, typer.Option(metavar="P", help="Probability with which each bound holds.")
     ] = 0.99,
     quiet: Quiet = False,
 ) -> None:
-    """Measure how much privacy is lost at least, by comparing what devices send for two profiles."""
+    """Measure a lower bound on the privacy loss, by comparing what devices send for two profiles."""
     from simulation.console.tables import audit_table, wide_console
 
     loaded = simulation.load(config, set_ or [])
@@ -164,14 +166,14 @@ def audit(
     for finding in result.findings:
         if not finding.holds:
             raise RunError(
-                f"{finding.difference}: at least {finding.at_least:.4g} is lost where epsilon = "
-                f"{finding.claimed:.4g} per {finding.unit} is promised"
+                f"{finding.difference}: epsilon = {finding.claimed:.4g} per {finding.unit} is promised, but "
+                f"it is at least {finding.at_least:.4g}"
             )
 
 
 @app.command()
 def report(directory: Directory, population: Population = None, quiet: Quiet = False) -> None:
-    """Rebuild report.html and the figures of a run or a comparison from its files."""
+    """Rebuild report.html and the figures of a run or comparison from its files."""
     from simulation.pages import report as build_report
 
     page = build_report(directory, population)
@@ -185,16 +187,16 @@ def advise(
     directory: Directory,
     epsilon: Annotated[float, typer.Option(metavar="E", help="Largest privacy loss of any user.")],
     max_bytes: Annotated[float, typer.Option(metavar="B", help="Most bytes per user, both directions.")],
-    per: Annotated[str, typer.Option(metavar="rating|user", help="What epsilon is counted for.")] = "rating",
-    measure: Annotated[str | None, typer.Option(help="Column of comparison.csv to judge by.")] = None,
+    per: Annotated[str, typer.Option(metavar="rating|user", help="Unit of epsilon.")] = "rating",
+    measure: Annotated[str | None, typer.Option(help="Column of comparison.csv to compare by.")] = None,
     untrusted: Annotated[
-        bool, typer.Option("--untrusted", help="Only where the server sees no true ratings.")
+        bool, typer.Option("--untrusted", help="Only protocols whose server sees no true ratings.")
     ] = False,
     hide_items: Annotated[
-        bool, typer.Option("--hide-items", help="Only where it is hidden which items were rated.")
+        bool, typer.Option("--hide-items", help="Only protocols that hide which items were rated.")
     ] = False,
 ) -> None:
-    """Name the most accurate protocol of a comparison within limits, and what the next better one costs."""
+    """Name the most accurate protocol within limits, and what the next better one costs."""
     from simulation.analysis.advice import Limits, advice_lines, privacy_unit
     from simulation.analysis.advice import advise as advice
 
@@ -250,7 +252,7 @@ def fetch(
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit with its code."""
     for stream in (sys.stdout, sys.stderr):
-        # A terminal whose encoding lacks a letter shows a question mark instead; that must not end a run.
+        # A character that the terminal cannot encode is shown as a question mark rather than ending a run.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     sys.exit(exit_code(lambda: app(args=arguments, standalone_mode=False)))

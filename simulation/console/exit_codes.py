@@ -1,4 +1,4 @@
-"""How a command ends: its exit code, and one line for every error that is no defect of the program."""
+"""How a command ends: its exit code, and one line for every error that is not a defect of the program."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def exit_code(command: Callable[[], object]) -> int:
     Parameters
     ----------
     command : callable
-        Its result counts where it is an int.
+        Its result is the exit code if it is an int.
 
     Returns
     -------

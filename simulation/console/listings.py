@@ -1,4 +1,4 @@
-"""What `dprec list` shows: names that can be typed or configured, each with one line that says what it is."""
+"""What `dprec list` shows: names for commands and configurations, each with a one-line description."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _REGISTRIES = {
     "binarizations": "dprec.binarization:BINARIZATIONS",
     "protocols": "simulation.protocols:PROTOCOLS",
 }
-"""Where the registry of each kind of component is: imported when it is listed, since that takes time."""
+"""Where each registry of components is; it is imported only when it is listed, since that takes time."""
 
 LISTINGS = ("presets", *_REGISTRIES)
 

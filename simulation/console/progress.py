@@ -13,7 +13,7 @@ _PATIENCE_SECONDS = 2.0
 
 @contextmanager
 def progress_bar(quiet: bool) -> Iterator[Progress]:
-    """Yield a callable that takes what is being done, the steps done and the steps planned."""
+    """Yield a callable that takes the stage, the steps done and the steps planned."""
     from rich import progress
     from rich.console import Console
 

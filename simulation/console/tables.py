@@ -40,9 +40,9 @@ def results_table(summary: Mapping[str, Any]) -> Table:
 
 
 def comparison_tables(rows: Sequence[Row]) -> list[Table]:
-    """Return a table for each thing that is predicted, one line per protocol and epsilon.
+    """Return one table per evaluation, with one line per protocol and epsilon.
 
-    Figures are averages over folds and seeds; the spread of the main accuracy stands for that of the others.
+    Figures are averages over folds and seeds; only the main accuracy is shown with its spread.
     """
     groups = by_evaluation(settings_of(rows))
     tables = []
@@ -57,7 +57,7 @@ def comparison_tables(rows: Sequence[Row]) -> list[Table]:
 
 
 def audit_table(audit: Audit) -> Table:
-    """Return one line per pair of profiles, with what is promised for it and what is lost at least."""
+    """Return one line per pair of profiles: the epsilon that is promised, and its lower bound."""
     table = Table(
         box=box.SIMPLE_HEAD,
         pad_edge=False,
@@ -78,7 +78,7 @@ def audit_table(audit: Audit) -> Table:
 
 
 _HEADING = 12
-"""Letters in a line of a heading, so that the numbers below decide how wide a column is."""
+"""Characters per line of a heading, so that the numbers below it decide the width of a column."""
 
 _COSTS = (*LOSSES, BYTES_UP[0], BYTES_DOWN[0], SERVER_SEES)
 
@@ -104,7 +104,7 @@ def _settings_table(first: str, columns: Sequence[SettingColumn], settings: Sequ
 
 
 def _run_as_setting(summary: Mapping[str, Any]) -> Setting:
-    """Return a run as the only one of its protocol."""
+    """Return a run as a setting with a single row."""
     privacy, traffic = summary["privacy"], summary["traffic"]
     row = {
         **summary["accuracy"],
@@ -139,7 +139,7 @@ def projection_table(rows: Sequence[tuple[str, Projection]], population: float) 
 
 
 def wide_console() -> Console:
-    """Return a console on which a table keeps its columns, even where there is no terminal."""
+    """Return a console that is wide enough for the columns of a table, even without a terminal."""
     console = Console()
     console.width = max(console.width, 132)
     return console

@@ -1,6 +1,6 @@
-"""Starts Flower, on Ray or in this process, and hands out what a protocol needs of it.
+"""Starts Flower, on Ray or in this process, and provides what a protocol needs from it.
 
-Every private name of Flower that the project uses is here, but for those that tell the size of a
+Every private name of Flower that the project uses is here, except for those that measure the size of a
 message (`strategies.envelope`).
 """
 

@@ -13,7 +13,7 @@ from flwr.supercore.run import Run
 from flwr.supercore.task_identity import TaskIdentity
 
 _FIRST_NODE_ID = 1 << 63
-"""Node ids here are as wide as those that Flower draws."""
+"""Node ids are as wide as those that Flower draws."""
 
 
 class LocalGrid(Grid):
@@ -42,7 +42,7 @@ class LocalGrid(Grid):
         self._replies: dict[str, Message] = {}
 
     def set_run(self, run: Run) -> None:
-        """Take a run over."""
+        """Set the run."""
         self._run = run
 
     @property
@@ -58,7 +58,7 @@ class LocalGrid(Grid):
         group_id: str,
         ttl: float | None = None,
     ) -> Message:
-        """Create a message; Flower's own constructor is the way to do it."""
+        """Create a message; Flower recommends its constructor instead."""
         return Message(content, dst_node_id, message_type, ttl=ttl, group_id=group_id)
 
     def get_node_ids(self) -> Iterable[int]:

@@ -1,4 +1,4 @@
-"""A session in this process that keeps what its devices answer."""
+"""A session in this process that records what its devices answer."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from strategies.roster import identify
 
 @contextmanager
 def open_overheard_session() -> Iterator[tuple[Session, list[Message]]]:
-    """Start a session of one node, and yield it with the list to which every reply is added."""
+    """Start a session with one node, and yield it with the list that collects every reply."""
     with temporary_folder() as folder, identity_restored():
         grid = _OverheardGrid(client_app(str(folder)), 1)
         yield Session(grid, identify(grid), folder, 0.0), grid.replies
 
 
 class _OverheardGrid(LocalGrid):
-    """A grid of one process that keeps the replies."""
+    """A local grid that records the replies."""
 
     def __init__(self, app: ClientApp, nodes: int) -> None:
         super().__init__(app, nodes)

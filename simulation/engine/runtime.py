@@ -1,8 +1,8 @@
-"""Starts Flower, on Ray or in this process, and hands out the grid that reaches its nodes.
+"""Starts Flower, on Ray or in this process, and provides the grid that reaches its nodes.
 
-Everything that depends on how Flower runs a simulation is here. The simulation runtime works in a
-thread of its own with a ServerApp that only lends its grid; the caller's thread talks to the nodes,
-so that one start of Ray can serve many runs, and an exception stays in the run that caused it.
+Everything that depends on how Flower runs a simulation is here. The simulation runtime runs in its own
+thread, with a ServerApp that only lends its grid. The caller's thread talks to the nodes, so that one
+start of Ray can serve many runs and an exception stays in the run that caused it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def open_grid(backend: str, root: str, nodes: int, workers: int) -> Iterator[Gri
     nodes : int
         Number of Flower nodes.
     workers : int
-        Ray actors that work for the nodes.
+        Number of Ray actors that run the nodes.
 
     Raises
     ------
@@ -64,10 +64,10 @@ def open_grid(backend: str, root: str, nodes: int, workers: int) -> Iterator[Gri
 
 @contextmanager
 def identity_restored() -> Iterator[None]:
-    """Give the process back the identity with which Flower stamps its messages.
+    """Restore the process's identity, with which Flower stamps messages, on leaving the context.
 
-    There is one per process, and each start of a grid sets it: without this, a run in this process
-    would leave a simulation that is open at the same time with messages of a run it does not know.
+    There is one identity per process, and each start of a grid sets it. Without this, a run in this process
+    would make a simulation that is open at the same time send messages of a run that it does not know.
     """
     names = ("_task_id", "_run_id", "_node_id")
     identity = {name: getattr(TaskIdentity, name) for name in names}
@@ -117,7 +117,7 @@ def _wait_for_grid(lent: Queue[Grid], failures: Queue[BaseException], runtime: t
 def _wait_for_nodes(
     grid: Grid, nodes: int, failures: Queue[BaseException], runtime: threading.Thread
 ) -> Grid:
-    """Return the grid when its nodes are registered, which happens after it is lent."""
+    """Return the grid once its nodes are registered, which happens after it is lent."""
     while runtime.is_alive():
         if len(list(grid.get_node_ids())) == nodes:
             return grid

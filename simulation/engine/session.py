@@ -1,4 +1,4 @@
-"""A session: one start of Flower that serves any number of runs, each with a population of its own."""
+"""A session: one start of Flower that serves any number of runs, each with its own population."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Session:
     ----------
     grid : Grid
     node_ids : tuple of int
-        In the order of the partitions.
+        Ids of the nodes, in the order of the partitions.
     root : Path
-        Folder of the runs' populations.
+        Folder that holds the populations of the runs.
     startup_seconds : float
-        What the start took.
+        How long the start took.
     """
 
     grid: Grid
@@ -44,7 +44,7 @@ class Session:
     def install(
         self, train: Ratings, *, users_per_node: int, seed: int, faults: FaultOptions, setup: Setup
     ) -> str:
-        """Give the devices their ratings and settings; return the run key they know them by."""
+        """Give the devices their ratings and settings; return the run key that names them."""
         self._runs += 1
         key = f"{self._runs:08d}"
         write_population(
@@ -53,7 +53,7 @@ class Session:
         return key
 
     def restore(self, group: str, held: HeldFactors) -> None:
-        """Give the devices back what they had received when a run was interrupted."""
+        """Give the devices what they had received before a run was interrupted."""
         write_held_factors(self.root / group, held)
 
     def roster(self, n_users: int, users_per_node: int) -> Roster:

@@ -1,8 +1,8 @@
-"""Folders that last as long as the process that made them: what a killed process left, the next clears.
+"""Folders that last as long as the process that made them; those of a killed process, the next one deletes.
 
-A folder carries a mark, a file that its owner keeps locked. The system releases the lock when the
-process ends, however it ends, so that a folder whose mark can be locked has lost its owner: neither a
-process id that is in use again nor one of another container can be mistaken for it.
+Each folder holds a mark, a file that its owner keeps locked. The system releases the lock when the process
+ends, however it ends, so a folder whose mark can be locked has no owner left. Unlike a process id, a lock
+cannot be reused or come from another container.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ MARK = ".owner"
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """Make a folder that is deleted in the end, after deleting those whose owner is gone.
+    """Make a folder that is deleted at the end; first delete those whose owner is gone.
 
-    Its name holds the id of this process, for whoever looks at the folders.
+    Its name holds the id of this process, for people who look at the folders.
     """
     clear_abandoned()
     folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
@@ -39,7 +39,7 @@ def temporary_folder() -> Iterator[Path]:
 def clear_abandoned() -> None:
     """Delete the folders whose owner is gone; others may do so at the same time."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        # Whatever goes wrong with a folder that nobody needs must not stop a run.
+        # A problem with a folder that nobody needs must not stop a run.
         with suppress(OSError):
             if _is_own_folder(folder):
                 with (folder / MARK).open("rb") as mark:
@@ -49,7 +49,7 @@ def clear_abandoned() -> None:
 
 def _marked(folder: Path) -> BinaryIO:
     """Mark a folder as owned by this process, for as long as the file that is returned is open."""
-    # Locked before it gets its name: a mark that can be seen is never without its lock.
+    # Locked before it gets its name, so that a visible mark is always locked.
     mark = (folder / f"{MARK}.new").open("wb")
     fcntl.flock(mark, fcntl.LOCK_EX)
     Path(mark.name).rename(folder / MARK)
@@ -62,7 +62,7 @@ def _is_own_folder(folder: Path) -> bool:
 
 
 def _delete(folder: Path) -> None:
-    """Delete a folder, its mark last: what is interrupted here is finished by the next process."""
+    """Delete a folder, its mark last, so that the next process can finish an interrupted deletion."""
     for entry in folder.iterdir():
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry)

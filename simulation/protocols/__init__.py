@@ -1,4 +1,4 @@
-"""The protocols, each a way in which devices and server reach predictions together."""
+"""The protocols: how devices and server arrive at predictions together."""
 
 from dprec.registry import Registry
 from simulation.protocols.base import Protocol

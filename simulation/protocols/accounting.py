@@ -1,4 +1,4 @@
-"""What every protocol accounts for in the same way: budgets, losses, failures and deployed bytes."""
+"""Accounting that the protocols share: budgets, privacy losses, failures and deployed bytes."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from strategies.rounds import RoundRecord
 
 
 def mechanism_budget(mechanism: Mechanism, epsilon: float, unit: ComparableUnit) -> PrivacyBudget:
-    """Return the budget of a mechanism; a rating is a cell where it is hidden which items are rated."""
+    """Return the budget of a mechanism; if it hides the rated items, per rating means per cell."""
     hidden = mechanism.hides_rated_items and unit == "rating"
     return PrivacyBudget(epsilon=epsilon, per="cell" if hidden else unit)
 
 
 def check_unit(privacy: PrivacyBudget, accepted: PrivacyUnit, reason: str) -> None:
-    """Refuse a budget in another unit than the one that a protocol can promise.
+    """Refuse a budget in a unit other than the one that a protocol can promise.
 
     Raises
     ------
@@ -37,16 +37,16 @@ def check_unit(privacy: PrivacyBudget, accepted: PrivacyUnit, reason: str) -> No
 def mechanism_ledger(
     calibrated: CalibratedMechanism, counts: NDArray[np.int64], sent: NDArray[np.bool_]
 ) -> PrivacyLedger:
-    """Charge one round to everybody whose report arrived, whether or not it could be used.
+    """Charge one round to all users whose report arrived, whether or not it could be used.
 
     Parameters
     ----------
     calibrated : CalibratedMechanism
-        What was applied to the reports.
+        The mechanism that was applied.
     counts : ndarray of int64, shape (users,)
-        Ratings of each user.
+        Number of ratings of each user.
     sent : ndarray of bool, shape (users,)
-        Whose report arrived.
+        Users whose report arrived.
     """
     ledger = PrivacyLedger(rated=calibrated.cells(counts) > 0)
     ledger.charge(1, sent, *calibrated.losses(counts))
@@ -54,13 +54,13 @@ def mechanism_ledger(
 
 
 def notes_on_failures(records: Sequence[RoundRecord], reports: str = "reports") -> tuple[str, ...]:
-    """Count the reports that were asked for and could not be used; nothing where all could.
+    """Note how many of the requested reports could not be used; empty if all could.
 
     Parameters
     ----------
     records : sequence of RoundRecord
     reports : str
-        What was asked for, in the plural.
+        What was requested, in the plural.
     """
     failures = sum(record.failures for record in records)
     asked = failures + sum(record.replies for record in records)
@@ -70,19 +70,19 @@ def notes_on_failures(records: Sequence[RoundRecord], reports: str = "reports") 
 
 
 def mean_payload(traffic: TrafficLedger, reports: int) -> int:
-    """Return the bytes of the average report, where everything that was sent up is reports."""
+    """Return the mean bytes of a report, if everything sent up is reports."""
     return round(int(traffic.uplink_payload.sum()) / reports)
 
 
 def measured_deployment(message_type: str, payload: int, group: str) -> float:
-    """Return the bytes that the deployment engine moves per byte of a report's message, as measured.
+    """Measure how many bytes the deployment engine moves per byte of a report's message.
 
     Parameters
     ----------
     message_type : str
-        Of the request that is replied to.
+        Type of the request that the report answers.
     payload : int
-        Bytes of the average report.
+        Mean bytes of a report.
     group : str
         Group of the message.
     """

@@ -20,10 +20,10 @@ from simulation.protocols.task import Task
 
 @dataclass(frozen=True, kw_only=True)
 class Protocol(Options):
-    """Base of the protocols: how devices and server reach predictions together."""
+    """Base of the protocols: how devices and server arrive at predictions together."""
 
     kind: str
-    privacy: PrivacyBudget | None = option("What is promised; left out where nothing is.", None)
+    privacy: PrivacyBudget | None = option("What is promised; left out if nothing is.", None)
 
     @property
     @abstractmethod
@@ -65,20 +65,20 @@ class Protocol(Options):
         return train
 
     def audited(self) -> tuple[Self, int]:
-        """Return the protocol with little work that does not touch what devices send, for an audit.
+        """Return the protocol for an audit, with as little work as possible but the same reports.
 
         Returns
         -------
         Protocol
         int
-            Items that the smallest profile needs in the catalogue.
+            Size of the smallest catalogue that an audit can use.
 
         Raises
         ------
         SettingError
-            When what leaves the devices is not protected, or not by the device alone.
+            When the devices themselves do not protect what they send.
         """
-        accepted = "one that an audit can play: one-shot, iterative or gradient-perturbation"
+        accepted = "a protocol that can be audited: one-shot, iterative or gradient-perturbation"
         raise SettingError("kind", repr(self.kind), accepted)
 
     @abstractmethod
@@ -87,4 +87,4 @@ class Protocol(Options):
 
     @abstractmethod
     def run(self, grid: Grid, task: Task) -> Outcome:
-        """Run the protocol with the nodes of a grid."""
+        """Run the protocol on the nodes of a grid."""

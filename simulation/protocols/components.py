@@ -1,4 +1,4 @@
-"""The registries as types that a configuration can name: one of the registered kinds."""
+"""The types of a configuration's components: one of the kinds in each registry."""
 
 from __future__ import annotations
 

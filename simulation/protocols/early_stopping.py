@@ -1,4 +1,4 @@
-"""Early stopping: rounds end when the error on ratings that the devices hold back no longer falls."""
+"""Early stopping: the rounds end once the error on ratings that the devices hold back stops falling."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from strategies.iterative import State
 
 @dataclass(frozen=True, kw_only=True)
 class EarlyStopping(Options):
-    """Stop when the error on ratings that the devices held back no longer falls."""
+    """Stop once the error on ratings that the devices hold back stops falling."""
 
     patience: int = option("Rounds without a lower error after which the run stops.", 5, ge=1)
     validation_fraction: float = option("Share of each device's ratings that is held back.", 0.1, gt=0, lt=1)
@@ -27,7 +27,7 @@ class EarlyStopping(Options):
         return uniforms(words(seed, "validation", 0, train.count)) < self.validation_fraction
 
     def remember_best(self, state: State, predict: Predict, train: Ratings, seed: int) -> None:
-        """Keep the factors of the last round in the state where their error is the lowest so far."""
+        """Keep the factors of the last round in the state if their error is the lowest so far."""
         held_back = train.select(self.held_back(train, seed))
         error = root_mean_squared_error(predict(held_back.users, held_back.items), held_back.values)
         if error < state.best_error:
@@ -35,5 +35,5 @@ class EarlyStopping(Options):
             state.best_factors = state.factors.copy()
 
     def exhausted(self, state: State) -> bool:
-        """Return whether the error has not fallen for as many rounds as there is patience."""
+        """Return whether the error has not fallen for `patience` rounds."""
         return state.rounds_done - state.best_round >= self.patience

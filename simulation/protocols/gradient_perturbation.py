@@ -1,4 +1,4 @@
-"""Gradient perturbation of one-bit completion: noisy slopes over rounds, to a server not trusted."""
+"""Gradient perturbation for one-bit completion: noisy slopes over rounds, sent to an untrusted server."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from simulation.protocols.task import Task
 from strategies.gradient_perturbation import GradientPerturbation
 
 _ROUNDING = 1e-3
-"""By how much, relatively, the exact loss of a round may exceed its share through whole draws."""
+"""Relative excess of a round's exact loss over its share of the budget that whole draws may cause."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,11 +40,11 @@ class GradientPerturbationProtocol(Protocol):
 
     kind: Literal["gradient-perturbation"] = "gradient-perturbation"
     privacy: PrivacyBudget = option("What is promised for all rounds together, per rating.")
-    completion: OneBit = option("The model; its solver's settings have no part in the rounds.", OneBit())
-    rounds: int = option("Rounds K, each with a K-th of the budget.", 1, ge=1)
-    clamp: float = option("Largest entry C of a gradient that is sent.", 0.5, gt=0, le=1e9)
-    symbols: int = option("Cells of the grid on which a noisy entry is sent.", 256, ge=3, le=4096)
-    step: float = option("Length of a step, over one over the curvature at 0.", 4.0, gt=0, le=1e9)
+    completion: OneBit = option("The model; the rounds do not use the settings of its solver.", OneBit())
+    rounds: int = option("Number of rounds K; each spends 1/K of the budget.", 1, ge=1)
+    clamp: float = option("Bound C on the entries of a gradient that is sent.", 0.5, gt=0, le=1e9)
+    symbols: int = option("Cells of the grid to which a noisy entry is rounded.", 256, ge=3, le=4096)
+    step: float = option("Step length, as a multiple of 1 / curvature at 0.", 4.0, gt=0, le=1e9)
 
     @property
     def private(self) -> bool:
@@ -52,7 +52,7 @@ class GradientPerturbationProtocol(Protocol):
         return True
 
     def at_budget(self, epsilon: float, unit: ComparableUnit) -> Self:
-        """Return the protocol at a budget; one per user is refused by `check`."""
+        """Return the protocol at a budget; `check` refuses a budget per user."""
         return replace(self, privacy=PrivacyBudget(epsilon=epsilon, per=unit))
 
     @property
@@ -75,14 +75,14 @@ class GradientPerturbationProtocol(Protocol):
         return 2 * self.clamp / self.epsilon_per_round
 
     def check(self, train: Ratings) -> None:
-        """Refuse what budget, rounds, completion and ratings cannot do together."""
+        """Refuse a budget, rounds, completion and ratings that do not fit together."""
         with within("completion"):
             self.completion.check_scale(train.scale)
             self.completion.check((train.n_users, train.n_items))
-        check_unit(self.privacy, "rating", "the noise is that of one sign")
+        check_unit(self.privacy, "rating", "the noise is calibrated to one sign")
         shares = f"{self.privacy.epsilon:g} in {self.rounds} rounds"
         if self.epsilon_per_round > LARGEST_CELL_EPSILON:
-            raise SettingError("privacy.epsilon", shares, f"at most {LARGEST_CELL_EPSILON:g} a round")
+            raise SettingError("privacy.epsilon", shares, f"at most {LARGEST_CELL_EPSILON:g} per round")
         channel = self._channel()
         if not 0 < channel.epsilon <= self.epsilon_per_round * (1 + _ROUNDING):
             raise SettingError("privacy.epsilon", shares, "a larger epsilon, or fewer rounds or symbols")
@@ -93,7 +93,7 @@ class GradientPerturbationProtocol(Protocol):
         return self, 1
 
     def setup(self) -> GradientPerturbationSetup:
-        """Return what a device needs to know of the rounds."""
+        """Return what a device needs to know about the rounds."""
         return GradientPerturbationSetup(
             link=self.completion.link,
             sigma=self.completion.sigma,
@@ -123,7 +123,7 @@ class GradientPerturbationProtocol(Protocol):
                 strategy.records[-1] = replace(strategy.records[-1], accuracy=measured)
             task.progress("rounds", done + 1, self.rounds)
         if not any(record.replies for record in strategy.records):
-            raise RunError(f"none of the {self.rounds} rounds brought a report that could be used")
+            raise RunError(f"no usable report arrived in any round (rounds: {self.rounds})")
         payload = mean_payload(strategy.traffic, sum(record.replies for record in strategy.records))
         return Outcome(
             predict=strategy.matrix.predict,
@@ -145,9 +145,9 @@ class GradientPerturbationProtocol(Protocol):
             trusts_server=False,
             hides_rated_items=False,
             notes=(
-                f"Epsilon holds for a rating over all rounds, {self.epsilon_per_round:.4g} in each, against "
+                f"Epsilon holds per rating over all rounds, {self.epsilon_per_round:.4g} in each, against "
                 "any server; which items a user rated is not hidden.",
-                f"Noise on each entry of a gradient, in each round: scale {self._noise:.3g}, where an entry "
-                f"is at most {self.clamp:g}.",
+                f"Noise on each entry of a gradient, in each round: scale {self._noise:.3g}; an entry is at "
+                f"most {self.clamp:g}.",
             ),
         )

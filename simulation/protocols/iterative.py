@@ -45,15 +45,15 @@ class IterativeProtocol(Protocol):
     kind: Literal["iterative"] = "iterative"
     privacy: PrivacyBudget | None = option("What is promised for all rounds together, per user.", None)
     gradient: AnyGradient = option("What a device reports about its gradient.")
-    rounds: int = option("Rounds, at most.", ge=1)
+    rounds: int = option("Largest number of rounds.", ge=1)
     rank: int = option("Number of factors.", 5, ge=1)
-    ridge: float = option("Ridge of the factors that each device solves for its user.", 1.0, gt=0)
-    step: StepOptions = option("How the item factors move.", StepOptions())
+    ridge: float = option("Ridge penalty on the factors that each device fits to its user.", 1.0, gt=0)
+    step: StepOptions = option("How the item factors are updated.", StepOptions())
     sampling: SamplingOptions = option("Who is asked in a round.", SamplingOptions())
-    downlink: BroadcastOptions = option("How item factors travel to the devices.", BroadcastOptions())
+    downlink: BroadcastOptions = option("How item factors are sent to the devices.", BroadcastOptions())
     evaluate_every: int = option("Rounds between evaluations; the last is always evaluated.", 1, ge=1)
     early_stopping: EarlyStopping | None = option("When to stop before the last round.", None)
-    max_empty_rounds: int = option("Rounds in a row without any usable report that end the run.", 3, ge=1)
+    max_empty_rounds: int = option("Rounds in a row without a usable report that end the run.", 3, ge=1)
 
     @property
     def private(self) -> bool:
@@ -61,7 +61,7 @@ class IterativeProtocol(Protocol):
         return self.gradient.private
 
     def at_budget(self, epsilon: float, unit: ComparableUnit) -> Self:
-        """Return the protocol at a budget; what holds for a user holds for one rating as well."""
+        """Return the protocol at a budget; a promise per user holds per rating as well."""
         return replace(self, privacy=PrivacyBudget(epsilon=epsilon, per="user"))
 
     @property
@@ -76,35 +76,35 @@ class IterativeProtocol(Protocol):
 
     @property
     def epsilon_per_round(self) -> float:
-        """Budget of one report: an even share of the user's; infinite where nothing is protected."""
+        """Budget of one report: an even share of the user's; infinite if nothing is protected."""
         return self.privacy.epsilon / self.rounds if self.privacy else math.inf
 
     def check(self, train: Ratings) -> None:
-        """Refuse what budget, gradient, sampling and catalogue cannot do together."""
+        """Refuse a budget, gradient, sampling and catalogue that do not fit together."""
         name = self.gradient.kind
         if self.private and self.privacy is None:
             raise SettingError("privacy", f"none, with {name} gradients", "an epsilon")
         if not self.private and self.privacy is not None:
             raise SettingError("privacy", f"an epsilon, with {name} gradients", "no privacy key")
         if self.privacy is not None:
-            check_unit(self.privacy, "user", "rounds protect profiles")
+            check_unit(self.privacy, "user", "the rounds protect whole profiles")
         if self.rank >= min(train.n_users, train.n_items):
             most = min(train.n_users, train.n_items)
-            raise SettingError("rank", str(self.rank), f"less than {most}, users and items")
+            raise SettingError("rank", str(self.rank), f"less than {most}, the smaller of users and items")
         with within("gradient"):
             self.gradient.check((train.n_items, self.rank))
         with within("sampling"):
             self.sampling.size(train.n_users)
 
     def audited(self) -> tuple[Self, int]:
-        """Return the protocol with one factor, in which everybody takes part; see `Protocol.audited`."""
+        """Return the protocol with one factor and everybody in every round; see `Protocol.audited`."""
         if not self.private:
             promise = f"{self.gradient.kind!r}, which promises nothing"
             raise SettingError("gradient.kind", promise, "a private gradient")
         return replace(self, rank=1, sampling=SamplingOptions(), early_stopping=None), 2
 
     def setup(self) -> IterativeSetup:
-        """Return what a device needs to know of the rounds."""
+        """Return what a device needs to know about the rounds."""
         return IterativeSetup(
             gradient=self.gradient,
             broadcast=self.downlink,
@@ -115,20 +115,20 @@ class IterativeProtocol(Protocol):
         )
 
     def held_ratings(self, train: Ratings, seed: int) -> Ratings:
-        """Return what the devices learn from: without what they hold back for early stopping."""
+        """Return the ratings that the devices learn from, without those held back for early stopping."""
         if self.early_stopping is None:
             return train
         return train.select(~self.early_stopping.held_back(train, seed))
 
     def run(self, grid: Grid, task: Task) -> Outcome:
-        """Run the rounds, each checkpointed and evaluated, and deliver the result."""
+        """Run the rounds, with checkpoints and evaluations, and deliver the result."""
         fit = self.held_ratings(task.train, task.seed)
         strategy = self._strategy(task, self._state(task, fit))
         state = strategy.state
         while not self._finished(state):
             self._round(strategy, grid, task, fit)
         if state.empty_rounds == state.rounds_done:
-            raise RunError(f"none of the {state.rounds_done} rounds brought a report that could be used")
+            raise RunError(f"no usable report arrived in any round (rounds: {state.rounds_done})")
         if self.early_stopping is not None:
             state.factors = state.best_factors
         strategy.deliver(grid)
@@ -184,12 +184,12 @@ class IterativeProtocol(Protocol):
         task.progress("rounds", record.round, self.rounds)
         if state.empty_rounds >= self.max_empty_rounds:
             raise RunError(
-                f"no usable report in {state.empty_rounds} rounds in a row, the last of them round "
-                f"{record.round} (protocol.max_empty_rounds: {self.max_empty_rounds})"
+                f"no usable report in {state.empty_rounds} rounds in a row, up to round {record.round} "
+                f"(protocol.max_empty_rounds: {self.max_empty_rounds})"
             )
 
     def _predictor(self, state: State, fit: Ratings) -> Predict:
-        """Return the predictions that the devices would make with the factors as they stand."""
+        """Return the predictions that the devices would make with the current factors."""
         item_factors = self.downlink.rounded(state.factors).astype(np.float64)
         profiles = Profiles(fit.indptr, fit.items, fit.values, fit.n_items)
         user_factors = solve_user_factors(profiles, item_factors, self.ridge)
@@ -213,8 +213,8 @@ class IterativeProtocol(Protocol):
         if self.early_stopping is not None:
             notes.append(
                 f"Stopped after round {state.rounds_done} with the factors of round {state.best_round}, "
-                "chosen by ratings held back on the devices. What the choice would cost, in privacy and in "
-                "bytes, is not charged."
+                "chosen by ratings held back on the devices. The privacy and bytes that this choice costs "
+                "are not charged."
             )
         if self.private:
             noise = self.gradient.noise_deviation((state.factors.shape[0], self.rank), self.epsilon_per_round)

@@ -1,4 +1,4 @@
-"""One-shot protocols: every user sends one report, and the server completes the matrix from them."""
+"""One-shot protocols: every user sends one report, and the server completes the matrix from them all."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class OneShotProtocol(Protocol):
     completion: AnyCompletion = option("How the server completes the matrix.")
     personalization: Literal["none"] = option("What devices do after the completion.", "none")
     max_symbols: int = option(
-        "Most symbols, users times items, that a mechanism may send that reports every item.",
+        "Most symbols, users times items, for a mechanism that reports every item.",
         2_000_000_000,
         ge=1,
     )
@@ -53,7 +53,7 @@ class OneShotProtocol(Protocol):
         return self.mechanism.private
 
     def at_budget(self, epsilon: float, unit: ComparableUnit) -> Self:
-        """Return the protocol at a budget; per rating is per cell where the item set is hidden."""
+        """Return the protocol at a budget; if the item set is hidden, per rating means per cell."""
         return replace(self, privacy=mechanism_budget(self.mechanism, epsilon, unit))
 
     @property
@@ -67,7 +67,7 @@ class OneShotProtocol(Protocol):
         return self.completion.kind
 
     def check(self, train: Ratings) -> None:
-        """Refuse what mechanism, budget, completion and catalogue cannot do together."""
+        """Refuse a mechanism, budget, completion and catalogue that do not fit together."""
         with within("completion"):
             self.completion.check_scale(train.scale)
         self._calibrated(train).codec()

@@ -1,4 +1,4 @@
-"""What a protocol leaves behind: predictions, and what they cost in bytes and in privacy."""
+"""What a protocol produces: predictions, and what they cost in bytes and privacy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from strategies.rounds import RoundRecord
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a protocol leaves behind.
+    """What a protocol produces.
 
     Parameters
     ----------
@@ -28,19 +28,19 @@ class Outcome:
     deployed_factor : float or None
         Bytes that the deployment engine moves per byte of a report's message; None without messages.
     channel : DeviceChannel or None
-        What the devices applied to their ratings, where that is a channel that adds noise.
+        The channel that the devices applied to their ratings; None if it adds no noise.
     notes : tuple of str
         What a reader of the figures must know.
     diagnostics : dict
         What the completion learned; JSON values only.
     distance : dict
-        Root mean square difference between the reports and the ratings, and a bound on it, where a
-        paper gives one.
+        Root mean square difference between the reports and the ratings, and a bound on it, if a paper
+        gives one.
     hidden : callable or None
-        From arrays of users and items to the entries of the hidden matrix behind the ratings, where
-        the completion models one.
+        From arrays of users and items to the entries of the hidden matrix behind the ratings, if the
+        completion models one.
     seconds : float
-        What the protocol took in this process, as measured by whoever ran it.
+        How long the protocol took in this process, measured by the caller.
     """
 
     predict: Predict
@@ -58,10 +58,10 @@ class Outcome:
 
     @property
     def clients_seconds(self) -> float:
-        """Seconds of the rounds, in which the devices work; of all processes that ran them."""
+        """Seconds of the rounds, in which the devices work, including rounds before an interruption."""
         return sum(record.seconds for record in self.rounds)
 
     @property
     def server_seconds(self) -> float:
-        """Seconds outside the rounds; 0 where rounds before an interruption hide them."""
+        """Seconds outside the rounds; 0 if rounds before an interruption outweigh them."""
         return max(0.0, self.seconds - self.clients_seconds)

@@ -1,4 +1,4 @@
-"""What a mechanism that hides the rated items makes up and what it swallows, seen by the simulation alone."""
+"""The cells that a mechanism hiding the rated items makes up or drops; only the simulation knows them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class RatedCells:
     Parameters
     ----------
     among_reported : ndarray of int64, shape (cells,)
-        Their places among the observations.
+        Their positions among the observations.
     among_rated : ndarray of int64, shape (cells,)
-        Their places among the ratings that the devices hold.
+        Their positions among the ratings that the devices hold.
     """
 
     among_reported: NDArray[np.int64]
@@ -41,7 +41,7 @@ class RatedCells:
 
 
 def note_on_made_up_cells(train: Ratings, observed: Observations, rated: RatedCells) -> str:
-    """Count the cells that were made up, and the ratings that were swallowed."""
+    """Note how many cells were made up and how many ratings were dropped."""
     reported = observed.values.size
     return (
         f"The server sees {reported} ratings: {reported - rated.count} are fake (the cell is not rated), and "

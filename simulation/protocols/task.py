@@ -1,4 +1,4 @@
-"""What a protocol is given: the ratings, the population that holds them, and who watches the rounds."""
+"""What a protocol is given: the ratings, the population that holds them, and callbacks for its rounds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Measure(typing.Protocol):
     """Measures accuracy on the test ratings."""
 
     def __call__(self, predict: Predict, hidden: Predict | None = None) -> dict[str, float | None]:
-        """Return the accuracy, by the names that the run directory uses."""
+        """Return the accuracy under the names that the run directory uses."""
 
 
 class Checkpoints(typing.Protocol):
@@ -33,7 +33,7 @@ class Checkpoints(typing.Protocol):
         """Keep the state after a round."""
 
     def load(self, fresh: State) -> State:
-        """Return the state to go on from: the fresh one where no round has ended."""
+        """Return the state to continue from: the fresh one if no round has ended."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Task:
     Parameters
     ----------
     train : Ratings
-        What the devices hold.
+        The train ratings.
     seed : int
     group : str
         Run key of the population on disk.
@@ -51,12 +51,12 @@ class Task:
         Which node hosts which users.
     progress : callable
     measure : callable
-        From a function that predicts, and one that returns entries of the hidden matrix or None, to
-        the accuracy on the test ratings, for the experiment's eyes.
+        From a predictor, and a function that returns entries of the hidden matrix or None, to the
+        accuracy on the test ratings, which neither devices nor server would know.
     checkpoints : Checkpoints or None
-        Where a protocol of rounds keeps its state.
+        Where a protocol with rounds keeps its state.
     restore : callable
-        Gives the devices back what they had received when the run was interrupted.
+        Gives the devices what they had received before the run was interrupted.
     """
 
     train: Ratings

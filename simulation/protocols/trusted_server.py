@@ -1,4 +1,4 @@
-"""Protocols in which devices send true signs, and a trusted server hides them in what it learns."""
+"""Protocols in which devices send true signs, and a trusted server adds noise to what it learns."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from strategies.report_collection import Collected, ReportCollection
 _MECHANISM = Raw()
 
 _LARGEST_NOISE = 1e100
-"""Beyond it the squares of what is computed overflow."""
+"""Above this scale, squares in the computation overflow."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class TrustedServerProtocol(Protocol):
     """Devices send true signs; a trusted server adds noise while or after it completes the matrix."""
 
     kind: Literal["trusted-server"] = "trusted-server"
-    privacy: PrivacyBudget = option("What is claimed against all who see the completed matrix.")
+    privacy: PrivacyBudget = option("What is claimed against everybody who sees the completed matrix.")
     perturbation: AnyPerturbation = option("Where the server adds its noise.")
     completion: OneBit = option("How the server completes the matrix.", OneBit())
 
@@ -48,7 +48,7 @@ class TrustedServerProtocol(Protocol):
         return True
 
     def at_budget(self, epsilon: float, unit: ComparableUnit) -> Self:
-        """Return the protocol at a budget; one per user is refused by `check`."""
+        """Return the protocol at a budget; `check` refuses a budget per user."""
         return replace(self, privacy=PrivacyBudget(epsilon=epsilon, per=unit))
 
     @property
@@ -62,21 +62,21 @@ class TrustedServerProtocol(Protocol):
         return self.completion.kind
 
     def check(self, train: Ratings) -> None:
-        """Refuse what budget, calibration, completion and ratings cannot do together."""
+        """Refuse a budget, calibration, completion and ratings that do not fit together."""
         shape = (train.n_users, train.n_items)
         with within("completion"):
             self.completion.check_scale(train.scale)
             self.completion.check(shape)
-        check_unit(self.privacy, "rating", "the noise is that of one sign")
+        check_unit(self.privacy, "rating", "the noise is calibrated to one sign")
         scale = self._noise(shape).scale
         if not scale <= _LARGEST_NOISE:
-            budget = f"{self.privacy.epsilon:g}, hence noise of scale {scale:.3g}"
-            accepted = f"enough that the scale is at most {_LARGEST_NOISE:g}"
+            budget = f"{self.privacy.epsilon:g}, which needs noise of scale {scale:.3g}"
+            accepted = f"an epsilon with a scale of at most {_LARGEST_NOISE:g}"
             raise SettingError("privacy.epsilon", budget, accepted)
         self._calibrated(train).codec()
 
     def setup(self) -> OneShotSetup:
-        """Return what devices apply: nothing."""
+        """Return the setup of devices that send true signs."""
         return OneShotSetup(mechanism=_MECHANISM, privacy=None)
 
     def run(self, grid: Grid, task: Task) -> Outcome:
@@ -109,14 +109,14 @@ class TrustedServerProtocol(Protocol):
         return self.perturbation.noise(self.completion, shape, self.privacy.epsilon)
 
     def _guarantee(self, noise: CalibratedNoise) -> Guarantee:
-        """Say what is claimed against all but the server, and how much of it is proved."""
+        """Return what is claimed against everybody but the server, and how much of it is proved."""
         claimed = self.privacy.epsilon
         where = f"{self.perturbation.kind} perturbation, {self.perturbation.calibration} calibration"
         if noise.per_rating <= claimed:
             holds = f"epsilon = {claimed:g} per rating holds"
         elif math.isfinite(noise.per_rating):
             holds = (
-                f"epsilon = {claimed:g} per rating is claimed but not kept; proved is {noise.per_rating:.6g}"
+                f"epsilon = {claimed:g} per rating is claimed but not kept; {noise.per_rating:.6g} is proved"
             )
         else:
             holds = f"epsilon = {claimed:g} per rating is claimed, and no epsilon is proved"
@@ -129,7 +129,7 @@ class TrustedServerProtocol(Protocol):
 
 
 def _ledger(noise: CalibratedNoise, train: Ratings, collected: Collected) -> PrivacyLedger:
-    """Charge everybody whose report arrived with what is proved, not with what is claimed."""
+    """Charge all users whose report arrived what is proved, not what is claimed."""
     counts = train.counts
     ledger = PrivacyLedger(rated=counts > 0)
     times = np.ones_like(counts) if noise.whole_profile else np.maximum(counts, 1)

@@ -1,4 +1,4 @@
-"""How far the reports are from the true ratings, beside what Zheng [zheng2016] proves."""
+"""How far the reports are from the true ratings, and the bound that Zheng [zheng2016] proves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOLERANCE = 0.05
 """Probability with which the bound may fail (gamma in the paper)."""
 
 RATING_NOISE = 0.0
-"""Difference between a rating that is given and the true one (rho_0); here the rating is the truth."""
+"""Difference between a given rating and the true one (rho_0); here the given rating is the true one."""
 
 
 def distance_per_cell(
@@ -29,17 +29,16 @@ def distance_per_cell(
 ) -> dict[str, float | None]:
     """Return rho = ||P(Theta - Z)||_F per cell, bounded (Zheng [zheng2016], Theorem 3) and measured.
 
-    Both are root mean squares in rating units, so that they can stand beside an RMSE. The bound is on
-    all cells that are reported, true and made up. Measured is the difference between what is reported
-    and the train rating, on those of the cells that are truly rated: nobody knows what a user would
-    have given to an item that was made up.
+    Both are root mean squares in rating units, comparable to an RMSE. The bound covers all reported
+    cells, true or made up. The measured distance is that between the report and the train rating, on the
+    reported cells that are truly rated: a made-up cell has no known truth.
 
     Parameters
     ----------
     calibrated : CalibratedMechanism
     train : Ratings
     accepted : ndarray of bool, shape (users,)
-        Whose report was used; the bound is that of these users alone.
+        Users whose report was used; the bound covers these users alone.
     observed : Observations
     rated : RatedCells
         The reported cells that are truly rated.
@@ -71,7 +70,7 @@ def _bound(calibrated: CalibratedMechanism, users: int, ratings: int) -> float |
     if isinstance(calibrated.mechanism, ZhengLaplace):
         return modified_laplace_bound(users, items, ratings, epsilon, TOLERANCE, RATING_NOISE) * width / 2
     if isinstance(calibrated.mechanism, ZhengRandomizedResponse):
-        # The proof uses no more of the levels than the distance between the outer two.
+        # Of the levels, the proof uses only the distance between the outer two.
         levels = randomized_response_bound(
             users, items, ratings, scale.levels, epsilon, TOLERANCE, RATING_NOISE
         )

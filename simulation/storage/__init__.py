@@ -1,4 +1,4 @@
-"""What is kept on disk: the files of runs and comparisons, what they mean, and how they are checked."""
+"""What is stored on disk: the files of runs and comparisons, their contents and their checks."""
 
 from simulation.storage.checkpoints import Checkpoints
 from simulation.storage.comparison_directory import ComparisonDirectory

@@ -1,4 +1,4 @@
-"""Archives of NumPy arrays, written whole and read with an error that names the file."""
+"""Archives of NumPy arrays, written atomically and read with errors that name the file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from simulation.storage.summary import FileSummary
 
 
 def write_archive(path: Path, arrays: Mapping[str, NDArray[Any]]) -> FileSummary:
-    """Write named arrays into one compressed file, and return what the summary says of it."""
+    """Write named arrays to one compressed file, and return its entry for the summary."""
     buffer = io.BytesIO()
     np.savez_compressed(buffer, allow_pickle=False, **arrays)
     return write_recorded(path, [buffer.getvalue()], None)

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, whatever happens while they are written."""
+"""Files that exist whole or not at all, whatever happens while they are written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""channel.npz: the channel that the devices of a run used, to the last draw."""
+"""channel.npz: the exact channel that the devices of a run used."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ACCEPTED = "the channel that `dprec run` wrote"
 
 
 def write_channel(directory: Path, device: DeviceChannel) -> FileSummary:
-    """Write channel.npz: the arrays of the channel, and what it is calibrated for."""
+    """Write channel.npz: the arrays of the channel, and what it is calibrated to."""
     channel = device.channel
     arrays = {
         "weights": channel.weights,
@@ -53,7 +53,7 @@ def read_channel(directory: Path) -> DeviceChannel:
         )
     if np.isinf(values).any():
         raise InputError(f"{path}: values", "an infinite value", "numbers, or NaN for not rated")
-    # Each weight is checked by itself first, so that the sum of a row cannot overflow unnoticed.
+    # Each weight is checked on its own first, so that the sum of a row cannot overflow unnoticed.
     total = np.uint64(DRAWS)
     if (weights > total).any() or (weights.astype(object).sum(axis=1) != int(total)).any():
         raise InputError(f"{path}: weights", "a row with another sum", f"rows that sum to 2**{DRAW_BITS}")

@@ -1,4 +1,4 @@
-"""Checkpoints of iterative runs: the whole state in one file that is there or not, never in part."""
+"""Checkpoints of iterative runs: the whole state in one file, which is never written in part."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ CHECKPOINT = "checkpoint.npz"
 
 _TRAFFIC = ("uplink_payload", "uplink_message", "downlink_payload", "downlink_message", "messages")
 _LEDGER = "privacy_"
-"""Before the name of an array of the privacy ledger."""
+"""Prefix of the names of the privacy ledger's arrays."""
 
 _VALUES = "values"
-"""Name of the array that holds what is no array, as JSON."""
+"""Name of the array that holds, as JSON, whatever is not an array."""
 
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
@@ -38,9 +38,9 @@ class Checkpoints:
     Parameters
     ----------
     path : Path
-        The file: a NumPy archive, and after it the SHA-256 of the archive.
+        The file: a NumPy archive, followed by its SHA-256.
     depends : dict
-        What the run depends on, by dotted key; a checkpoint in which any of it differs is refused.
+        What the run depends on, by dotted key; a checkpoint is refused if any of it differs.
     """
 
     path: Path
@@ -62,17 +62,17 @@ class Checkpoints:
         write_atomically(self.path, archive + hashlib.sha256(archive).digest())
 
     def load(self, fresh: State) -> State:
-        """Return the state to go on from: the fresh one where no round has ended.
+        """Return the state to continue from: the fresh one if no round has ended.
 
         Parameters
         ----------
         fresh : State
-            The state before the first round, whose shapes the checkpoint must have.
+            The state before the first round; the checkpoint must have the same shapes.
 
         Raises
         ------
         InputError
-            When the file is cut short, damaged, or of another run; then what differs is named.
+            When the file is truncated, damaged or from another run; the error names what differs.
         """
         if not self.path.exists():
             return fresh
@@ -103,7 +103,7 @@ class Checkpoints:
         archive, digest = content[:-_DIGEST_BYTES], content[-_DIGEST_BYTES:]
         if hashlib.sha256(archive).digest() != digest:
             raise InputError(
-                str(self.path), "truncated or damaged", "a whole checkpoint; delete it to begin again"
+                str(self.path), "truncated or damaged", "a whole checkpoint; delete it to start over"
             )
         with np.load(io.BytesIO(archive), allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
@@ -114,7 +114,7 @@ class Checkpoints:
                 {key.removeprefix(_LEDGER): array for key, array in arrays.items() if key.startswith(_LEDGER)}
             )
         except (KeyError, IndexError, TypeError, ValueError) as error:
-            accepted = "a checkpoint of this version; delete it to begin again"
+            accepted = "a checkpoint of this version; delete it to start over"
             raise InputError(f"{self.path}: privacy ledger", str(error), accepted) from None
 
     def _places(self, state: State) -> dict[str, NDArray[Any]]:

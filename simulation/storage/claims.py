@@ -1,4 +1,4 @@
-"""Claiming a directory before anything runs, so that no result of something else is ever written over."""
+"""Claims a directory before anything runs, so that no other result is ever overwritten."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simulation.configuration.strict_yaml import parse_yaml, read_yaml
 from simulation.storage.atomic import write_atomically
 
 _COSMETIC = re.compile(r"(cells\..+-seed\d+\.)?simulation\.(?!faults\b)|(title|published|noise_samples)\b")
-"""Keys that change no figure: how a run is simulated, but for the faults, and what a page shows."""
+"""Keys that change no figure: how a run is simulated, except for the faults, and what a page shows."""
 
 
 def claim_directory(
@@ -27,26 +27,26 @@ def claim_directory(
     others: Sequence[str],
     final: str | None = None,
 ) -> None:
-    """Create a directory and write a configuration there, or take over the one that is there.
+    """Create a directory and write a configuration to it, or take over a directory that has one.
 
     Parameters
     ----------
     folder : Path
     name, text : str
-        The configuration's file and contents.
+        File name and contents of the configuration.
     resume : bool
         Whether a directory with the same configuration may be taken over.
     held : str
         What a directory with such a configuration holds, for errors.
     others : sequence of str
-        Files that a directory without such a configuration cannot owe to an interruption.
+        Files that no interrupted run leaves in a directory without such a configuration.
     final : str, optional
-        File with which everything is finished; then the configuration stays as it is.
+        File whose presence means that everything is finished; the configuration is then left as it is.
 
     Raises
     ------
     InputError
-        When it cannot be written, or holds something else.
+        When the directory cannot be written to, or holds something else.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -68,7 +68,7 @@ def claim_directory(
 
 
 def check_same_config(path: Path, text: str) -> None:
-    """Refuse to go on with what another configuration began.
+    """Refuse to continue what another configuration began.
 
     Raises
     ------
@@ -85,12 +85,12 @@ def check_same_config(path: Path, text: str) -> None:
 
 
 def matters(key: str) -> bool:
-    """Tell whether a figure depends on a key."""
+    """Return whether any figure depends on a key."""
     return _COSMETIC.match(key) is None
 
 
 def fingerprint(*parts: Ratings) -> str:
-    """Return what tells ratings, such as train and test, from others, whatever file they are from."""
+    """Return a digest that identifies ratings, such as train and test, whatever file they come from."""
     digest = hashlib.sha256()
     for ratings in parts:
         exact = ratings.scale.values if ratings.exact is None else ratings.exact

@@ -22,7 +22,7 @@ from simulation.storage.names import (
 from simulation.storage.tables import Row, csv_of_rows
 
 _OTHERS = (CONFIG, SUMMARY, TABLE, TIMINGS, CELLS, REPORT, FIGURES, AUDIT)
-"""Files that a directory without a comparison's configuration cannot owe to an interrupted one."""
+"""Files that no interrupted comparison leaves in a directory without its configuration."""
 
 
 class ComparisonDirectory:
@@ -38,7 +38,7 @@ class ComparisonDirectory:
 
     @classmethod
     def claim(cls, path: str | Path, configuration: str, *, resume: bool = False) -> ComparisonDirectory:
-        """Create a comparison's directory and write its configuration there.
+        """Create a comparison's directory and write its configuration to it.
 
         Parameters
         ----------
@@ -51,7 +51,7 @@ class ComparisonDirectory:
         Raises
         ------
         InputError
-            When it cannot be written, or already holds something.
+            When the directory cannot be written to, or already holds something else.
         """
         folder = Path(path)
         claim_directory(
@@ -66,11 +66,11 @@ class ComparisonDirectory:
 
     @property
     def cells(self) -> Path:
-        """Where every cell has its run directory."""
+        """The folder with one run directory per cell."""
         return self.path / CELLS
 
     def write_noise(self, rows: Sequence[Row]) -> None:
-        """Write noise.csv: what was drawn through the mechanisms."""
+        """Write noise.csv: samples of the mechanisms' noise."""
         write_atomically(self.path / NOISE, csv_of_rows(rows))
 
     def write_tables(self, rows: Sequence[Row], timings: Sequence[Row]) -> None:

@@ -1,4 +1,4 @@
-"""Text files, and JSON that must fit a model: read with errors of one line."""
+"""Text files, and JSON that must fit a model, read with one-line errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST_SHOWN = 80
 
 
 class Document(BaseModel):
-    """A JSON object of which every key and its type is known, or a part of one."""
+    """A JSON object, or part of one, with known keys and types."""
 
     model_config = ConfigDict(
         frozen=True, strict=True, extra="forbid", allow_inf_nan=False, populate_by_name=True
@@ -42,14 +42,14 @@ def read_text(path: Path, accepted: str = FROM_RUN) -> str:
 
 
 def parse_document(model: type[DocumentT], text: str, where: str) -> DocumentT:
-    """Read a JSON object.
+    """Parse a JSON object.
 
     Parameters
     ----------
     model : type of Document
     text : str
     where : str
-        The file, and the line where it has several objects.
+        The file, and the line if the file holds several objects.
 
     Raises
     ------
@@ -85,10 +85,10 @@ _ACCEPTED = {
     "tuple_type": "a list",
     "too_short": "a list of at least {min_length}",
 }
-"""What is accepted, by the type of pydantic's error."""
+"""What is accepted, by pydantic's type of error."""
 
 
 def _shown(value: Any) -> str:
-    """Return a value as JSON, in full where that is short."""
+    """Return a value as JSON, shortened if it is long."""
     text = json.dumps(value)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."

@@ -1,6 +1,6 @@
-"""The files beside a summary: recorded as they are written, and checked before they are read.
+"""The files beside a summary, recorded when they are written and checked before they are read.
 
-A table that was cut at the end of a line still looks like a table; only the summary knows better.
+A table that was truncated at the end of a line still looks like a table; only the summary reveals it.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from simulation.storage.summary import FileSummary
 
 
 def write_recorded(path: Path, content: Iterable[str | bytes], rows: int | None) -> FileSummary:
-    """Write a file, and return what the summary says of it.
+    """Write a file, and return its entry for the summary.
 
     Parameters
     ----------
     path : Path
     content : iterable of str or bytes
     rows : int or None
-        Lines without the header; None for a file without lines.
+        Number of lines without the header; None for a file without lines.
     """
     digest = hashlib.sha256()
 
@@ -44,7 +44,7 @@ def check_recorded(path: Path, recorded: FileSummary | None) -> None:
     Raises
     ------
     InputError
-        Naming the file, with its number of lines where that differs.
+        Naming the file, and its number of lines if that differs.
     """
     if recorded is None:
         raise InputError(str(path), "no record of it in the summary", FROM_RUN)
@@ -58,12 +58,12 @@ def check_recorded(path: Path, recorded: FileSummary | None) -> None:
     accepted = "the file that was written with the summary"
     rows = None if recorded.rows is None else _rows(path)
     if recorded.rows is None or rows is None or rows == recorded.rows:
-        raise InputError(str(path), "other content than was written", accepted)
+        raise InputError(str(path), "changed since it was written", accepted)
     raise InputError(str(path), _in_words(rows), f"{_in_words(recorded.rows)}, {accepted}")
 
 
 def _rows(path: Path) -> int | None:
-    """Count the lines of a file without the header of a table; None where they cannot be told apart."""
+    """Count the lines of a file, without the header of a table; None if a table cannot be parsed."""
     with path.open(encoding="utf-8", errors="replace", newline="") as file:
         if path.suffix != ".csv":
             return sum(1 for _ in file)

@@ -15,7 +15,7 @@ _ACCEPTED = "the privacy ledger that `dprec run` wrote"
 
 
 def write_ledger(directory: Path, ledger: PrivacyLedger) -> FileSummary:
-    """Write ledger.npz: the history of the ledger, from which its sums follow."""
+    """Write ledger.npz: the ledger's history, which determines its sums."""
     return write_archive(directory / LEDGER, ledger_arrays(ledger))
 
 

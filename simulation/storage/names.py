@@ -1,20 +1,20 @@
-"""What the files of run and comparison directories are called; others read them by these names."""
+"""The names of the files in run and comparison directories; other programs rely on them."""
 
 from __future__ import annotations
 
-# Of a run.
+# A run.
 CONFIG, SUMMARY, ROUNDS = "config.yaml", "summary.json", "rounds.jsonl"
 TRAFFIC, PREDICTIONS = "traffic.csv", "predictions.csv"
 CHANNEL, LEDGER = "channel.npz", "ledger.npz"
 
-# Of a comparison, which holds one run directory per cell.
+# A comparison, with one run directory per cell.
 COMPARISON, TABLE, TIMINGS, CELLS = "comparison.yaml", "comparison.csv", "timing.csv", "cells"
 NOISE = "noise.csv"
 
-# Of an audit, beside its configuration.
+# An audit, beside its configuration.
 AUDIT = "audit.json"
 
-# Of whatever has a page.
+# Whatever has a page.
 REPORT, FIGURES = "report.html", "figures"
 
 

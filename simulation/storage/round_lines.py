@@ -26,7 +26,7 @@ class _RoundLine(Document):
 
 
 def line_of(record: RoundRecord) -> dict[str, Any]:
-    """Return a round as its line holds it."""
+    """Return the contents of a round's line."""
     return {
         "round": record.round,
         "replies": record.replies,
@@ -50,7 +50,7 @@ def written_rounds(records: Sequence[RoundRecord]) -> Iterator[str]:
 
 
 def parse_rounds(text: str, where: str) -> tuple[RoundRecord, ...]:
-    """Read the lines of rounds.jsonl.
+    """Parse the lines of rounds.jsonl.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""The run directory: the stable files in which a run is kept.
+"""The run directory: the stable files that hold a run.
 
-The directory is claimed before anything runs, files appear whole or not at all, and a directory that
-already holds a run is never written to.
+The directory is claimed before anything runs, files appear whole or not at all, and a run that the
+directory already holds is never overwritten.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from simulation.storage.summary import FileSummary, write_summary
 from simulation.storage.tables import csv_of_columns
 
 _OTHERS = (TRAFFIC, PREDICTIONS, ROUNDS, CHANNEL, LEDGER, REPORT, FIGURES, COMPARISON, TABLE, AUDIT)
-"""Files that a directory without a configuration cannot owe to an interrupted run."""
+"""Files that no interrupted run leaves in a directory without a configuration."""
 
 
 class RunDirectory:
@@ -57,7 +57,7 @@ class RunDirectory:
 
     @classmethod
     def claim(cls, path: str | Path, config: RunConfig, *, resume: bool = False) -> RunDirectory:
-        """Create a run's directory and write its configuration there.
+        """Create a run's directory and write its configuration to it.
 
         Parameters
         ----------
@@ -69,7 +69,7 @@ class RunDirectory:
         Raises
         ------
         InputError
-            When it cannot be written, or already holds a run.
+            When the directory cannot be written to, or already holds a run.
         """
         directory = cls(Path(path))
         claim_directory(
@@ -85,7 +85,7 @@ class RunDirectory:
         return directory
 
     def checkpoints(self, config: RunConfig, train: Ratings, test: Ratings) -> Checkpoints:
-        """Return where the state of a run on these ratings is kept between rounds."""
+        """Return the checkpoints of a run on these ratings."""
         settings = flatten(parse_yaml(config.to_yaml(), "configuration"))
         depends = {key: value for key, value in settings.items() if matters(key)}
         depends["digest of the ratings"] = fingerprint(train, test)
@@ -97,12 +97,12 @@ class RunDirectory:
         return (self.path / SUMMARY).exists()
 
     def read(self, config: RunConfig, train: Ratings, test: Ratings) -> RunRecord:
-        """Return the result that is kept here, of the ratings that it was made from.
+        """Read the result, given the ratings that it was made from.
 
         Raises
         ------
         InputError
-            When a file cannot be read or is not about these ratings.
+            When a file cannot be read or does not fit these ratings.
         """
         try:
             files = read_run(self.path)
@@ -139,7 +139,7 @@ class RunDirectory:
         Returns
         -------
         RunRecord
-            With a summary that knows the files.
+            With a summary that lists the files.
 
         Raises
         ------
@@ -169,7 +169,7 @@ class RunDirectory:
         return files
 
     def _remove_leftovers(self) -> None:
-        """Remove what a run left behind that was killed while it wrote a file, or at its very end."""
+        """Remove what a run left behind if it was killed while it wrote a file, or at its very end."""
         if self.finished:
             (self.path / CHECKPOINT).unlink(missing_ok=True)
         for name in (CONFIG, SUMMARY, ROUNDS, TRAFFIC, PREDICTIONS, CHANNEL, LEDGER, CHECKPOINT):
@@ -178,7 +178,7 @@ class RunDirectory:
 
 
 def timestamped(name: str) -> Path:
-    """Return the directory of a run that was given none: runs/NAME-TIMESTAMP."""
+    """Return the default directory of a run: runs/NAME-TIMESTAMP."""
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
     folder, again = Path("runs") / f"{name}-{stamp}", 1
     while folder.exists():

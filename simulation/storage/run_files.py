@@ -1,4 +1,4 @@
-"""What the files of a run directory hold, read from them alone and checked against the summary."""
+"""The contents of a run directory, read from its files alone and checked against the summary."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _PREDICTION_TYPES: dict[str, type[np.number[Any]]] = {"rating": np.float64, "pre
 
 @dataclass(frozen=True, eq=False)
 class RunFiles:
-    """A run, as its directory holds it.
+    """A run as stored in its directory.
 
     Parameters
     ----------
@@ -55,11 +55,11 @@ class RunFiles:
     summary : Summary
     rounds : tuple of RoundRecord
     traffic : dict of ndarray, shape (users,)
-        The columns of traffic.csv that are numbers; NaN does not apply.
+        The numeric columns of traffic.csv; a number that does not apply is NaN.
     predictions : dict of ndarray of float64, shape (test ratings,)
-        rating and prediction.
+        The columns rating and prediction.
     channel : DeviceChannel or None
-        What the devices applied to their ratings, where that is a channel that adds noise.
+        The channel that the devices applied to their ratings; None if it adds no noise.
     """
 
     config: dict[str, Any]
@@ -71,7 +71,7 @@ class RunFiles:
 
     @classmethod
     def of(cls, record: RunRecord) -> RunFiles:
-        """Return what the run directory of a run would hold."""
+        """Return a run as its directory would store it."""
         return cls(
             config=record.config.model_dump(mode="json"),
             summary=record.summary,
@@ -93,12 +93,12 @@ def bytes_per_user(traffic: Columns) -> NDArray[np.float64]:
 
 
 def holds_comparison(directory: Path) -> bool:
-    """Return whether a directory is a comparison's; False for a run's.
+    """Return whether a directory holds a comparison; False if it holds a run.
 
     Raises
     ------
     InputError
-        When it is neither, or unfinished.
+        When it holds neither, or an unfinished one.
     """
     accepted = "the directory of a finished run or comparison"
     if not directory.is_dir():
@@ -120,7 +120,7 @@ def read_run(directory: Path) -> RunFiles:
     Raises
     ------
     InputError
-        Naming the file that is damaged, or is not the one that was written with the summary.
+        Naming the file that is damaged, or that is not the one written with the summary.
     """
     summary = read_summary(directory)
     return RunFiles(
@@ -140,17 +140,17 @@ def read_rounds(directory: Path, summary: Summary) -> tuple[RoundRecord, ...]:
 
 
 def read_traffic(directory: Path, summary: Summary) -> Columns:
-    """Read the columns of traffic.csv that are numbers."""
+    """Read the numeric columns of traffic.csv."""
     return read_columns(checked(directory, summary, TRAFFIC), _TRAFFIC_TYPES, FROM_RUN)
 
 
 def read_device_channel(directory: Path, summary: Summary) -> DeviceChannel | None:
-    """Read channel.npz; None where the devices of the run had no channel."""
+    """Read channel.npz; None if the devices of the run had no channel."""
     return read_channel(checked(directory, summary, CHANNEL).parent) if CHANNEL in summary.files else None
 
 
 def checked(directory: Path, summary: Summary, name: str) -> Path:
-    """Return the path of a file of a run, which is the one that was written with the summary."""
+    """Return the path of a file of a run, after checking that it is the one written with the summary."""
     path = directory / name
     check_recorded(path, summary.files.get(name))
     return path

@@ -1,4 +1,4 @@
-"""The record of a run: what the run directory holds, with the data set's own ids and the configuration."""
+"""The record of a run: the contents of its directory, with the data set's own ids."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from strategies.rounds import RoundRecord
 
 @dataclass(frozen=True, eq=False)
 class RunRecord:
-    """What a run leaves behind.
+    """What a run produces.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class RunRecord:
         The columns of predictions.csv and traffic.csv.
     rounds : tuple of RoundRecord
     channel : DeviceChannel or None
-        What the devices applied to their ratings, where that is a channel that adds noise.
+        The channel that the devices applied to their ratings; None if it adds no noise.
     privacy : PrivacyLedger
         Every charge to a user's privacy, round by round.
     """
@@ -54,7 +54,7 @@ def prediction_columns(test: Ratings, predictions: NDArray[np.float64]) -> Colum
 
 
 def traffic_columns(train: Ratings, outcome: Outcome) -> Columns:
-    """Return the columns of traffic.csv; NaN and infinities are numbers that do not apply."""
+    """Return the columns of traffic.csv; a number that does not apply is NaN or infinite."""
     traffic, privacy = outcome.traffic, outcome.privacy
     return {
         "user": train.user_ids,

@@ -1,4 +1,4 @@
-"""From what a protocol left behind to the summary of the run."""
+"""Turns the outcome of a protocol into the summary of the run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def summarise(
     startup_seconds: float,
     total_seconds: float,
 ) -> Summary:
-    """Return the summary of a run that is kept nowhere yet."""
+    """Return the summary of a run that is not stored yet."""
     return Summary(
         name=config.name,
         protocol=config.protocol.kind,
@@ -99,13 +99,13 @@ def _privacy(config: RunConfig, train: Ratings, outcome: Outcome) -> PrivacySumm
 
 
 def _note_on_signs(config: RunConfig, train: Ratings) -> tuple[str, ...]:
-    """Say where ratings were cut into signs, and that the cut itself is not protected."""
+    """Note where ratings were cut into signs, and that the cut itself is not protected."""
     if config.binarization is None:
         return ()
     origin = "the mean train rating" if config.binarization.kind == "mean" else "as configured"
     return (
-        f"A rating above {train.scale.cut:.6g} ({origin}) counts as +1, any other as -1; everybody is taken "
-        "to know where the cut is.",
+        f"A rating above {train.scale.cut:.6g} ({origin}) counts as +1, any other as -1; the cut is taken to "
+        "be public.",
     )
 
 

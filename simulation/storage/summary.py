@@ -1,6 +1,6 @@
-"""summary.json: what a run came to, as typed models. It is written and read here alone.
+"""summary.json: the figures of a run, as typed models. It is written and read only here.
 
-A key that does not apply is None; one that was not set is not written.
+A key that does not apply is null; one that was not set is not written.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ class DatasetSummary(Document):
     kind: str = Field(description="Kind of the data set.")
     users: Count = Field(description="Users in the train and test ratings.")
     items: Count = Field(description="Size of the catalogue.")
-    train_ratings: Count = Field(description="Ratings that the devices hold.")
-    test_ratings: Count = Field(description="Ratings that are predicted.")
+    train_ratings: Count = Field(description="Number of train ratings.")
+    test_ratings: Count = Field(description="Number of test ratings.")
     scale: tuple[float, float] = Field(description="Lowest and highest rating.")
     levels: tuple[float, ...] = Field(
-        min_length=2, description="The ratings that a device can hold; for a continuous scale, the ladder."
+        min_length=2,
+        description="Ratings that a device can hold; a continuous scale is rounded to them.",
     )
     binarized_above: float | None = Field(description="The rating above which a rating counts as +1.")
     users_only_in_test: Count = Field(description="Users without a train rating.")
@@ -36,36 +37,36 @@ class DatasetSummary(Document):
 
 
 class Accuracy(Document):
-    """How good the predictions are, in the measures that suit the ratings."""
+    """How accurate the predictions are, in the measures that suit the ratings."""
 
     rmse: float | None = Field(None, description="Root mean square error, in rating units.")
     mae: float | None = Field(None, description="Mean absolute error, in rating units.")
-    precision_at_k: float | None = Field(None, description="Share of the top k that is relevant.")
-    recall_at_k: float | None = Field(None, description="Share of what is relevant that is in the top k.")
+    precision_at_k: float | None = Field(None, description="Share of the top k items that are relevant.")
+    recall_at_k: float | None = Field(None, description="Share of the relevant items in the top k.")
     f_score_at_k: float | None = Field(None, description="Harmonic mean of precision and recall.")
-    k: int | None = Field(None, description="Length of the lists that are judged.")
-    sign_accuracy: float | None = Field(None, description="Share of the signs that are predicted.")
+    k: int | None = Field(None, description="Length of the evaluated lists.")
+    sign_accuracy: float | None = Field(None, description="Share of the signs predicted correctly.")
     relative_error: float | None = Field(
-        None, description="||M^ - M||_F^2 / ||M||_F^2 over the hidden matrix, where that is known."
+        None, description="||M^ - M||_F^2 / ||M||_F^2 over the hidden matrix, if that is known."
     )
 
     def measures(self) -> dict[str, float | None]:
-        """Return the measures that suit the ratings, by their names here."""
+        """Return the measures that suit the ratings, by key."""
         return self.model_dump(exclude_unset=True)
 
 
 class LossPerUser(Document):
-    """Privacy loss of whole profiles, over the users."""
+    """Privacy loss of the users' whole profiles."""
 
-    max: float | None = Field(description="The largest.")
-    mean: float | None = Field(description="The mean.")
-    median: float | None = Field(description="The median.")
+    max: float | None = Field(description="Largest loss.")
+    mean: float | None = Field(description="Mean loss.")
+    median: float | None = Field(description="Median loss.")
 
 
 class PrivacySummary(Document):
-    """What is promised, and to whom."""
+    """What is promised, and against whom."""
 
-    epsilon_per_rating: float | None = Field(description="Largest loss of one rating, of any user.")
+    epsilon_per_rating: float | None = Field(description="Largest loss of a single rating of any user.")
     epsilon_per_user: LossPerUser
     trusts_server: bool = Field(description="Whether the server receives true ratings.")
     hides_rated_items: bool = Field(description="Whether it is hidden which items a user rated.")
@@ -77,18 +78,18 @@ class DirectionSummary(Document):
 
     payload_bytes: Count = Field(description="Encoded reports or broadcasts, all users.")
     message_bytes: Count = Field(description="Whole messages, all users.")
-    payload_mean_per_user: float = Field(description="Payload of the mean user.")
-    payload_max_per_user: Count = Field(description="Payload of the user with most.")
-    message_mean_per_user: float = Field(description="Messages of the mean user.")
-    message_p95_per_user: float = Field(description="What the messages of 95 % of the users stay below.")
-    message_max_per_user: Count = Field(description="Messages of the user with most.")
+    payload_mean_per_user: float = Field(description="Mean payload of a user.")
+    payload_max_per_user: Count = Field(description="Largest payload of any user.")
+    message_mean_per_user: float = Field(description="Mean message bytes of a user.")
+    message_p95_per_user: float = Field(description="95th percentile of the users' message bytes.")
+    message_max_per_user: Count = Field(description="Largest message bytes of any user.")
 
 
 class TrafficSummary(Document):
     """What went over the wire."""
 
     rounds: Count = Field(description="Rounds of the protocol.")
-    users: Count = Field(description="Users who took part.")
+    users: Count = Field(description="Users in the population.")
     uplink: DirectionSummary
     downlink: DirectionSummary
     deployed_factor: float | None = Field(
@@ -102,10 +103,10 @@ class TrafficSummary(Document):
 
 
 class DistanceSummary(Document):
-    """Root mean square difference between what is shown and the ratings (Zheng, Theorem 3)."""
+    """Root mean square difference between the reports and the ratings (Zheng, Theorem 3)."""
 
     shown_cells: Count | None = Field(None, description="Cells that reports show as rated.")
-    rated_cells: Count | None = Field(None, description="Of these, cells that are truly rated.")
+    rated_cells: Count | None = Field(None, description="Those of them that are truly rated.")
     bound: float | None = Field(None, description="Bound over all cells shown, in rating units.")
     measured: float | None = Field(None, description="Measured on the rated cells, in rating units.")
     tolerance: float | None = Field(None, description="The theorem's tolerance.")
@@ -115,24 +116,24 @@ class DistanceSummary(Document):
 class TimeSummary(Document):
     """Where the time went, in seconds."""
 
-    total_s: float = Field(description="From the ratings to the result.")
-    startup_s: float = Field(description="To start Flower.")
-    clients_s: float = Field(description="Until the devices had answered, all rounds.")
-    server_s: float = Field(description="For the server's work.")
+    total_s: float = Field(description="The whole run.")
+    startup_s: float = Field(description="Starting Flower.")
+    clients_s: float = Field(description="The rounds, in which the devices work.")
+    server_s: float = Field(description="The protocol outside its rounds.")
 
 
 class FileSummary(Document):
-    """A file beside the summary, as it was written."""
+    """A file beside the summary, at the time it was written."""
 
-    rows: Count | None = Field(description="Lines without the header; None for a file without lines.")
-    sha256: str = Field(pattern="^[0-9a-f]{64}$", description="Digest of its bytes, in hexadecimal.")
+    rows: Count | None = Field(description="Lines without the header; null for a file without lines.")
+    sha256: str = Field(pattern="^[0-9a-f]{64}$", description="SHA-256 of its bytes, in hexadecimal.")
 
 
 class Summary(Document):
-    """What a run came to."""
+    """The figures of a run."""
 
     schema_version: Literal[1] = Field(
-        default=1, alias="schema", description="Raised when a key changes its meaning or goes."
+        default=1, alias="schema", description="Raised when a key changes its meaning or is removed."
     )
     name: str = Field(description="Name of the configuration.")
     protocol: str = Field(description="Kind of the protocol.")
@@ -145,9 +146,9 @@ class Summary(Document):
     distance: DistanceSummary
     completion_diagnostics: dict[str, Any] = Field(description="What the completion learned.")
     time: TimeSummary
-    peak_memory_mb: float = Field(description="Most memory that this process held, in MiB.")
+    peak_memory_mb: float = Field(description="Peak memory of this process, in MiB.")
     environment: dict[str, Any] = Field(description="Versions, platform and simulation settings.")
-    files: dict[str, FileSummary] = Field(description="The files beside it; none for a run kept nowhere.")
+    files: dict[str, FileSummary] = Field(description="Files beside the summary; none if it is not stored.")
 
     def as_json(self) -> dict[str, Any]:
         """Return the contents of summary.json."""

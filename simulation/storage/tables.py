@@ -1,4 +1,4 @@
-"""Tables as CSV: one way to write them, whether by column or by row, and one way to read them."""
+"""CSV tables: one way to write them, by column or by row, and one way to read them."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ Row = dict[str, Any]
 """One line of a table, by column."""
 
 Columns = dict[str, NDArray[Any]]
-"""A table by column; all of one length."""
+"""A table by column; all columns have the same length."""
 
 Line = tuple[str, list[str]]
-"""Where a line stands, as an error names it, and its cells."""
+"""The place of a line, as an error names it, and its cells."""
 
 _LINES_AT_ONCE = 1 << 16
 
 
 def csv_of_columns(columns: Columns) -> Iterator[str]:
-    """Yield a table as CSV, many lines at a time; numbers that are not finite are left empty."""
+    """Yield a table as CSV, many lines at a time; numbers that are not finite become empty cells."""
     rows = len(next(iter(columns.values())))
     parts = (
         zip(*(_cells(column[at : at + _LINES_AT_ONCE]) for column in columns.values()), strict=True)
@@ -38,26 +38,26 @@ def csv_of_columns(columns: Columns) -> Iterator[str]:
 
 
 def csv_of_rows(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a table as CSV with the columns of all rows; what a row does not have is left empty."""
+    """Yield a table as CSV with the columns of all rows; a value that a row lacks becomes an empty cell."""
     header = list(dict.fromkeys(column for row in rows for column in row))
     return _csv(header, (["" if row.get(name) is None else row[name] for name in header] for row in rows))
 
 
 def read_lines(path: Path, needed: Sequence[str], accepted: str) -> Iterator[Line]:
-    """Yield the header of a CSV file and then its lines, all with as many cells as the header.
+    """Yield the header of a CSV file and then its lines; each has as many cells as the header.
 
     Parameters
     ----------
     path : Path
     needed : sequence of str
-        Columns without which it is another table.
+        Columns that the table must have.
     accepted : str
-        What file is expected here, for errors.
+        What file is expected, for errors.
 
     Raises
     ------
     InputError
-        When the file cannot be read or is not such a table; naming the line.
+        When the file cannot be read or is not such a table; it names the line.
     """
     try:
         with path.open(encoding="utf-8", newline="") as file:

@@ -84,7 +84,7 @@ def test_a_broken_promise_fails_the_command(tmp_path: Path, capsys: pytest.Captu
     assert caught.value.code == 1
     error = capsys.readouterr().err
     assert error.count("\n") == 1
-    assert "is lost where epsilon = 1 per rating is promised" in error
+    assert "epsilon = 1 per rating is promised, but it is at least" in error
 
 
 def test_the_command_tells_what_it_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""What a reader of an X-Map run must know of its data, and what the page shows of what was learned."""
+"""The notes on the data of an X-Map run, and the diagnostics that its page shows."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ def note_on_items(
     *,
     whole_catalogue: bool,
 ) -> tuple[str, ...]:
-    """Count the source items without an X-Sim value, or say that no item was compared."""
+    """Note how many source items have no X-Sim value, or that no items were compared."""
     if comparison is None:
-        return ("The target domain alone: a user without ratings there is predicted the items' means.",)
+        return ("Target domain alone: users without ratings there get the items' means as predictions.",)
     rated = np.unique(observed.items)
     sources = rated[(rated < train.target_start) | (rated >= train.target_stop)]
     without = int((~np.isin(sources, comparison.valued)).sum())
     if not without:
         return ()
     consequence = (
-        "their replacement is drawn from all target items alike"
+        "their replacement is drawn uniformly from all target items"
         if whole_catalogue
-        else "they have no replacement and were kept out"
+        else "they have no replacement and were left out"
     )
     return (f"{without} of {sources.size} rated source items have no X-Sim value: {consequence}.",)
 
 
 def note_on_profiles(recommender: ItemBasedRecommender) -> tuple[str, ...]:
-    """Count the profiles that hold fewer items than a prediction has neighbours."""
+    """Note how many profiles hold fewer items than a prediction has neighbours."""
     sizes = np.diff(recommender.profiles.indptr)
     k = recommender.options.neighbors
     few, empty = int(((sizes > 0) & (sizes < k)).sum()), int((sizes == 0).sum())
     if not few and not empty:
         return ()
     return (
-        f"Of {sizes.size} profiles in the target domain {few} hold fewer than the {k} neighbours of a "
-        f"prediction, so that all of them are taken; empty: {empty}.",
+        f"Of {sizes.size} profiles in the target domain, {few} hold fewer items than the {k} neighbours of a "
+        f"prediction, so all of their items are used; {empty} are empty.",
     )
 
 
@@ -61,7 +61,7 @@ def diagnostics_of(
     *,
     deviations: bool,
 ) -> dict[str, Any]:
-    """Return what the server learned of the items, nothing where none was compared; JSON values only."""
+    """Return what the server learned about the items, as JSON values; empty if none were compared."""
     if comparison is None:
         return {}
     graph = comparison.graph
@@ -91,7 +91,7 @@ def diagnostics_of(
 def _example(
     train: CrossDomainRatings, egos: AlterEgos, recommender: ItemBasedRecommender, deviations: bool
 ) -> dict[str, Any] | None:
-    """Return source ratings and AlterEgo of one user: of median size among those new to the target."""
+    """Return source ratings and AlterEgo of one user new to the target: the AlterEgo of median size."""
     own = np.bincount(train.users, weights=train.in_target[train.items], minlength=train.n_users)
     sizes = np.diff(egos.indptr)
     eligible = np.flatnonzero((sizes > 0) & (own == 0))

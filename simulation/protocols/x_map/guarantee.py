@@ -1,4 +1,4 @@
-"""What X-Map promises to whom, and what is missing from a proof."""
+"""What X-Map promises, to whom, and what is missing from a proof."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dprec.privacy.ledger import Guarantee
 _SUMS = (
     "Epsilon per rating is what is claimed, for one replacement and one prediction; epsilon per user adds "
     "up the replacements of the user's whole AlterEgo and a prediction for every item of the target "
-    "domain. Both are for what one recipient sees: recipients who compare add theirs up."
+    "domain. Both cover what one recipient sees: recipients who pool what they see add theirs up."
 )
 
 
@@ -19,14 +19,14 @@ def guarantee_of(
 ) -> Guarantee:
     """Return what the users are promised.
 
-    With a private mechanism on the device that is the mechanism's promise; otherwise the server is
+    With a private mechanism on the device, this is the mechanism's promise; otherwise the server is
     trusted, and replacement and recommendation protect against those who see their results.
     """
     if mechanism.private:
         return _guarantee_of_uploads(mechanism)
     notes = ["Trusted server: it receives the true ratings of both domains."]
     if not replacement.private and recommendation.epsilon is None:
-        notes.append("No privacy: AlterEgos and predictions tell of other users' ratings.")
+        notes.append("No privacy: AlterEgos and predictions reveal other users' ratings.")
     if replacement.private:
         notes.append(_note_on_replacement(replacement))
     if recommendation.epsilon is not None:
@@ -39,7 +39,7 @@ def guarantee_of(
 def _guarantee_of_uploads(mechanism: Mechanism) -> Guarantee:
     hides = mechanism.hides_rated_items
     which = "Which items a user rated is hidden" if hides else "Which items a user rated is not hidden"
-    note = f"{which}; X-Sim, AlterEgos and predictions follow from the reports and cost nothing."
+    note = f"{which}; X-Sim, AlterEgos and predictions follow from the reports and cost no privacy."
     return Guarantee(trusts_server=False, hides_rated_items=hides, notes=(note,))
 
 
@@ -57,21 +57,21 @@ def _note_on_replacement(options: ReplacementOptions) -> str:
     )
     return (
         f"Private replacement: each draw is {options.epsilon:g}-private for two data sets that differ in one "
-        f"user, over {over}. It protects whoever's ratings X-Sim was computed from against those who see "
-        f"the AlterEgo; the device itself is sent the X-Sim values of its items without noise.{means}"
+        f"user, over {over}. It protects the users whose ratings X-Sim was computed from against those who "
+        f"see the AlterEgo; the device itself is sent the X-Sim values of its items without noise.{means}"
     )
 
 
 def _note_on_recommendation(options: RecommendationOptions, epsilon: float) -> str:
     half = epsilon / 2
     measure = (
-        "Theorem 2's similarity-based sensitivity is read off these ratings: it is local, and noise of "
-        "that size is not differential privacy"
+        "Theorem 2's similarity-based sensitivity is computed from these ratings: it is local, and noise of "
+        "that size does not give differential privacy"
         if options.sensitivity == "local"
         else "the sensitivity is the width of the similarity's range"
     )
     return (
         f"Recommendation: PNSA spends {half:g} and PNCF {half:g} on one prediction, for two target domains "
-        f"that differ in one user; {measure}. PNCF's noise is that of one similarity, a prediction uses "
-        f"{options.neighbors}, and the items' means enter it without noise."
+        f"that differ in one user; {measure}. PNCF's noise is calibrated to one similarity, but a prediction "
+        f"uses {options.neighbors}; the items' means enter it without noise."
     )

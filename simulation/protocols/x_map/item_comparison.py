@@ -1,4 +1,4 @@
-"""What the server learns of the items from the uploaded ratings: X-Sim, and who may replace whom."""
+"""What the server learns about the items from the uploaded ratings: X-Sim, and which may replace which."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class GraphOptions(Options):
     """How items are compared across the domains."""
 
     similarity: SimilarityKind = option("How alike two items are.", "adjusted-cosine")
-    neighbors: int = option("Edges that an item keeps into each adjacent layer.", 10, ge=1)
-    significance: int = option("Common raters from which on a similarity counts in full.", 50, ge=1)
+    neighbors: int = option("Edges that an item keeps to each adjacent layer.", 10, ge=1)
+    significance: int = option("Common raters that make a similarity count in full.", 50, ge=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ def received_items(observed: Observations, similarity: SimilarityKind, prior_rat
     observed : Observations
     similarity : {"adjusted-cosine", "cosine"}
     prior_ratings : float
-        So many ratings at the overall mean are added to each item's own before its mean is taken.
+        Number of ratings at the overall mean that are added to each item's own before its mean is taken.
     """
     cells = observed.users, observed.items
     matrix = sp.coo_array((observed.values, cells), shape=observed.shape).tocsr()
@@ -80,7 +80,7 @@ def compare_items(
     items : RatedItems
         As received, of both domains.
     train : CrossDomainRatings
-        For where the domains begin and end; the ratings are not read.
+        Only the bounds of the domains are used, not the ratings.
     graph_options : GraphOptions
     replacement : ReplacementOptions
     progress : callable

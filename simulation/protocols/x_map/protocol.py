@@ -1,4 +1,4 @@
-"""The protocol X-Map: two rounds at most, ratings up, then candidates down and AlterEgos up."""
+"""The X-Map protocol, in at most two rounds: ratings up, then candidates down and AlterEgos up."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ from strategies.report_collection import Collected, ReportCollection
 
 @dataclass(frozen=True, kw_only=True)
 class XMapProtocol(Protocol):
-    """Devices replace what they rated in one domain by items of another; the server recommends there."""
+    """Devices replace what they rated in one domain with items of another; the server recommends there."""
 
     kind: Literal["x-map"] = "x-map"
-    privacy: PrivacyBudget | None = option("What the mechanism promises; left out with none.", None)
+    privacy: PrivacyBudget | None = option("What the mechanism promises; left out if nothing.", None)
     mechanism: AnyMechanism = option("What the device applies to the ratings that it uploads.")
     graph: GraphOptions = option("How items are compared across the domains.", GraphOptions())
     replacement: ReplacementOptions = option("How AlterEgos are made.", ReplacementOptions())
@@ -63,7 +63,7 @@ class XMapProtocol(Protocol):
         return self.mechanism.private or self.replacement.private or self.recommendation.epsilon is not None
 
     def at_budget(self, epsilon: float, unit: ComparableUnit) -> Self:
-        """Return the protocol at a budget: of the mechanism, or of a replacement and of a prediction."""
+        """Return the protocol at a budget: for the mechanism, or for each replacement and prediction."""
         if self.mechanism.private:
             return replace(self, privacy=mechanism_budget(self.mechanism, epsilon, unit))
         replacement, recommendation = self.replacement, self.recommendation
@@ -84,16 +84,16 @@ class XMapProtocol(Protocol):
 
     @property
     def completion_name(self) -> str:
-        """What predicts."""
+        """Kind of the recommender."""
         return "item-knn" if self.replacement.selection == "none" else "alter-ego-knn"
 
     def check(self, train: Ratings) -> None:
-        """Refuse what ratings, mechanism and budgets cannot do together."""
+        """Refuse ratings, a mechanism and budgets that do not fit together."""
         domains = _two_domains(train)
         if not domains.straddlers().any():
             raise InputError(
                 "dataset",
-                f"no user has training ratings both in {domains.source} and in {domains.target}",
+                f"no user has training ratings in both {domains.source} and {domains.target}",
                 "domains with users in common",
             )
         self._calibrated(train).codec()
@@ -104,7 +104,7 @@ class XMapProtocol(Protocol):
             raise SettingError(
                 "graph.similarity",
                 f"'cosine', with ratings that arrive as low as {np.nanmin(received):g}",
-                "'adjusted-cosine', or ratings of 0 and more: the range of cosine is 0 to 1 only there",
+                "'adjusted-cosine', or ratings of at least 0: only then is cosine between 0 and 1",
             )
         if self.mechanism.private and self.replacement.private:
             raise SettingError(
@@ -183,7 +183,7 @@ class XMapProtocol(Protocol):
         means: NDArray[np.float64],
         comparison: ItemComparison | None,
     ) -> tuple[AlterEgos, Exchanged | None]:
-        """Have the AlterEgos made: by nobody, by the server, or by the devices in a round of their own."""
+        """Return the AlterEgos: none, or made by the server, or made by the devices in a second round."""
         if comparison is None:
             return AlterEgos.none(train.n_users), None
         observed, candidates = collected.observations, comparison.candidates
@@ -201,7 +201,7 @@ class XMapProtocol(Protocol):
         collected: Collected,
         exchanged: Exchanged | None,
     ) -> PrivacyLedger:
-        """Charge the uploads, or the replacements and the predictions where both are private."""
+        """Charge the uploads, or the replacements and the predictions if both are private."""
         per_draw, per_prediction = self.replacement.epsilon, self.recommendation.epsilon
         if self.mechanism.private or exchanged is None or per_draw is None or per_prediction is None:
             return mechanism_ledger(calibrated, train.counts, collected.sent)
@@ -219,7 +219,7 @@ def _two_domains(train: Ratings) -> CrossDomainRatings:
         raise InputError(
             "dataset",
             "ratings of one domain",
-            "two: douban with a source and a target, movielens-genres, csv-domains, synthetic-domains",
+            "two: douban with source and target, movielens-genres, csv-domains or synthetic-domains",
         )
     return train
 

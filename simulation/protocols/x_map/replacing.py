@@ -1,4 +1,4 @@
-"""Where AlterEgos are made: on the devices, or by the server from ratings that are private already."""
+"""Makes AlterEgos: on the devices, or on the server from ratings that are already private."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def replacement_round(
     means : ndarray of float64, shape (items,)
         Mean ratings of the items, as received.
     train : CrossDomainRatings
-        For the sizes of the domains and the scale; the ratings are not read.
+        Only the sizes of the domains and the scale are used, not the ratings.
     group : str
         Run key under which the devices find their setup.
     """

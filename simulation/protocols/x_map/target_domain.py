@@ -25,10 +25,10 @@ def target_recommender(
     deviations: bool,
     seed: int,
 ) -> ItemBasedRecommender:
-    """Return what predicts ratings of target items.
+    """Return the recommender for target items.
 
-    Items are compared by the ratings that were received for them; a user's profile is what the user
-    rated in the target domain, and the AlterEgo.
+    Items are compared by the ratings that were received for them; a user's profile holds the user's own
+    ratings in the target domain, and the AlterEgo.
 
     Parameters
     ----------
@@ -36,11 +36,11 @@ def target_recommender(
         What was received, of both domains.
     egos : AlterEgos
     train : CrossDomainRatings
-        For where the domains begin and end; the ratings are not read.
+        Only the bounds of the domains are used, not the ratings.
     options : RecommendationOptions
     similarity : {"adjusted-cosine", "cosine"}
     deviations : bool
-        Whether AlterEgos hold deviations from the items' means, and not ratings.
+        Whether AlterEgos hold deviations from the items' means rather than ratings.
     seed : int
     """
     start, stop = train.target_start, train.target_stop
@@ -64,14 +64,14 @@ def target_recommender(
 def predictor(
     recommender: ItemBasedRecommender, means: NDArray[np.float64], train: CrossDomainRatings
 ) -> Predict:
-    """Return predictions for every item; those of source items are their means.
+    """Return a predictor for all items; a source item is predicted by its mean.
 
     Parameters
     ----------
     recommender : ItemBasedRecommender
     means : ndarray of float64, shape (items,)
     train : CrossDomainRatings
-        For where the domains begin and end.
+        Only the bounds of the domains are used.
     """
 
     def predict(users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:

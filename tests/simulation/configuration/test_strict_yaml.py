@@ -13,8 +13,8 @@ from simulation.configuration.strict_yaml import dump_yaml, parse_yaml, read_yam
     [
         ("a: 1\nb: [1, 2\n", 3, "expected ',' or ']'"),
         ("a:\n\t- b\n", 2, "cannot start any token"),
-        ("a: 1\nb: {c: 1, c: 2}\n", 2, "the key 'c' a second time"),
-        ("a: 1\nb: 2\na: 3\n", 3, "the key 'a' a second time"),
+        ("a: 1\nb: {c: 1, c: 2}\n", 2, "the key 'c' twice"),
+        ("a: 1\nb: 2\na: 3\n", 3, "the key 'a' twice"),
         ("a: &x 1\nb: *x\n", 2, "an alias, which is not supported"),
         ("a: 1\n---\nb: 2\n", 2, "another document"),
         ("? [a, b]\n: 1\n", 1, "unhashable key"),

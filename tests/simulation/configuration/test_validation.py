@@ -171,5 +171,5 @@ def test_values_without_end_are_refused(tiny: dict[str, Any]) -> None:
 
 
 def test_text_that_no_file_can_hold_is_refused(tiny: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="FILE: half of a Unicode surrogate pair"):
+    with pytest.raises(InputError, match="FILE: an unpaired Unicode surrogate"):
         validated(RunConfig, {**tiny, "name": "a\ud800"}, "FILE")

@@ -226,7 +226,7 @@ def test_a_resumed_run_that_has_not_begun_says_so(
     dprec: Any, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = ["run", config, "-o", tmp_path / "run", "--resume"]
-    notice = f"dprec: {tmp_path / 'run'}: nothing to resume, started afresh\n"
+    notice = f"dprec: {tmp_path / 'run'}: nothing to resume, starting a new one\n"
 
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt

@@ -50,8 +50,8 @@ def test_a_rating_is_a_cell_where_rated_items_are_hidden(
 
 def test_a_budget_in_another_unit_is_refused_with_the_reason() -> None:
     check_unit(PrivacyBudget(epsilon=1.0, per="user"), "user", "of no matter")
-    with pytest.raises(SettingError, match=r"privacy\.per: .cell.; accepted: .user.: rounds"):
-        check_unit(PrivacyBudget(epsilon=1.0, per="cell"), "user", "rounds protect profiles")
+    with pytest.raises(SettingError, match=r"privacy\.per: .cell.; accepted: .user.: the rounds"):
+        check_unit(PrivacyBudget(epsilon=1.0, per="cell"), "user", "the rounds protect whole profiles")
 
 
 def test_who_sent_is_charged_where_items_are_shown() -> None:

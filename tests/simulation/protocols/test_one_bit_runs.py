@@ -88,14 +88,14 @@ def guarantee(result: Any) -> str:
             "one-bit-gradient",
             False,
             EPSILON,
-            "Epsilon holds for a rating over all rounds, 2 in each, against any server; which items a user "
+            "Epsilon holds per rating over all rounds, 2 in each, against any server; which items a user "
             "rated is not hidden.",
         ),
         (
             "one-bit-output",
             True,
             EPSILON * USERS * ITEMS,
-            TRUSTED + "epsilon = 2 per rating is claimed but not kept; proved is 864 "
+            TRUSTED + "epsilon = 2 per rating is claimed but not kept; 864 is proved "
             "(output perturbation, published calibration).",
         ),
     ],
@@ -161,7 +161,7 @@ def test_the_sound_calibration_keeps_its_epsilon() -> None:
 def test_objective_perturbation_with_the_gaussian_link_tells_what_is_proved_of_it() -> None:
     result = run(signs("one-bit-objective", protocol__completion={**GAUSSIAN, "bounded": True}))
     proved = EPSILON + curvature_ratio(Gaussian(1.0), 1.0)
-    assert f"claimed but not kept; proved is {proved:.6g}" in guarantee(result)
+    assert f"claimed but not kept; {proved:.6g} is proved" in guarantee(result)
     assert result.summary["privacy"]["epsilon_per_rating"] == pytest.approx(proved)
     result = run(signs("one-bit-objective", protocol__completion=GAUSSIAN))
     assert "and no epsilon is proved" in guarantee(result)

@@ -158,7 +158,7 @@ def test_the_target_alone_is_the_items_average() -> None:
     for item, prediction in zip(test.items, result.predictions["prediction"], strict=True):
         own = train.values[train.items == item]
         assert prediction == pytest.approx(own.mean() if own.size else overall)
-    assert any("target domain alone" in note for note in result.summary["privacy"]["notes"])
+    assert any("Target domain alone" in note for note in result.summary["privacy"]["notes"])
 
 
 def test_losses_are_charged_as_they_are_told() -> None:
@@ -269,7 +269,7 @@ def test_training_ratings_without_a_straddler_are_refused(tmp_path: Path) -> Non
     (tmp_path / "book.dat").write_text("1\t1\t5\n1\t2\t4\n2\t1\t3\n2\t3\t1\n")
     (tmp_path / "music.dat").write_text("1\t1\t5\n3\t1\t2\n")
     dataset = {"kind": "douban", "path": str(tmp_path), "source": "book", "target": "music"}
-    with pytest.raises(InputError, match="no user has training ratings both in book and in music"):
+    with pytest.raises(InputError, match="no user has training ratings in both book and music"):
         run(small(dataset=dataset, split={"kind": "cold-start", "test_fraction": 0.9}))
 
 
@@ -277,7 +277,7 @@ def test_what_is_kept_out_is_counted() -> None:
     sparse = {"kind": "synthetic-domains", "users": 60, "items": 90, "ratings": 500}
     notes = run(small(dataset=sparse, protocol__recommendation={"neighbors": 40})).summary["privacy"]["notes"]
     assert any("rated source items have no X-Sim value" in note for note in notes)
-    assert any("hold fewer than the 40 neighbours" in note for note in notes)
+    assert any("hold fewer items than the 40 neighbours" in note for note in notes)
 
 
 def test_over_the_catalogue_every_source_item_is_replaced() -> None:
@@ -286,7 +286,7 @@ def test_over_the_catalogue_every_source_item_is_replaced() -> None:
     options = {"selection": "private", "epsilon": 0.6, "candidates": "catalogue"}
     result = run(small(dataset=few, split__test_fraction=0.5, protocol__replacement=options))
     notes = " ".join(result.summary["privacy"]["notes"])
-    assert "their replacement is drawn from all target items alike" in notes
+    assert "their replacement is drawn uniformly from all target items" in notes
     train, _ = load_ratings(parse_config(small(dataset=few, split__test_fraction=0.5)))
     in_source = np.bincount(train.users, weights=~train.in_target[train.items], minlength=train.n_users)
     # Whoever rated in the source is asked, whatever the others rated: two messages each way.

@@ -115,7 +115,7 @@ def test_a_checkpoint_without_a_history_of_losses_is_refused(
     with monkeypatch.context() as earlier:
         earlier.setattr("simulation.storage.checkpoints.ledger_arrays", lambda ledger: {})
         checkpoints.save(state_after(2))
-    with pytest.raises(InputError, match=r"privacy ledger: .* delete it to begin again"):
+    with pytest.raises(InputError, match=r"privacy ledger: .* delete it to start over"):
         checkpoints.load(state_after(0))
 
 

@@ -66,7 +66,7 @@ def quotes_without_end(text: bytes) -> bytes:
 
 
 ROWS = {"traffic.csv": 40, "predictions.csv": 80, "rounds.jsonl": 4}
-OTHER = "other content than was written"
+OTHER = "changed since it was written"
 
 
 @pytest.mark.parametrize("name", ROWS)
