@@ -1,9 +1,8 @@
-"""Kills a run with SIGKILL at random points, resumes it each time, and compares with a run left alone.
+"""Kills a run with SIGKILL at random points, resumes it each time, and compares it with an uninterrupted run.
 
     python benchmarks/kill_and_resume.py [KILLS]
 
-Predictions, traffic and accuracy must come out with the same bits. Prints at which rounds the run
-was killed.
+Predictions, traffic and accuracy must have the same bits. Prints the rounds after which the run was killed.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _COMMAND = [sys.executable, "-m", "dprec"]
 
 
 def configuration(rounds: int) -> dict[str, Any]:
-    """Return a run in which everything that must survive is switched on."""
+    """Return the configuration of a run that uses everything that must survive."""
     return {
         "name": "killed",
         "seed": 5,
@@ -53,8 +52,8 @@ def configuration(rounds: int) -> dict[str, Any]:
     }
 
 
-def kept(folder: Path) -> dict[str, Any]:
-    """Return what must not depend on how often a run was interrupted."""
+def results(folder: Path) -> dict[str, Any]:
+    """Return the results, which must not depend on how often the run was interrupted."""
     summary = json.loads((folder / "summary.json").read_text())
     return {
         "predictions.csv": (folder / "predictions.csv").read_bytes(),
@@ -69,8 +68,8 @@ def kill_repeatedly(folder: Path, rounds: int, kills: int, seed: int) -> Iterato
     Yields
     ------
     int
-        The rounds that the run had finished when it was killed. Each life is given a random share
-        of the rounds to finish, and ends a random moment later.
+        Rounds that the run had finished when it was killed. Each process finishes a random share of
+        the rounds and is killed a random moment later.
     """
     draws = random.Random(seed)
     source, output = folder / "config.yaml", folder / "killed"
@@ -109,6 +108,6 @@ if __name__ == "__main__":
         run(configuration(rounds := 40 * kills), Path(place) / "alone")
         ended = list(kill_repeatedly(Path(place), rounds, kills, seed=1))
         print(f"killed after rounds {', '.join(map(str, ended))} of {rounds}")
-        same = kept(Path(place) / "killed") == kept(Path(place) / "alone")
-        print("same bits as the run left alone" if same else "NOT the bits of the run left alone")
+        same = results(Path(place) / "killed") == results(Path(place) / "alone")
+        print("same bits as the uninterrupted run" if same else "NOT the bits of the uninterrupted run")
         sys.exit(not same)

@@ -4,7 +4,7 @@
 
 A run of `one-bit-clear` at the size of MovieLens 100K, against the target of 30 seconds for a fit, and
 `nx-map`, `x-map` and their baselines at the size of Douban's books and music, against 3 minutes for all
-of them together; two cores. X-Map is put beside NX-Map, which draws nothing and adds no noise.
+of them together; two cores. X-Map is compared with NX-Map, which draws nothing and adds no noise.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main() -> int:
         name: seconds(name, DOUBAN, COLD) for name in ("item-average", "user-average", "nx-map", "x-map")
     }
     for name, spent in taken.items():
-        print(f"{name}: {spent:.1f} s, {spent / taken['nx-map']:.2f} of nx-map")
+        print(f"{name}: {spent:.1f} s, {spent / taken['nx-map']:.2f} times nx-map")
     whole = sum(taken.values())
     print(f"all of them: {whole:.1f} s of {X_MAP_SECONDS} s")
     return int(fit > ONE_BIT_SECONDS or whole > X_MAP_SECONDS)

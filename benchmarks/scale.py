@@ -8,9 +8,9 @@ which decodes it and charges every user's bytes and epsilon. The stock round is 
 for the same population: one node per user, one message to each, 50 float32 back from each. Both run
 on Flower's Ray simulation with the same workers, and starting up is outside both figures.
 
-Every population has processes of its own. Memory is their PSS (Linux): the driver, Ray and its
-workers added up with shared pages counted once, sampled while they run. Nothing is written; the exit
-code is 1 where a figure misses what is required of it.
+Every population runs in its own processes. Memory is their PSS (Linux): the driver, Ray and its workers
+added up, with shared pages counted once, sampled while they run. Nothing is written; the exit code is 1
+if a figure misses its requirement.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ RATINGS_PER_USER, STOCK_FLOATS, EPSILON = 20, 50, 1.0
 REQUIRED_RATIO, RATIO_USERS = 50, 10_000
 REQUIRED_SECONDS, REQUIRED_GIGABYTES, REQUIRED_USERS = 120, 6.0, 1_000_000
 LINEAR_WITHIN, LINEAR_FROM = 2.0, 100_000
-"""Growth beyond linear that is put down to caches and a shared machine; with the square it would be 10."""
+"""Growth beyond linear that is attributed to caches and a shared machine; quadratic growth would be 10."""
 _SAMPLE_SECONDS = 0.1
 
 
@@ -63,12 +63,12 @@ class Rounds:
 
     @property
     def best(self) -> float:
-        """The quickest of them."""
+        """The time of the fastest round."""
         return min(self.seconds)
 
     @property
     def median(self) -> float:
-        """The one in the middle."""
+        """The median time of a round."""
         return statistics.median(self.seconds)
 
 
@@ -102,7 +102,7 @@ def population(users: int, items: int) -> Ratings:
 
 
 def dprec_rounds(result: Connection, users: int, chosen: argparse.Namespace) -> None:
-    """Send the rounds of dprec and then, where asked for, a completion."""
+    """Send the rounds of dprec and then, if requested, a completion."""
     train = population(users, chosen.items)
     protocol = OneShotProtocol(
         privacy=PrivacyBudget(epsilon=EPSILON, per="rating"),
@@ -120,7 +120,7 @@ def dprec_rounds(result: Connection, users: int, chosen: argparse.Namespace) -> 
         )
         collection = ReportCollection(calibrated, group)
         for _ in range(chosen.repeats):
-            collected = None  # the round before is over, and so is its memory
+            collected = None  # frees the memory of the round before
             started = time.perf_counter()
             collected = collection.collect(session.grid, roster)
             mechanism_ledger(calibrated, train.counts, collected.sent)
@@ -207,7 +207,7 @@ Job = Callable[[Connection, int, argparse.Namespace], None]
 
 
 def measured(job: Job, users: int, chosen: argparse.Namespace) -> Iterator[tuple[Any, float]]:
-    """Run a job in processes of its own; yield each of its results and the peak of PSS before it, in GB."""
+    """Run a job in its own processes; yield each of its results with the peak PSS before it, in GB."""
     spawn = multiprocessing.get_context("spawn")
     here, there = spawn.Pipe(duplex=False)
     process = spawn.Process(target=job, args=(there, users, chosen))
@@ -232,7 +232,7 @@ def _tree_gigabytes(root: int) -> float:
     parents = {}
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
-            # The command, in brackets, may hold blanks; the state and the parent follow it.
+            # The command, in brackets, may contain blanks; the state and the parent follow it.
             parents[int(status.parent.name)] = int(status.read_text().rpartition(")")[2].split()[1])
         except (OSError, ValueError):
             continue

@@ -1,4 +1,4 @@
-"""What figures mean: settings and averages of a comparison, advice, projection, and their wording."""
+"""What the figures mean: settings and averages of a comparison, advice, projections, and their wording."""
 
 from simulation.analysis.advice import Advice, Limits, advice_lines, advise
 from simulation.analysis.averages import Average

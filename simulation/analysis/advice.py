@@ -28,9 +28,9 @@ class Limits:
     epsilon : float
         Largest privacy loss of any user.
     unit : {"rating", "user"}
-        What the loss is counted for.
+        Unit of the loss.
     max_bytes : float
-        Mean bytes of a user's messages, both directions together.
+        Largest mean of the bytes of a user's messages, both directions together.
     untrusted : bool
         Leave out protocols whose server sees true ratings.
     hide_items : bool
@@ -52,7 +52,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Offer:
-    """A setting as it is weighed against others.
+    """A setting, as compared with others.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class Offer:
 
 @dataclass(frozen=True)
 class Advice:
-    """The best within limits, and the least that would buy more accuracy.
+    """The best setting within limits, and the cheapest ways to more accuracy.
 
     Parameters
     ----------
@@ -83,11 +83,12 @@ class Advice:
     measure : Measure
     best : Offer
     for_epsilon : Offer or None
-        The more accurate one within the bytes that needs the least additional epsilon.
+        The more accurate setting within the bytes that needs the least additional epsilon.
     for_bytes : Offer or None
-        The more accurate one within epsilon that needs the fewest additional bytes.
+        The more accurate setting within epsilon that needs the fewest additional bytes.
     for_both : Offer or None
-        If neither alone helps: the one beyond both limits that needs the least additional epsilon.
+        If neither exists: the more accurate setting beyond both limits that needs the least additional
+        epsilon.
     """
 
     limits: Limits
@@ -99,7 +100,7 @@ class Advice:
 
 
 def privacy_unit(name: str) -> ComparableUnit:
-    """Return the unit of a name.
+    """Return the privacy unit of that name.
 
     Raises
     ------
@@ -114,7 +115,7 @@ def privacy_unit(name: str) -> ComparableUnit:
 def advise(directory: str | Path, limits: Limits, measure: str | None = None) -> Advice:
     """Find the most accurate protocol of a comparison within limits.
 
-    Only protocols that predict the same ratings can be weighed against each other: those of the first
+    Only protocols that predict the same ratings can be compared: those that predict the same as the first
     protocol that has the measure.
 
     Parameters
@@ -123,13 +124,13 @@ def advise(directory: str | Path, limits: Limits, measure: str | None = None) ->
         A comparison's directory; only its comparison.csv is read.
     limits : Limits
     measure : str, optional
-        Column of the accuracy; by default the main one of the first protocol.
+        Column of the accuracy; by default the first of `MEASURES` that any protocol has.
 
     Raises
     ------
     InputError
-        When the directory holds no comparison, or nothing is within the limits; the message then says
-        which limits would be met.
+        When the directory holds no comparison, or nothing is within the limits; the message then names
+        limits that could be met.
     """
     table = Path(directory) / TABLE
     if not table.is_file():
@@ -246,7 +247,7 @@ def _nothing(limits: Limits) -> str:
 
 
 def _least(offers: Sequence[Offer], limits: Limits) -> str:
-    """Say which limits something would have been within."""
+    """Return, in words, the nearest limits that could be met."""
     private = [offer for offer in offers if math.isfinite(offer.epsilon)]
     if not private:
         return "a comparison with such a protocol"
@@ -255,10 +256,10 @@ def _least(offers: Sequence[Offer], limits: Limits) -> str:
     ways = []
     if affordable:
         least = min(affordable, key=lambda offer: offer.epsilon)
-        ways.append(f"with these bytes ε from {least.epsilon:.4g} ({least.setting.name})")
+        ways.append(f"with these bytes, ε from {least.epsilon:.4g} ({least.setting.name})")
     if allowed:
         least = min(allowed, key=lambda offer: offer.bytes_per_user)
-        ways.append(f"with this ε bytes from {math.ceil(least.bytes_per_user):,} ({least.setting.name})")
+        ways.append(f"with this ε, bytes from {math.ceil(least.bytes_per_user):,} ({least.setting.name})")
     if not ways:
         least = min(private, key=lambda offer: (offer.epsilon, offer.bytes_per_user))
         ways.append(

@@ -1,4 +1,4 @@
-"""What a table of settings shows: every column is defined once, for the pages and for the terminal."""
+"""The columns of a table of settings, each defined once for the pages and the terminal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SettingColumn:
     value : callable
         What a setting is sorted by; None if the column does not apply to it.
     text : callable
-        The same as a person reads it.
+        The same, as text for a reader.
     numeric : bool
     """
 
@@ -51,7 +51,7 @@ def spread_column(measure: Measure, settings: Sequence[Setting], *, direction: b
     settings : sequence of Setting
         Those of the table.
     direction : bool
-        Whether it says which way is better.
+        Whether its heading says which way is better.
     """
     plain = accuracy_column(measure, direction=direction)
     averages = [average for setting in settings if (average := setting.average(measure.column))]
@@ -99,7 +99,7 @@ def _hint(first: str, *spreads: str) -> str:
 def figure_column(
     title: str, hint: str, value: Callable[[Setting], float | None], digits: int
 ) -> SettingColumn:
-    """Return a column of numbers with so many decimals."""
+    """Return a column of numbers with the given number of decimals."""
     return SettingColumn(title, hint, value, lambda setting: number(value(setting), digits))
 
 
@@ -110,7 +110,7 @@ def mean_column(title: str, hint: str, column: str, digits: int) -> SettingColum
 
 def _loss_column(unit: ComparableUnit, hint: str) -> SettingColumn:
     def largest(setting: Setting) -> float | None:
-        # A guarantee holds for everybody, so the worst of the runs is what may be said of them all.
+        # A guarantee holds for everybody, so it is that of the worst run.
         return setting.epsilon(unit)
 
     return SettingColumn(loss_per(unit), hint, largest, lambda setting: loss(largest(setting)))

@@ -1,4 +1,4 @@
-"""What a comparison directory holds: its settings, and the run directories of their cells."""
+"""The contents of a comparison directory: its settings, and the run directories of their cells."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class ComparisonFiles:
     timings: list[Setting]
 
     def cells(self, setting: Setting) -> list[Path]:
-        """Return the run directories of a setting that are there, in the order of its lines."""
+        """Return the existing run directories of a setting, in the order of its lines."""
         folders = [
             self.directory / CELLS / cell_key(setting.name, setting.budget, row["fold"], row["seed"])
             for row in setting.rows
         ]
-        # A table may come from anywhere; its names must not lead out of its directory.
+        # A table may come from anywhere; its names must not lead out of the directory.
         inside = [folder for folder in folders if folder.parent == self.directory / CELLS]
         return [folder for folder in inside if (folder / SUMMARY).is_file()]
 
@@ -62,7 +62,7 @@ class ComparisonFiles:
 
     @property
     def unfinished(self) -> list[str]:
-        """Keys of the cells that the configuration asks for and the table does not hold."""
+        """Keys of the cells that the configuration asks for but the table lacks."""
         held = {
             cell_key(setting.name, setting.budget, row["fold"], row["seed"])
             for setting in self.settings
@@ -73,7 +73,7 @@ class ComparisonFiles:
 
 
 def read_comparison(directory: Path) -> ComparisonFiles:
-    """Read a comparison directory; its cells are read when they are asked for.
+    """Read a comparison directory; its cells are read on demand.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What was predicted and how it is judged: what may share a table and an axis, and what may not."""
+"""What was predicted and how it was measured: this decides what may share a table or an axis."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from simulation.analysis.measures import Measure
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What was predicted and how it is judged; settings of two evaluations share no table and no axis.
+    """What was predicted and how it was measured; settings of two evaluations share no table and no axis.
 
     Parameters
     ----------
@@ -20,7 +20,7 @@ class Evaluation:
     items : float or None
         Size of its catalogue.
     panel : str or None
-        What the comparison sets apart.
+        Panel in which the comparison shows it.
     """
 
     measure: Measure
@@ -30,7 +30,7 @@ class Evaluation:
 
 
 def distinguishing_words(evaluation: Evaluation, evaluations: Sequence[Evaluation]) -> list[str]:
-    """Return what tells an evaluation from the others of a comparison, in words."""
+    """Return the words that distinguish an evaluation from the others of a comparison."""
     described = [
         (each.measure.label, each.dataset, f"{each.items or 0:.0f} items", each.panel or "others")
         for each in evaluations

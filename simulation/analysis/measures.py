@@ -1,4 +1,4 @@
-"""The measures of accuracy: what they are called, which way is better, how many digits are worth showing."""
+"""The measures of accuracy: their names, which way is better, and how many decimals are worth showing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Measure:
-    """A way to count accuracy.
+    """A measure of accuracy.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Measure:
 
     @property
     def heading(self) -> str:
-        """What it is and which way is better, as on an axis."""
+        """Its name and which way is better, as on an axis."""
         return f"{self.label} ({self.direction})"
 
     def better(self, one: float, other: float) -> bool:
@@ -59,7 +59,7 @@ MEASURES = (
 HEADLINE_MEASURES = tuple(
     measure for measure in MEASURES if measure.column not in ("precision_at_k", "recall_at_k")
 )
-"""What fits a summary: the F-score stands for the precision and the recall that it is made of."""
+"""The measures for a summary: the F-score stands for its precision and recall."""
 
 
 def main_measure(accuracy: Mapping[str, Any]) -> Measure | None:

@@ -1,4 +1,4 @@
-"""How numbers are written wherever a person reads them."""
+"""How numbers are written for readers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from simulation.analysis.averages import Average
 
 DASH = "–"
-"""What does not apply."""
+"""Stands for a value that does not apply."""
 
 
 def number(value: float | None, digits: int) -> str:
-    """Write a number with so many decimals, or with two digits if it is too small to show in them."""
+    """Write a number with the given decimals, or with two significant digits if it is too small for them."""
     if value is None:
         return DASH
     return f"{value:,.{digits}f}" if value == 0 or abs(value) >= 0.5 * 10**-digits else f"{value:.2g}"

@@ -1,7 +1,8 @@
 """Traffic of a deployment: what a population of any size sends and receives in a day.
 
-Every simulated user is one draw from all people. The mean over the simulated users carries over to N
-others with an uncertainty of two parts: only n were simulated, and the N who take part are a draw too.
+Every simulated user is a random draw from all people. The mean over the simulated users carries over to N
+others with an uncertainty from two sources: only n users were simulated, and the N who take part are a
+random draw too.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Projection:
         return 8 * self.total / _SECONDS_A_DAY
 
     def times(self, factor: float) -> Projection:
-        """Return the projection of so many times the bytes."""
+        """Return the projection with its bytes multiplied by a factor."""
         low, high = (None if end is None else end * factor for end in (self.low, self.high))
         return Projection(self.population, self.total * factor, low, high)
 

@@ -1,4 +1,4 @@
-"""Which settings of a comparison stand for the others: those that nothing beats, and those at one budget."""
+"""Which settings represent a comparison: those that no other beats, and those at one budget."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def frontier(settings: Sequence[Setting], measure: Measure) -> list[Setting]:
 
 
 def reference_budget(settings: Sequence[Setting]) -> float | None:
-    """Return the budget at which most protocols can be compared; of several, the nearest to 1."""
+    """Return the budget that most protocols share; among several, the one nearest to 1."""
     budgets = [setting.budget for setting in settings if setting.budget is not None]
     if not budgets:
         return None
@@ -35,7 +35,7 @@ def reference_budget(settings: Sequence[Setting]) -> float | None:
 
 
 def at_reference(settings: Sequence[Setting]) -> list[Setting]:
-    """Return one setting per protocol: at the reference budget, or at the nearest that it has."""
+    """Return one setting per protocol: at the reference budget, or at its nearest."""
     reference = reference_budget(settings)
     nearest: dict[str, Setting] = {}
     for setting in settings:

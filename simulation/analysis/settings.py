@@ -1,7 +1,7 @@
 """The settings of a comparison: each protocol at each budget, averaged over folds and seeds.
 
-Everything here is read from comparison.csv alone, so that a table can be studied far from the runs
-that made it.
+Everything here is read from comparison.csv alone, so that a table can be studied without the runs that
+made it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Setting:
     ----------
     name : str
     budget : float or None
-        The epsilon that it was given, in the unit that the comparison matches; None without privacy.
+        The epsilon that it was given, in the comparison's unit; None without privacy.
     rows : tuple of dict
         Its lines of comparison.csv, one per fold and seed.
     """
@@ -70,11 +70,11 @@ class Setting:
     rows: tuple[Row, ...]
 
     def average(self, column: str) -> Average | None:
-        """Return mean and spread of a column over folds and seeds; None where it does not apply."""
+        """Return mean and spread of a column over folds and seeds; None if it does not apply."""
         return average(row.get(column) for row in self.rows)
 
     def mean(self, column: str) -> float | None:
-        """Return the mean of a column; None where it does not apply."""
+        """Return the mean of a column; None if it does not apply."""
         average = self.average(column)
         return None if average is None else average.mean
 
@@ -83,7 +83,7 @@ class Setting:
         return any(str(row.get(column)) == "True" for row in self.rows)
 
     def epsilon(self, unit: ComparableUnit) -> float | None:
-        """Return the largest measured loss in a unit, over users and runs; None where it has no bound."""
+        """Return the largest loss in a unit, over users and runs; None if it has no bound."""
         values = [_finite(row.get(EPSILON_COLUMNS[unit])) for row in self.rows]
         known = [value for value in values if value is not None]
         return max(known) if known and len(known) == len(values) else None
@@ -100,12 +100,12 @@ class Setting:
 
     @property
     def reference(self) -> bool:
-        """Whether it is a protocol that neither was given a budget nor bounds a privacy loss."""
+        """Whether it is a protocol with neither a budget nor a bound on a privacy loss."""
         return self.floor is None and self.budget is None and not self.private
 
     @property
     def unproved(self) -> bool:
-        """Whether the privacy loss of any run is claimed by a paper only, or nothing is promised."""
+        """Whether the privacy loss of any run is only claimed by a paper, or nothing is promised."""
         return any(row.get("status") in ("claimed", "none") for row in self.rows)
 
     @property
@@ -125,7 +125,7 @@ class Setting:
 
     @property
     def evaluation(self) -> Evaluation | None:
-        """What it predicted, judged by the main measure of accuracy that it has."""
+        """What it predicted, with its main measure of accuracy."""
         measure = next((measure for measure in MEASURES if self.average(measure.column)), None)
         if measure is None:
             return None
@@ -133,11 +133,11 @@ class Setting:
 
     @property
     def data(self) -> tuple[str, float | None, str | None]:
-        """Kind of the data set, size of its catalogue, and what panel it stands in."""
+        """Kind of the data set, size of its catalogue, and panel."""
         return str(self.rows[0].get("dataset")), self.mean("items"), self._text("panel")
 
     def _text(self, column: str) -> str | None:
-        """Return what the first line has in a column of words, the same in all of them."""
+        """Return the text in a column that is the same in all lines; None if it is empty."""
         return str(self.rows[0].get(column) or "") or None
 
 
@@ -147,7 +147,7 @@ def read_settings(path: Path) -> list[Setting]:
     Raises
     ------
     InputError
-        When it cannot be read or is not such a table; naming the line.
+        When it cannot be read or is not such a table; the error names the line.
     """
     return settings_of(read_rows(path, _NEEDED))
 
@@ -164,7 +164,7 @@ def read_rows(path: Path, needed: Sequence[str] = ()) -> list[Row]:
     ----------
     path : Path
     needed : sequence of str
-        Columns without which it is another table.
+        Columns that the table must have.
 
     Raises
     ------
@@ -182,7 +182,7 @@ def read_rows(path: Path, needed: Sequence[str] = ()) -> list[Row]:
 
 
 def by_evaluation(settings: Sequence[Setting]) -> dict[Evaluation, list[Setting]]:
-    """Group settings by what they predicted, in the order in which they come."""
+    """Group settings by what they predicted, in their order."""
     groups: dict[Evaluation, list[Setting]] = {}
     for setting in settings:
         if setting.evaluation:
@@ -211,7 +211,7 @@ def _finite(value: object) -> float | None:
 
 
 def by_protocol(settings: Sequence[Setting]) -> dict[str, list[Setting]]:
-    """Group settings by protocol, in the order in which they come."""
+    """Group settings by protocol, in their order."""
     groups: dict[str, list[Setting]] = {}
     for setting in settings:
         groups.setdefault(setting.name, []).append(setting)

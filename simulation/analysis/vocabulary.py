@@ -1,4 +1,4 @@
-"""The words for what every table, page and advice names: used wherever a person reads them."""
+"""The words that tables, pages and advice share."""
 
 from __future__ import annotations
 

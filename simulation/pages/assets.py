@@ -1,4 +1,4 @@
-"""The style sheet and the script inside every page, and the policy that lets nothing else run or load."""
+"""The style sheet and the script inside every page, and the policy that blocks everything else."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from simulation.pages.figures.colours import REFERENCE, SERIES, exchanged, page_
 
 @cache
 def script() -> str:
-    """Return what sorts the tables."""
+    """Return the script that sorts the tables."""
     return _read("page.js")
 
 
@@ -29,7 +29,7 @@ def style_sheet() -> str:
 
 
 def content_security_policy() -> str:
-    """Return the policy: this style sheet, this script and embedded images, and nothing from anywhere."""
+    """Return the policy: this style sheet, this script and embedded images, and nothing else."""
     return (
         f"default-src 'none'; img-src data:; style-src {_digest(style_sheet())}; "
         f"script-src {_digest(script())}; base-uri 'none'; form-action 'none'"

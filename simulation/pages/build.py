@@ -23,14 +23,14 @@ from simulation.storage.run_record import RunRecord
 
 
 def report(directory: str | Path, population: float | None = None) -> Path:
-    """Build the page and the figures of a run directory or of a comparison directory.
+    """Build the page and the figures of a run directory or a comparison directory.
 
     Parameters
     ----------
     directory : str or Path
         Only its files are read, so that a page can be rebuilt anywhere.
     population : float, optional
-        Users of a deployment whose traffic is projected.
+        Number of users in a deployment, whose traffic is projected.
 
     Returns
     -------
@@ -81,7 +81,7 @@ def projected(directory: str | Path, population: float) -> list[tuple[str, Proje
 
 
 def _keeping(folder: Path) -> Callable[[Plot], Rendered]:
-    """Return a function that renders a figure and keeps its files."""
+    """Return a function that renders a figure and writes its files."""
     figures = folder / FIGURES
 
     def draw(plot: Plot) -> Rendered:

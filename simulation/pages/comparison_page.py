@@ -1,4 +1,4 @@
-"""The page of a comparison: which protocol, at what price."""
+"""The page of a comparison: which protocol, and at what price."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw
     ----------
     files : ComparisonFiles
     population : float or None
-        Users of a deployment.
+        Number of users in a deployment.
     draw : callable
-        Renders a figure, and keeps its files.
+        Renders a figure and writes its files.
     """
     groups = by_evaluation(files.settings)
     looks = looks_of(files.settings)
@@ -61,8 +61,8 @@ def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw
 
 
 def _suffix(words: Sequence[str], taken: Sequence[str]) -> str:
-    """Return what tells the figures of a group from those of others, in the names of their files."""
-    # Whatever a table says, a figure stays in its directory.
+    """Return the suffix that distinguishes a group's figures from others in their file names."""
+    # Whatever a table holds, a figure stays in its directory.
     suffix = "".join("-" + re.sub(r"[^a-z0-9]+", "-", word.lower()).strip("-") for word in words)
     return f"{suffix}-{len(taken) + 1}" if suffix in taken else suffix
 

@@ -1,4 +1,4 @@
-"""The plots of a comparison: what each is called, how to read it, and what is seen in it."""
+"""The plots of a comparison: their names, how to read them, and what they show."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def round_plot(
 
 
 def traces_of(files: ComparisonFiles, settings: Sequence[Setting], measure: Measure) -> list[Trace]:
-    """Return how the accuracy of every protocol grew, the mean over its runs at the reference budget."""
+    """Return how accurate every protocol was by round, averaged over its runs at the reference budget."""
     reference = reference_budget(files.settings)
     traces = []
     for setting in at_reference([setting for setting in settings if setting.floor is None]):

@@ -35,10 +35,10 @@ from simulation.pages.page import Section, paragraph
 
 
 def best_table(settings: Sequence[Setting], measure: Measure, looks: Looks) -> Markup:
-    """Return the best of every budget, and the cheapest beside it."""
+    """Return the most accurate setting of every budget, beside the cheapest on its frontier."""
     accuracy, against = accuracy_column(measure), floor_columns(measure, settings)
     of_accurate, of_cheap = (accuracy, *against, BYTES, *LOSSES), (accuracy, *against, BYTES)
-    # Floors are what the others are held against; they compete at no budget.
+    # Floors are what the others are compared with; they compete at no budget.
     competing = [setting for setting in settings if setting.floor is None]
     given = sorted({setting.budget for setting in competing if setting.budget is not None})
     without = [None] if any(setting.budget is None for setting in competing) else []
@@ -101,7 +101,7 @@ _PROTOCOL = Column("protocol", numeric=False)
 
 
 def _timing_columns(files: ComparisonFiles) -> list[SettingColumn]:
-    """Return the seconds on devices and server, which are in a table of their own."""
+    """Return the seconds on devices and server, which come from timing.csv."""
     timings = {(timing.name, timing.budget): timing for timing in files.timings}
 
     def seconds(column: str, factor: float) -> Callable[[Setting], float | None]:
@@ -120,7 +120,7 @@ def _timing_columns(files: ComparisonFiles) -> list[SettingColumn]:
 
 
 def named_cell(setting: Setting, looks: Looks) -> Cell:
-    """Return the name of a protocol, with the colour in which it is drawn."""
+    """Return the name of a protocol, with the colour of its lines."""
     colour = looks[setting.name].colour
     look = str(SERIES.index(colour)) if colour in SERIES else "reference"
     chip = Markup('<span class="chip look-{}" aria-hidden="true"></span>{}')

@@ -1,4 +1,4 @@
-"""What a run's page says about its completion."""
+"""The section of a run's page about its completion."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simulation.storage.run_files import RunFiles
 
 
 def completion_section(run: RunFiles, draw: Draw) -> Section:
-    """Return what the completion says about itself, with its figures."""
+    """Return the completion's diagnostics, with their figures."""
     diagnostics = run.summary.completion_diagnostics
     heading = f"What the completion learned ({run.summary.completion})"
     if not diagnostics:

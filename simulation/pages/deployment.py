@@ -40,7 +40,7 @@ def comparison_projections(
 
 
 def reference_traffic(files: ComparisonFiles) -> list[tuple[Setting, str, Columns]]:
-    """Return setting, label and traffic of one run of every protocol, at the reference budget."""
+    """Return the setting, label and traffic of one run per protocol, at the reference budget."""
     reference = reference_budget(files.settings)
     return [
         (setting, label_of(setting, reference), read_traffic(cells[0], read_summary(cells[0])))
@@ -50,7 +50,7 @@ def reference_traffic(files: ComparisonFiles) -> list[tuple[Setting, str, Column
 
 
 def projection_section(rows: Sequence[tuple[str, Projection]], population: float | None) -> Section:
-    """Return the projected traffic of a deployment, or how to ask for it."""
+    """Return the projected traffic of a deployment, or how to request it."""
     if population is None:
         asked = Markup("Not requested: <code>dprec report DIR --population 10e6</code> adds it.")
         return Section("projection", "Traffic of a deployment", (dashed(asked),))

@@ -1,4 +1,4 @@
-"""From values to HTML: templates that escape whatever is not markup, and the tables made with them."""
+"""Turns values into HTML: templates that escape whatever is not markup, and tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from simulation.analysis.numbers import DASH, number
 from simulation.pages.figures.colours import dark
 
 _LONG_NAME = 16
-"""Letters from which on the name of a row may be broken into lines if the page is narrow."""
+"""Length beyond which the name of a row may wrap if the page is narrow."""
 
 
 def render_template(name: str, **values: Any) -> Markup:
@@ -65,7 +65,7 @@ class Cell:
 
     @property
     def is_long(self) -> bool:
-        """Whether it may be broken into lines, as the name of a row."""
+        """Whether it may wrap, as the name of a row."""
         return len(str(self.value)) > _LONG_NAME
 
 

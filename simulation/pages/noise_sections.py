@@ -1,4 +1,4 @@
-"""What a comparison's page says about the noise of its mechanisms, from their channels and as sampled."""
+"""The sections of a comparison's page about the noise of its mechanisms, from channels and samples."""
 
 from __future__ import annotations
 

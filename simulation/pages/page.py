@@ -1,4 +1,4 @@
-"""The frame of every page: one self-contained HTML document that loads nothing from anywhere."""
+"""The frame of every page: one self-contained HTML document that loads nothing else."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def page(title: str, kind: str, words: str, notes: Sequence[str], sections: Sequ
     ----------
     title : str
     kind : str
-        What is reported, in a word or two above the title.
+        What is reported; shown above the title.
     words : str
         What was run.
     notes : sequence
@@ -59,7 +59,7 @@ def page(title: str, kind: str, words: str, notes: Sequence[str], sections: Sequ
 
 
 def figures(rendered: Sequence[Rendered]) -> Markup:
-    """Return figures beside each other where there is room."""
+    """Return figures beside each other if there is room."""
     return render_template("figures.html", figures=rendered)
 
 

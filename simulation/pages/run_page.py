@@ -27,11 +27,11 @@ def run_page(run: RunFiles, config_text: str, population: float | None, draw: Dr
     ----------
     run : RunFiles
     config_text : str
-        config.yaml as it is.
+        Contents of config.yaml.
     population : float or None
-        Users of a deployment.
+        Number of users in a deployment.
     draw : callable
-        Renders a figure, and keeps its files.
+        Renders a figure and writes its files.
     """
     summary = run.summary
     notes = [*summary.privacy.notes, *_unknown_entities(summary.dataset)]

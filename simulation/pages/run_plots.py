@@ -1,4 +1,4 @@
-"""The plots of one run: what each is called, how to read it, and what is seen in it."""
+"""The plots of one run: their names, how to read them, and what they show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run's page says about its users, its mechanism's noise and its rounds."""
+"""The sections of a run's page about its users, its mechanism's noise and its rounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a comparison's page says of how users differ."""
+"""The section of a comparison's page about how users differ."""
 
 from __future__ import annotations
 

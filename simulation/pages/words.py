@@ -1,4 +1,4 @@
-"""What was run, in words from the configuration and from the descriptions of the components."""
+"""Describes what was run, from the configuration and the descriptions of its components."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from simulation.storage.tables import Row
 
 
 def run_in_words(run: RunFiles) -> str:
-    """Say what a run did."""
+    """Describe a run."""
     summary, protocol = run.summary, at(run.config, "protocol")
     sentences = [population(summary.dataset.model_dump()), _about(PROTOCOLS, summary.protocol)]
     if (at(protocol, "mechanism", "kind") or "none") != "none":
@@ -34,7 +34,7 @@ def run_in_words(run: RunFiles) -> str:
 
 
 def comparison_in_words(files: ComparisonFiles) -> str:
-    """Say what a comparison compares."""
+    """Describe a comparison."""
     settings = files.settings
     names = list(dict.fromkeys(setting.name for setting in settings))
     budgets = sorted({setting.budget for setting in settings if setting.budget is not None})
@@ -66,7 +66,7 @@ _POPULATION = ("users", "items", "train_ratings", "test_ratings")
 
 
 def population(dataset: Mapping[str, Any]) -> str:
-    """Say who took part."""
+    """Describe the population and its ratings."""
     users, items, train, test = (dataset.get(key) for key in _POPULATION)
     if users is None or items is None or train is None or test is None:
         return f"Data: {dataset.get('kind')}."
@@ -77,17 +77,17 @@ def population(dataset: Mapping[str, Any]) -> str:
 
 
 def merged_notes(notes: Iterable[tuple[str, str]]) -> list[tuple[Sequence[str], str, int]]:
-    """Merge notes that say the same of several runs, numbers aside.
+    """Merge notes that several runs share except for their numbers.
 
     Parameters
     ----------
     notes : iterable of tuple
-        Of whom, and the note.
+        The name of a protocol, and the note.
 
     Returns
     -------
     list of tuple
-        Of whom (each once), the first of the notes, and how many more differ from it in numbers.
+        The names (each once), the first of the notes, and how many others differ from it in numbers.
     """
     merged: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
     for name, note in notes:
@@ -98,7 +98,7 @@ def merged_notes(notes: Iterable[tuple[str, str]]) -> list[tuple[Sequence[str], 
 
 
 def label_of(setting: Setting, reference: float | None) -> str:
-    """Name a setting, with its budget where it is not the one that the others have."""
+    """Name a setting, with its budget if that is not the reference budget."""
     if setting.budget is None or setting.budget == reference:
         return setting.name
     return f"{setting.name} (ε {setting.budget:g})"

@@ -1,1 +1,1 @@
-"""Figures: pure functions of numbers, drawn without pyplot so that no global state changes."""
+"""Figures: pure functions of numbers, drawn without pyplot, so that no global state changes."""

@@ -1,4 +1,4 @@
-"""Accuracy of protocols against the bytes per user, in all and round by round."""
+"""Accuracy of protocols against bytes per user, in total and round by round."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from simulation.pages.figures.panels import Style, axis_labels, panels, shortene
 def draw_accuracy_against_bytes(
     style: Style, settings: Sequence[Setting], measure: Measure, looks: Looks
 ) -> Figure:
-    """Draw accuracy against bytes per user, and for each budget the line that nothing beats.
+    """Draw accuracy against bytes per user, with the frontier of each budget as a line.
 
-    A point on the frontier of its budget is filled, the others are hollow. Floors are lines across: the one
-    with nothing sent has no place on a logarithmic axis of bytes.
+    Points on the frontier of their budget are filled, the others hollow. Floors are horizontal lines, because
+    nothing-sent has no place on a logarithmic axis of bytes.
     """
     figure, (ax,) = panels(style)
     competing = [setting for setting in settings if setting.floor is None]
@@ -97,7 +97,7 @@ def _point(ax: Axes, setting: Setting, measure: Measure, look: Look, *, filled: 
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """How accuracy improved with the bytes of a protocol.
+    """How the accuracy of a protocol developed with its bytes.
 
     Parameters
     ----------

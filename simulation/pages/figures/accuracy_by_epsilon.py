@@ -30,14 +30,14 @@ class EpsilonAxis:
     ----------
     unit : {"rating", "user"}
     asked : bool
-        Whether it shows the budgets; the unit is then the one in which they were matched.
+        Whether it shows the requested budgets; the unit is then theirs.
     """
 
     unit: ComparableUnit
     asked: bool = False
 
     def value(self, setting: Setting) -> float | None:
-        """Return where a setting stands; None if it has no place on the axis."""
+        """Return a setting's place on the axis; None if it has none."""
         return setting.budget if self.asked else setting.epsilon(self.unit)
 
     def falls_short(self, setting: Setting) -> bool:
@@ -58,7 +58,7 @@ class EpsilonAxis:
 
 
 _SLACK = 1e-3
-"""Whole draws and sums over rounds may exceed a budget by this share."""
+"""Relative excess over a budget that whole draws and sums over rounds may cause."""
 
 
 def draw_accuracy_against_epsilon(

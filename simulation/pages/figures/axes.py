@@ -1,4 +1,4 @@
-"""Axes with few, plainly written numbers on them."""
+"""Axes with few and plain numbers."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def percentage(share: float) -> str:
 
 
 _WIDE_RANGE = 20
-"""Ratio of the largest to the smallest accuracy from which on their axis is logarithmic."""
+"""Ratio of the largest to the smallest accuracy above which their axis is logarithmic."""
 
 
 def accuracy_axis(ax: Axes, values: Sequence[float]) -> None:

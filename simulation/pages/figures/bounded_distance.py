@@ -23,7 +23,7 @@ _LINES: tuple[tuple[str, str, Any], ...] = (
     (_MEASURED, "measured", "solid"),
     ("rmse", "RMSE of the predictions", (0, (1, 1.5))),
 )
-"""Columns of comparison.csv, what they are called and how they are drawn."""
+"""Columns of comparison.csv, their labels and their line styles."""
 
 
 def distance_plot(settings: Sequence[Setting], looks: Looks) -> Plot | None:

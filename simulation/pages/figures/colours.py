@@ -1,6 +1,6 @@
 """The colours of pages and figures: a fixed set of tokens, each with a light and a dark form.
 
-A figure is drawn once, in light tokens; its dark form is the same SVG with the tokens exchanged.
+A figure is drawn once, in light tokens; its dark form is the same SVG with the tokens replaced.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ INK, MUTED, RULE, SURFACE = "#1b2530", "#5a6672", "#dde2e7", "#ffffff"
 REFERENCE = "#56616d"
 
 SERIES = ("#0a62a9", "#c24a05", "#00785c", "#a62f7d", "#866802", "#5a40b4", "#0f7f99", "#6d4a33")
-"""Colours of protocols; each also has a marker of its own, so that colour is never alone."""
+"""Colours of protocols; each protocol also has its own marker, so that nothing rests on colour alone."""
 
 RAMP = ("#9ecae8", "#74b0db", "#4f95ca", "#337ab5", "#1f609a", "#134a7d", "#0b3560")
-"""Colours of ordered things, from little to much."""
+"""Colours of ordered things, from low to high."""
 
 _DARK = {
     INK: "#e6eaee",
@@ -41,7 +41,7 @@ _DARK = {
 
 
 def dark(svg: str) -> str:
-    """Return a figure's SVG with the light tokens exchanged for the dark ones."""
+    """Return a figure's SVG with the light tokens replaced by the dark ones."""
     return re.sub(r"#[0-9a-f]{6}", lambda match: _DARK.get(match[0], match[0]), svg)
 
 
@@ -57,7 +57,7 @@ def exchanged(colour: str) -> str:
 
 
 def ramp(count: int) -> list[str]:
-    """Return colours for ordered things, from little to much."""
+    """Return colours for ordered things, from low to high."""
     if count <= 1:
         return [RAMP[-2]] * count
     return [RAMP[round(place * (len(RAMP) - 1) / (count - 1))] for place in range(count)]

@@ -20,7 +20,7 @@ _BOX = (0.34, 0.22)
 
 
 def cross_domain_plots(diagnostics: dict[str, Any]) -> list[Plot]:
-    """Return the plots that a run's diagnostics hold; none for other protocols."""
+    """Return the plots of a run's diagnostics; none for other protocols."""
     layers, ego = diagnostics.get("layers"), diagnostics.get("alter_ego")
     if not layers:
         return []

@@ -36,7 +36,7 @@ def histogram(
     else:
         plain_axis(ax, ticks=4 if style.narrow else 5, in_bytes=unit == "B")
     plain_axis(ax, which="y", ticks=4, percent=True)
-    # Two lines of text above the columns: the marks then never run into the drawing.
+    # Room for two lines of text above the columns, so that the marks never overlap the drawing.
     ax.set_ylim(0, shares.max() * 1.42)
     marks = [("median", float(np.median(values)), 0.97), ("95 %", float(np.percentile(values, 95)), 0.86)]
     for words, value, place in marks:

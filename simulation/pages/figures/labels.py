@@ -1,4 +1,4 @@
-"""Labels at the ends of lines, moved apart where they would touch, and legends."""
+"""Labels at the ends of lines, moved apart if they would touch, and legends."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 
 @dataclass(frozen=True)
 class LineEnd:
-    """Where a line ends, and what to write there.
+    """The end of a line, and its label.
 
     Parameters
     ----------
     x, y : float
-        In data.
+        In data coordinates.
     label, colour : str
     """
 
@@ -34,7 +34,7 @@ class LineEnd:
 
 
 _EDGE = 0.6
-"""Fraction of a panel's width from which on a line's end counts as near the right edge."""
+"""Fraction of a panel's width beyond which a line's end counts as near the right edge."""
 
 _ARROW = {
     "arrowstyle": "-",
@@ -42,13 +42,13 @@ _ARROW = {
     "alpha": 0.55,
     "shrinkA": 1,
     "shrinkB": 5,
-    # From the left end of the words, so that the hairline crosses no other label.
+    # From the left end of the label, so that the hairline crosses no other label.
     "relpos": (0, 0.5),
 }
 
 
 def direct_labels(ax: Axes, style: Style, ends: Sequence[LineEnd]) -> None:
-    """Label lines at their ends, moved apart where labels would touch, with a hairline to each.
+    """Label lines at their ends, moved apart if labels would touch, with a hairline to each.
 
     A line that ends near the right edge is labelled beyond it, any other beside its end.
 
@@ -89,9 +89,9 @@ def direct_labels(ax: Axes, style: Style, ends: Sequence[LineEnd]) -> None:
 
 
 def spread_out(places: Sequence[float], gap: float) -> list[float]:
-    """Return ascending places moved as little as need be to lie at least a gap apart.
+    """Return ascending places, moved as little as necessary to lie at least a gap apart.
 
-    Neighbours that touch form a block around the mean of what they wanted; blocks that touch merge.
+    Neighbours that touch form a block around the mean of their original places; blocks that touch merge.
     """
     blocks: list[list[float]] = []
     for place in places:
@@ -107,7 +107,7 @@ def _start(block: Sequence[float], gap: float) -> float:
 
 
 _LETTER, _HANDLE = 0.58, 3.6
-"""Widths of a letter and of what stands before a label in a legend, in sizes of the text."""
+"""Widths of a letter, and of the handle before a label in a legend, relative to the font size."""
 
 
 def legend_below(figure: Figure, style: Style, handles: Sequence[Any], columns: int | None = None) -> None:

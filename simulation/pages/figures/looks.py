@@ -1,4 +1,4 @@
-"""How a protocol is drawn, the same in every figure of a page."""
+"""How a protocol is drawn: the same in every figure of a page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Looks = Mapping[str, "Look"]
 
 @dataclass(frozen=True)
 class Look:
-    """How a protocol is drawn, the same in every figure of a page.
+    """How a protocol is drawn: the same in every figure of a page.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class Look:
 
 
 def looks_of(settings: Sequence[Setting]) -> dict[str, Look]:
-    """Give every protocol its look, in the order in which they come."""
+    """Return the look of every protocol, in their order."""
     floors = {setting.name: FLOOR_LINES[setting.floor][1] for setting in settings if setting.floor}
     looks = {name: Look(INK, "none", dashes, False) for name, dashes in floors.items()}
     protocols = [setting for setting in settings if setting.name not in floors]
@@ -65,7 +65,7 @@ def looks_of(settings: Sequence[Setting]) -> dict[str, Look]:
 
 
 def legend_handle(label: str, look: Look, *, line: bool = True) -> Line2D:
-    """Return what stands for a protocol in a legend."""
+    """Return the legend entry of a protocol."""
     return Line2D(
         [],
         [],

@@ -19,7 +19,7 @@ from simulation.pages.figures.panels import Style, axis_labels, note, panels, sh
 
 _FEW_SYMBOLS = 12
 _MOST_ROWS = 12
-"""True ratings of a fine scale that a figure shows; of more, nine at even distances."""
+"""Most true ratings that a figure shows; from a finer scale it shows nine at even distances."""
 
 
 def draw_noise(style: Style, noise: DeviceChannel) -> Figure:
@@ -37,7 +37,7 @@ def draw_noise(style: Style, noise: DeviceChannel) -> Figure:
 def draw_expected(
     ax: Axes, style: Style, mechanisms: Sequence[tuple[str, DeviceChannel]], *, direct: bool = True
 ) -> None:
-    """Draw E[r* | r] of mechanisms against the line of a report without bias."""
+    """Draw E[r* | r] of mechanisms against the line of no bias."""
     inputs = mechanisms[0][1].ratings
     low, high = float(inputs[0]), float(inputs[-1])
     ax.plot([low, high], [low, high], color=MUTED, linewidth=1, linestyle=(0, (4, 3)))

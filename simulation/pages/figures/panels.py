@@ -20,9 +20,9 @@ class Style:
     Parameters
     ----------
     width, height : float
-        Inches; panels beside or below each other change them.
+        Inches; with several panels the figure is larger.
     points : float
-        Size of the text.
+        Font size.
     narrow : bool
         Whether it is for a phone: panels below each other, and labels below the axes.
     """
@@ -78,7 +78,7 @@ def title(ax: Axes, text: str, style: Style) -> None:
 
 
 def axis_labels(ax: Axes, style: Style, *, x: str | None = None, y: str | None = None) -> None:
-    """Name the axes; the vertical one above its upper end, to be read without turning the head."""
+    """Label the axes; the vertical one above its upper end, so that it can be read horizontally."""
     if x is not None:
         ax.set_xlabel(x, fontsize=style.points, color=MUTED, parse_math=False)
     if y is not None:
@@ -86,13 +86,13 @@ def axis_labels(ax: Axes, style: Style, *, x: str | None = None, y: str | None =
 
 
 def note(ax: Axes, x: float, y: float, words: str, style: Style, **options: Any) -> None:
-    """Write into a panel at a place given in fractions of it, the words as they are."""
+    """Write plain text in a panel, at a place given in fractions of the panel."""
     options = {"color": MUTED, "fontsize": style.points - 0.5, "va": "center", **options}
     ax.text(x, y, words, transform=ax.transAxes, parse_math=False, **options)
 
 
 def empty(ax: Axes, words: str, style: Style) -> None:
-    """Say in a panel why there is nothing to draw."""
+    """Write in a panel why there is nothing to draw."""
     ax.set_xticks([])
     ax.set_yticks([])
     ax.spines["bottom"].set_visible(False)

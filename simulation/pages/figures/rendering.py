@@ -1,4 +1,4 @@
-"""From a figure to what a page and a directory hold of it: SVG in four variants, and a PNG for slides."""
+"""Renders a figure for a page and a directory: SVG in four variants, and a PNG for slides."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def render(plot: Plot) -> Rendered:
     """Draw a figure in both widths."""
     figure = plot.draw(WIDE)
     svg = to_svg(figure)
-    figure.set_layout_engine("none")  # the layout is made; the PNG takes it over
+    figure.set_layout_engine("none")  # the layout is final; the PNG uses the same one
     with io.BytesIO() as file:
         figure.savefig(file, format="png", dpi=_PNG_DPI, metadata={"Software": None})
         png = file.getvalue()
@@ -75,7 +75,7 @@ def render(plot: Plot) -> Rendered:
 
 def to_svg(figure: Figure) -> str:
     """Return a figure as SVG, its text as text, the same on every call."""
-    # The identifiers of an SVG can be fixed through a setting only; it is restored at once.
+    # The identifiers in an SVG can be fixed only by a setting, which is restored at once.
     with (
         matplotlib.rc_context({"svg.hashsalt": "dprec", "svg.fonttype": "none"}),
         warnings.catch_warnings(),
@@ -84,10 +84,10 @@ def to_svg(figure: Figure) -> str:
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
         text = file.getvalue()
-    # Layout was made for a wide font; the page's own is narrower, so that nothing collides.
+    # The layout was made for a wide font; the page's own font is narrower, so nothing collides.
     text = re.sub(r"(font: (?:\w+ )?[\d.]+px) [^;\"]*", rf"\1 {_PAGE_FONT}", text)
     return text[text.index("<svg") :]
 
 
 Draw = Callable[[Plot], Rendered]
-"""Renders a figure and keeps its files."""
+"""Renders a figure and writes its files."""

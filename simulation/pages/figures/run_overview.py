@@ -57,7 +57,7 @@ PREDICTION_QUANTILES = (5, 25, 50, 75, 95)
 def draw_predictions(
     ax: Axes, style: Style, ratings: NDArray[np.float64], predictions: NDArray[np.float64]
 ) -> None:
-    """Draw how predictions are distributed for every true rating, against the line of perfect ones."""
+    """Draw the distribution of predictions for every true rating, with the line of perfect predictions."""
     groups = group_by_rating(ratings, predictions)
     places = [place for place, _ in groups]
     ends = [places[0], places[-1]]

@@ -38,7 +38,7 @@ def draw_rounds(ax: Axes, style: Style, run: RunFiles, measure: Measure) -> None
     if min(spent) > 0:
         log_axis(ax, spent, in_bytes=True)
     plain_axis(ax, which="y")
-    # Labels lie on the outer side of the curve, where accuracy comes from and where it goes.
+    # Labels lie on the outer side of the curve, at its start and its end.
     outward = 1 if values[0] > values[-1] else -1
     for place, side, sign in ((0, "left", outward), (-1, "right", -outward)):
         ax.annotate(
@@ -55,7 +55,7 @@ def draw_rounds(ax: Axes, style: Style, run: RunFiles, measure: Measure) -> None
 
 
 def draw_rounds_figure(style: Style, run: RunFiles, measure: Measure) -> Figure:
-    """Draw `draw_rounds` as a figure of its own."""
+    """Draw `draw_rounds` as a separate figure."""
     figure, (ax,) = panels(style)
     draw_rounds(ax, style, run, measure)
     title(ax, measure.heading, style)

@@ -1,4 +1,4 @@
-"""The noise that a comparison sampled, beside its theory, as in Fig. 2 of Neera et al. [neera2023]."""
+"""The noise that a comparison sampled, beside theory, as in Fig. 2 of Neera et al. [neera2023]."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def draw_sampled_noise(style: Style, noises: Sequence[SampledNoise], looks: Look
 
 
 _WINDOW = 3.0
-"""How much wider a panel may be than the narrowest noise in it: the tails of others would dwarf it."""
+"""How much wider a panel may be than the narrowest noise in it, which other tails would dwarf."""
 
 
 def _window(noises: Sequence[SampledNoise]) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""How users differ, protocol by protocol."""
+"""How users differ, for each protocol."""
 
 from __future__ import annotations
 

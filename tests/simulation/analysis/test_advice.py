@@ -122,8 +122,8 @@ def test_higher_is_better_where_it_is(table: Table) -> None:
 @pytest.mark.parametrize(
     ("limits", "least"),
     [
-        (Limits(0.5, "rating", 1000), r"with these bytes ε from 1 \(cheap\)"),
-        (Limits(1.0, "rating", 100), r"with this ε bytes from 400 \(cheap\)"),
+        (Limits(0.5, "rating", 1000), r"with these bytes, ε from 1 \(cheap\)"),
+        (Limits(1.0, "rating", 100), r"with this ε, bytes from 400 \(cheap\)"),
         (Limits(0.5, "rating", 100), r"ε from 1 and 400 bytes \(cheap\)"),
     ],
 )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.kill_and_resume import configuration, kept, kill_repeatedly
+from benchmarks.kill_and_resume import configuration, kill_repeatedly, results
 from dprec.errors import InputError, RunError
 from simulation.configuration.models import SimulationOptions, parse_config
 from simulation.configuration.strict_yaml import dump_yaml
@@ -65,7 +65,7 @@ def files_of(folder: Path) -> dict[str, tuple[bytes, int]]:
 
 
 def result_of(folder: Path) -> dict[str, Any]:
-    return {**kept(folder), "rounds": lines_of(folder)}
+    return {**results(folder), "rounds": lines_of(folder)}
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +127,7 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bits(tmp_path: 
     ended = list(kill_repeatedly(tmp_path, total, kills=3, seed=2))
     assert len(ended) == 3
     assert ended[-1] > 0
-    assert kept(tmp_path / "killed") == kept(tmp_path / "alone")
+    assert results(tmp_path / "killed") == results(tmp_path / "alone")
     assert lines_of(tmp_path / "killed") == lines_of(tmp_path / "alone")
     # Nothing of the killed writes is left.
     assert {path.name for path in (tmp_path / "killed").iterdir()} == {
@@ -280,7 +280,7 @@ def test_without_any_report_the_run_fails_keeps_its_state_and_can_go_on(
 def test_rounds_that_bring_nothing_at_all_are_no_result(rounds: dict[str, Any]) -> None:
     rounds["protocol"]["rounds"] = 2
     rounds["simulation"]["faults"] = {"straggle": 1.0}
-    with pytest.raises(RunError, match="none of the 2 rounds"):
+    with pytest.raises(RunError, match="no usable report arrived in any round"):
         run(rounds)
 
 
