@@ -1,4 +1,4 @@
-"""The floors of a comparison: what is reached with nothing sent, and how far other settings are from it."""
+"""The floors of a comparison: the accuracy reached with nothing sent, and how far other settings beat it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from simulation.analysis.settings import Setting
 from simulation.analysis.vocabulary import plural
 
 NOTHING_SENT = "nothing-sent"
-"""The floor that everything else is held against: no bytes, no privacy loss."""
+"""The floor that everything else is compared with: no bytes, no privacy loss."""
 
 CONFIDENCE = 0.95
 
@@ -29,9 +29,9 @@ class Gain:
     mean : float
         In the measure's own unit; above 0 is better, whichever way the measure goes.
     half_width : float or None
-        Of the 95 % interval of the paired difference (Student's t); None with a single pair.
+        Half the width of the paired difference's 95 % interval (Student's t); None for a single pair.
     pairs : int
-        Differences that the interval is made from.
+        Number of differences that the interval is based on.
     over : {"fold", "seed"}
         What they differ in.
     """
@@ -43,16 +43,16 @@ class Gain:
 
     @property
     def beyond_doubt(self) -> bool:
-        """Whether it is better by more than its uncertainty, or just better where there is one pair only."""
+        """Whether it is better by more than its uncertainty, or simply better if there is a single pair."""
         return self.mean > (self.half_width or 0.0)
 
     @property
     def interval(self) -> str:
-        """What follows the ±, in words; empty with a single pair."""
+        """What the ± stands for, in words; empty for a single pair."""
         return "" if self.half_width is None else f"95 % interval over {plural(self.pairs, self.over)}"
 
     def written(self, digits: int) -> str:
-        """Write it with the word that says which way it goes: 0.061 ± 0.004 better."""
+        """Write it with its direction in words: 0.061 ± 0.004 better."""
         word = " better" if self.mean > 0 else " worse" if self.mean < 0 else ""
         width = "" if self.half_width is None else f" ± {number(self.half_width, digits)}"
         return number(abs(self.mean), digits) + width + word
@@ -66,14 +66,14 @@ def nothing_sent(settings: Sequence[Setting]) -> Setting | None:
 def gain(setting: Setting, floor: Setting, measure: Measure) -> Gain | None:
     """Return how much better a setting is than a floor.
 
-    Folds share most of their train ratings with each other but not their test ratings; seeds of one fold
-    share both. So the seeds of a fold are averaged first if there are several folds, and the interval is
-    that over folds; with a single fold it is that over seeds.
+    Folds share most of their train ratings but no test ratings; the seeds of one fold share both. With
+    several folds, the seeds of each are averaged first and the interval is over folds; with a single
+    fold, it is over seeds.
 
     Parameters
     ----------
     setting, floor : Setting
-        That predict the same ratings.
+        Settings that predict the same ratings.
     measure : Measure
 
     Returns
@@ -104,5 +104,5 @@ def _half_width(differences: Sequence[float]) -> float | None:
 
 
 def gain_digits(measure: Measure) -> int:
-    """Return the decimals of a difference that are worth showing."""
+    """Return how many decimals of a difference are worth showing."""
     return measure.digits - 1

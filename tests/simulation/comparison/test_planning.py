@@ -149,7 +149,7 @@ def test_without_folds_an_entry_has_its_own(tmp_path: Path, comparison: dict[str
         ({"split": {"kind": "holdout", "test_fraction": 0.2}}, "folds", "no folds key"),
         ({"folds": [0.5]}, "folds[0]", "a whole number, or text"),
         ({"match": {"unit": 1}}, "match.unit", "epsilon"),
-        ({"published": [{"lable": 1}]}, "published[0].label", "The protocol, by its name"),
+        ({"published": [{"lable": 1}]}, "published[0].label", "The protocol's name in this comparison"),
     ],
 )
 def test_what_is_wrong_in_a_list_is_told_by_its_place(
