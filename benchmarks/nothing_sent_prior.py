@@ -1,4 +1,4 @@
-"""How many ratings the prior of nothing-sent counts for: RMSE on validation ratings of MovieLens 100K.
+"""How much the prior of nothing-sent should weigh: RMSE on validation ratings of MovieLens 100K.
 
     python benchmarks/nothing_sent_prior.py [--path ../shared/data/ml-100k] [--draws 10]
 
@@ -38,7 +38,7 @@ def validation_errors(ratings: Ratings, seed: int) -> list[float]:
 
 
 def main() -> None:
-    """Print the mean RMSE of every value that is tried."""
+    """Print the mean RMSE of every value of `TRIED`."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--path", default="../shared/data/ml-100k", help="folder of MovieLens 100K")
     arguments.add_argument("--draws", type=int, default=10, help="random tenths that are held back")

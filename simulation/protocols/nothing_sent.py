@@ -1,4 +1,4 @@
-"""The floor of every comparison: what devices predict alone, from their own ratings."""
+"""The floor of every comparison: devices predict alone, from their own ratings."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class NothingSentProtocol(Protocol):
 
     kind: Literal["nothing-sent"] = "nothing-sent"
     prior: float | None = option(
-        "The rating, public knowledge, that each mean is pulled towards; by default the middle of the scale.",
+        "Publicly known rating that each mean is pulled towards; by default the middle of the scale.",
         None,
     )
     prior_ratings: float = option(
-        "Own ratings that the prior counts as much as; the default is the best of eleven values on "
+        "Number of own ratings that the prior weighs as much as; the default is the best of eleven values on "
         "tenths of the train ratings of MovieLens 100K (u1), RMSE 1.0386 (benchmarks/nothing_sent_prior.py).",
         2.0,
         ge=0,
@@ -38,7 +38,7 @@ class NothingSentProtocol(Protocol):
 
     @property
     def private(self) -> bool:
-        """There is nothing that a budget could be spent on."""
+        """Never: there is nothing to spend a budget on."""
         return False
 
     def at_budget(self, epsilon: float, unit: ComparableUnit) -> Self:
@@ -47,25 +47,25 @@ class NothingSentProtocol(Protocol):
 
     @property
     def mechanism_name(self) -> str:
-        """That nothing is sent."""
+        """Name of the protocol, as nothing is sent."""
         return self.kind
 
     @property
     def completion_name(self) -> str:
-        """What predicts: the user's own average."""
+        """Name of the predictor: the user's own average."""
         return "own-average"
 
     def check(self, train: Ratings) -> None:
-        """Refuse a budget, and a prior that is no rating."""
+        """Refuse a budget, and a prior outside the rating scale."""
         if self.privacy is not None:
-            found = f"epsilon {self.privacy.epsilon:g}"
-            raise SettingError("privacy", found, "none: nothing is sent, so nothing is spent")
+            budget = f"epsilon {self.privacy.epsilon:g}"
+            raise SettingError("privacy", budget, "none: nothing is sent, so nothing is spent")
         low, high = train.scale.low, train.scale.high
         if self.prior is not None and not low <= self.prior <= high:
             raise SettingError("prior", f"{self.prior:g}", f"a rating from {low:g} to {high:g}")
 
     def setup(self) -> SilentSetup:
-        """Return what makes devices refuse every request."""
+        """Return the setup with which devices refuse every request."""
         return SilentSetup()
 
     def run(self, grid: Grid, task: Task) -> Outcome:
