@@ -12,6 +12,7 @@ from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.evaluations import Evaluation, distinguishing_words
 from simulation.analysis.selection import reference_budget
 from simulation.analysis.settings import Setting, by_evaluation, by_protocol
+from simulation.analysis.verdicts import verdict_sentences
 from simulation.analysis.vocabulary import listed, plural
 from simulation.pages.comparison_plots import bytes_plot, epsilon_plot, round_plot, traces_of
 from simulation.pages.comparison_tables import best_table, published_section, settings_table
@@ -74,8 +75,8 @@ def _notes(files: ComparisonFiles) -> list[str]:
         for summary in summaries
         for note in summary.privacy.notes
     ]
-    protocols = len(by_protocol(files.settings))
-    notes: list[str] = []
+    protocols = len(by_protocol([setting for setting in files.settings if setting.floor is None]))
+    notes = _against_nothing_sent(files)
     if files.unfinished:
         missing = listed(files.unfinished[:4]) + (" and others" if len(files.unfinished) > 4 else "")
         notes.append(f"{plural(len(files.unfinished), 'unfinished run')} left out: {missing}.")
@@ -84,6 +85,18 @@ def _notes(files: ComparisonFiles) -> list[str]:
         more = f" (With other numbers in {plural(others, 'more run')}.)" if others else ""
         notes.append(Markup("<strong>{}:</strong> {}").format(whom, note + more))
     return notes
+
+
+def _against_nothing_sent(files: ComparisonFiles) -> list[str]:
+    """Return a note for every thing that is predicted: what is not better than nothing sent."""
+    groups = by_evaluation(files.settings)
+    of_what = {each: distinguishing_words(each, list(groups)) for each in groups}
+    return [
+        Markup("<strong>{}:</strong> {}").format(
+            ", ".join(["Against nothing sent", *of_what[evaluation]]), sentence
+        )
+        for evaluation, sentence in verdict_sentences(groups, files.matched_unit).items()
+    ]
 
 
 def _accuracy_sections(

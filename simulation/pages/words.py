@@ -36,7 +36,8 @@ def run_in_words(run: RunFiles) -> str:
 def comparison_in_words(files: ComparisonFiles) -> str:
     """Describe a comparison."""
     settings = files.settings
-    names = list(dict.fromkeys(setting.name for setting in settings))
+    names = list(dict.fromkeys(setting.name for setting in settings if setting.floor is None))
+    floors = {setting.name for setting in settings if setting.floor}
     budgets = sorted({setting.budget for setting in settings if setting.budget is not None})
     runs = [row for setting in settings for row in setting.rows]
     seeds, folds = ({str(row[key]) for row in runs if row[key] is not None} for key in ("seed", "fold"))
@@ -47,11 +48,12 @@ def comparison_in_words(files: ComparisonFiles) -> str:
         if budgets
         else ""
     )
+    beside = f" beside {plural(len(floors), 'floor')}" if floors else ""
     repeated = " and ".join(
         plural(len(values), word) for values, word in ((seeds, "seed"), (folds, "fold")) if values
     )
     return (
-        f"{plural(len(names), 'protocol')}{at_budgets} over {repeated}: {plural(len(runs), 'run')}. "
+        f"{plural(len(names), 'protocol')}{beside}{at_budgets} over {repeated}: {plural(len(runs), 'run')}. "
         + " ".join(populations)
         + f" Every protocol with a budget was given the same ε per {unit}; the table shows what it cost."
     )

@@ -16,6 +16,7 @@ from dprec.privacy.device_channel import device_channel
 from dprec.privacy.ledger import Guarantee, PrivacyLedger
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire.traffic import TrafficLedger
+from simulation.analysis.settings import read_rows
 from simulation.comparison.planning import Cell
 from simulation.comparison.rows import table_rows
 from simulation.configuration.dotted_keys import replace_value
@@ -23,10 +24,11 @@ from simulation.configuration.models import RunConfig, parse_config
 from simulation.protocols import Outcome
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.storage.comparison_directory import ComparisonDirectory
-from simulation.storage.names import SUMMARY, cell_key
+from simulation.storage.names import SUMMARY, TABLE, cell_key
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_record import RunRecord, prediction_columns, traffic_columns
 from simulation.storage.summarise import summarise
+from simulation.storage.tables import csv_of_rows
 from strategies.rounds import RoundRecord
 
 USERS, ITEMS, TEST_RATINGS = 120, 200, 400
@@ -217,6 +219,21 @@ def write_comparison(
     return directory
 
 
+def add_floor(directory: Path, rmse: float, floor: str = "nothing-sent") -> Path:
+    """Add a floor to a comparison's table, on the seeds that the others have; its runs are not there."""
+    table = directory / TABLE
+    rows = read_rows(table)
+    private = {"epsilon": None, "epsilon_per_rating": 0.0, "epsilon_per_user_max": 0.0}
+    silent = {key: 0.0 for key in rows[0] if key.startswith(("uplink", "downlink", "total_message"))}
+    seeds = {row["seed"]: row for row in rows}
+    own = [
+        {**row, **private, **silent, "name": floor, "floor": floor, "rmse": rmse, "trusts_server": "False"}
+        for row in seeds.values()
+    ]
+    table.write_text("".join(csv_of_rows([*rows, *own])))
+    return directory
+
+
 PROTOCOLS: list[dict[str, Any]] = [
     {"name": "plain-mf", "mechanism": "none", "epsilon": None, "rmse": 0.93},
     {"name": "blp-mog-mf", "rmse": 1.05},
@@ -253,6 +270,12 @@ def comparison_directory(tmp_path: Path) -> Directories:
     return lambda protocols=PROTOCOLS, **settings: write_comparison(
         tmp_path / "comparison", protocols, **settings
     )
+
+
+@pytest.fixture
+def floored() -> Directories:
+    """What adds a floor to the table of a comparison directory."""
+    return add_floor
 
 
 @pytest.fixture

@@ -196,6 +196,41 @@ def test_alternative_texts_say_what_is_seen(comparison_directory: Directories) -
     assert "plain-mf 0.945 without privacy, as a horizontal line" in described
 
 
+def test_the_first_note_says_what_is_not_better_than_nothing_sent(
+    comparison_directory: Directories, floored: Directories
+) -> None:
+    words = words_of(floored(comparison_directory(), 1.1))
+    first = words.text.split("<li>")[1]
+    assert first.startswith(
+        "<strong>Against nothing sent:</strong> At ε = 0.5, 1 and 3 per rating none of the 4 private "
+        "protocols beats nothing sent (RMSE 1.100) by more than the uncertainty of the difference (nearest "
+        "at ε = 3: isgd, 0.018 ± 0.064 better).</li>"
+    )
+    assert "5 protocols beside 1 floor at 3 budgets" in words.text
+
+
+def test_tables_and_figures_hold_everything_against_nothing_sent(
+    comparison_directory: Directories, floored: Directories
+) -> None:
+    directory = floored(floored(comparison_directory(), 1.1), 1.05, "item-average")
+    words = words_of(directory)
+    # Twice in the table of the best, for the most accurate and for the cheapest.
+    assert words.text.count("<span>against nothing sent</span>") == 3
+    assert "<small>RMSE, ± 95 % interval over 2 seeds</small>" in words.text
+    assert ">0.115 ± 0.064 worse</td>" in words.text
+    for name in ("accuracy-epsilon-per-rating", "accuracy-bytes", "accuracy-rounds"):
+        assert "item-average 1.050, a floor, as a horizontal line" in words.plots[name].alt
+        assert "nothing-sent solid and item-average dotted. Shaded: worse" in words.plots[name].caption
+    page = report(directory).read_text()
+    assert ">item-average</th>" in page
+
+
+def test_a_table_without_floors_is_held_against_none(comparison_directory: Directories) -> None:
+    words = words_of(comparison_directory())
+    assert "nothing sent" not in words.text
+    assert not any("floor" in plot.caption + plot.alt for plot in words.plots.values())
+
+
 def test_unfinished_runs_are_named(comparison_directory: Directories) -> None:
     directory = comparison_directory()
     config = yaml.safe_load((directory / "comparison.yaml").read_text())
