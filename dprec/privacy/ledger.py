@@ -18,25 +18,6 @@ Loss = float | NDArray[np.float64]
 """A privacy loss, a natural logarithm from 0 to infinity: one for all participants, or shape (users,)."""
 
 
-@dataclass(frozen=True)
-class Guarantee:
-    """What a protocol guarantees to everybody who takes part in it.
-
-    Parameters
-    ----------
-    trusts_server : bool
-        Whether the server sees true ratings.
-    hides_rated_items : bool
-        Whether the protocol hides which items a user rated.
-    notes : tuple of str
-        What a reader of the results must know about the guarantee.
-    """
-
-    trusts_server: bool
-    hides_rated_items: bool
-    notes: tuple[str, ...] = ()
-
-
 @dataclass(frozen=True, eq=False)
 class Charge:
     """The losses of those who took part in one exchange.

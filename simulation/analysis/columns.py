@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from dprec.privacy.units import ComparableUnit
 from simulation.analysis.floors import NOTHING_SENT, Gain, gain, gain_digits, nothing_sent
 from simulation.analysis.measures import Measure
-from simulation.analysis.numbers import DASH, loss, number, spread_in_words, with_spread
+from simulation.analysis.numbers import DASH, number, spread_in_words, with_claim, with_spread
 from simulation.analysis.settings import Setting
 from simulation.analysis.vocabulary import loss_per
 
@@ -113,7 +113,10 @@ def _loss_column(unit: ComparableUnit, hint: str) -> SettingColumn:
         # A guarantee holds for everybody, so it is that of the worst run.
         return setting.epsilon(unit)
 
-    return SettingColumn(loss_per(unit), hint, largest, lambda setting: loss(largest(setting)))
+    def text(setting: Setting) -> str:
+        return with_claim(largest(setting), setting.claimed(unit))
+
+    return SettingColumn(loss_per(unit), hint, largest, text)
 
 
 def _bytes_columns(title: str, direction: str) -> tuple[SettingColumn, ...]:
@@ -137,6 +140,9 @@ BYTES_DOWN = _bytes_columns("bytes down", "downlink")
 TOTAL_BYTES = mean_column("bytes in all", "messages, all users", "total_message_bytes", 0)
 ROUNDS = mean_column("rounds", "", "rounds", 0)
 RUNS = figure_column("runs", "", lambda setting: len(setting.rows), 0)
+STATUS = SettingColumn(
+    "privacy", "", lambda setting: setting.status, lambda setting: setting.status, numeric=False
+)
 SERVER_SEES = SettingColumn(
     "server sees", "", lambda setting: setting.server_sees, lambda setting: setting.server_sees, numeric=False
 )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dprec.errors import InputError
+from dprec.privacy.guarantee import Status
 from dprec.privacy.units import ComparableUnit
 from simulation.analysis.averages import Average, average, grouped
 from simulation.analysis.evaluations import Evaluation
@@ -24,6 +25,12 @@ EPSILON_COLUMNS: dict[ComparableUnit, str] = {
     "user": "epsilon_per_user_max",
 }
 
+CLAIM_COLUMNS: dict[ComparableUnit, str] = {
+    "rating": "epsilon_claimed_per_rating",
+    "user": "epsilon_claimed_per_user",
+}
+
+_WEAKEST_FIRST: tuple[Status, ...] = ("none", "claimed", "proved")
 
 _TEXT = frozenset(
     {
@@ -45,6 +52,7 @@ _TEXT = frozenset(
 _NEEDED = (
     "name",
     "epsilon",
+    "status",
     "epsilon_per_rating",
     "epsilon_per_user_max",
     "uplink_message_mean_per_user",
@@ -83,10 +91,28 @@ class Setting:
         return any(str(row.get(column)) == "True" for row in self.rows)
 
     def epsilon(self, unit: ComparableUnit) -> float | None:
-        """Return the largest loss in a unit, over users and runs; None if it has no bound."""
-        values = [_finite(row.get(EPSILON_COLUMNS[unit])) for row in self.rows]
+        """Return the largest proved loss in a unit, over users and runs; None where there is none."""
+        return self._largest(EPSILON_COLUMNS[unit])
+
+    def claimed(self, unit: ComparableUnit) -> float | None:
+        """Return the largest loss that is claimed and not proved in a unit; None where none is."""
+        return self._largest(CLAIM_COLUMNS[unit])
+
+    def _largest(self, column: str) -> float | None:
+        values = [_finite(row.get(column)) for row in self.rows]
         known = [value for value in values if value is not None]
         return max(known) if known and len(known) == len(values) else None
+
+    @property
+    def status(self) -> Status:
+        """How far its promise carries, in the weakest of its runs."""
+        held = {row.get("status") for row in self.rows}
+        return next((status for status in _WEAKEST_FIRST if status in held), "none")
+
+    @property
+    def falls_short(self) -> bool:
+        """Whether it was given a budget of which it is not proved that it is kept."""
+        return self.budget is not None and self.status != "proved"
 
     @property
     def private(self) -> bool:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from dprec.privacy.guarantee import Trust
 from dprec.privacy.units import PrivacyUnit
+
+TRUST_IN_WORDS: dict[Trust, str] = {
+    "server": "the server is trusted",
+    "sum": "who adds up is trusted",
+    "shuffler": "who shuffles is trusted",
+    "nobody": "nobody is trusted",
+}
 
 
 def server_sees(*, trusts_server: bool, hides_rated_items: bool, sends: bool) -> str:

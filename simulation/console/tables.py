@@ -16,6 +16,7 @@ from simulation.analysis.columns import (
     BYTES_UP,
     LOSSES,
     SERVER_SEES,
+    STATUS,
     SettingColumn,
     accuracy_column,
     floor_columns,
@@ -80,7 +81,7 @@ def audit_table(audit: Audit) -> Table:
 _HEADING = 12
 """Characters per line of a heading, so that the numbers below it decide the width of a column."""
 
-_COSTS = (*LOSSES, BYTES_UP[0], BYTES_DOWN[0], SERVER_SEES)
+_COSTS = (STATUS, *LOSSES, BYTES_UP[0], BYTES_DOWN[0], SERVER_SEES)
 
 
 def _measures(settings: Sequence[Setting]) -> list[Measure]:
@@ -110,6 +111,9 @@ def _run_as_setting(summary: Mapping[str, Any]) -> Setting:
         **summary["accuracy"],
         "epsilon_per_rating": privacy["epsilon_per_rating"],
         "epsilon_per_user_max": privacy["epsilon_per_user"]["max"],
+        "epsilon_claimed_per_rating": privacy["epsilon_claimed"]["per_rating"],
+        "epsilon_claimed_per_user": privacy["epsilon_claimed"]["per_user"],
+        "status": privacy["status"],
         "uplink_message_mean_per_user": traffic["uplink"]["message_mean_per_user"],
         "downlink_message_mean_per_user": traffic["downlink"]["message_mean_per_user"],
         "trusts_server": privacy["trusts_server"],

@@ -112,7 +112,7 @@ def _accuracy_sections(
     of_what = f" ({', '.join(words)})" if words else ""
     asked = EpsilonAxis(files.matched_unit, asked=True)
     axes = [EpsilonAxis(unit) for unit in COMPARABLE_UNITS]
-    if any(asked.falls_short(setting) for setting in settings):
+    if any(setting.falls_short for setting in settings):
         axes.insert(0, asked)
     rendered = [draw(plot) for axis in axes if (plot := epsilon_plot(settings, measure, axis, looks, suffix))]
     if measure.column == "rmse" and (distances := distance_plot(settings, looks)):

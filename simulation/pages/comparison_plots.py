@@ -76,7 +76,7 @@ def _how_to_read(settings: Sequence[Setting], drawn: Sequence[Setting], axis: Ep
         yield "Dashed lines: no privacy."
     yield from floors_in_words(settings)
     if axis.asked:
-        yield "†: the privacy ledger holds a larger ε than was requested, or no ε is proved; see the table."
+        yield _DAGGER
     unproved = [
         name
         for name, points in by_protocol(settings).items()
@@ -89,11 +89,15 @@ def _how_to_read(settings: Sequence[Setting], drawn: Sequence[Setting], axis: Ep
         yield f"For {listed(hiding)}, ε covers every entry, rated or not."
 
 
+_DAGGER = "†: not proved to keep its budget; the table says what is proved and what is claimed."
+
+
 def bytes_plot(settings: Sequence[Setting], measure: Measure, looks: Looks, suffix: str) -> Plot | None:
     """Return the plot of accuracy against bytes per user; None if there are floors only."""
     competing = [setting for setting in settings if setting.floor is None]
     if not competing:
         return None
+    dagger = [_DAGGER] if any(setting.falls_short for setting in competing) else []
     lines = [
         f"{name} {points[0].bytes_per_user or 0:,.0f} bytes, {measure.label} "
         f"{measure.best([setting.mean(measure.column) or 0.0 for setting in points]):.3f} at best"
@@ -107,7 +111,7 @@ def bytes_plot(settings: Sequence[Setting], measure: Measure, looks: Looks, suff
     return Plot(
         f"accuracy-bytes{suffix}",
         f"{measure.label} against bytes per user",
-        " ".join([frontiers, *floors_in_words(settings)]),
+        " ".join([frontiers, *dagger, *floors_in_words(settings)]),
         f"{measure.label} against mean bytes per user, on a logarithmic axis. {'; '.join(lines)}.",
         lambda style: draw_accuracy_against_bytes(style, settings, measure, looks),
     )

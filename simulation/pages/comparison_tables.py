@@ -16,6 +16,7 @@ from simulation.analysis.columns import (
     ROUNDS,
     RUNS,
     SERVER_SEES,
+    STATUS,
     TOTAL_BYTES,
     SettingColumn,
     accuracy_column,
@@ -37,7 +38,8 @@ from simulation.pages.page import Section, paragraph
 def best_table(settings: Sequence[Setting], measure: Measure, looks: Looks) -> Markup:
     """Return the most accurate setting of every budget, beside the cheapest on its frontier."""
     accuracy, against = accuracy_column(measure), floor_columns(measure, settings)
-    of_accurate, of_cheap = (accuracy, *against, BYTES, *LOSSES), (accuracy, *against, BYTES)
+    of_cheap = (accuracy, *against, BYTES, STATUS)
+    of_accurate = (*of_cheap, *LOSSES)
     # Floors are what the others are compared with; they compete at no budget.
     competing = [setting for setting in settings if setting.floor is None]
     given = sorted({setting.budget for setting in competing if setting.budget is not None})
@@ -60,9 +62,9 @@ def best_table(settings: Sequence[Setting], measure: Measure, looks: Looks) -> M
     columns = [
         Column("budget", numeric=False),
         Column("most accurate", numeric=False),
-        *(Column(column.title, column.hint) for column in of_accurate),
+        *(Column(column.title, column.hint, column.numeric) for column in of_accurate),
         Column("fewest bytes", numeric=False),
-        *(Column(column.title, column.hint) for column in of_cheap),
+        *(Column(column.title, column.hint, column.numeric) for column in of_cheap),
     ]
     return table("The two ends of each budget's frontier", columns, rows)
 
@@ -81,6 +83,7 @@ def settings_table(
         main,
         *floor_columns(measure, settings),
         *others,
+        STATUS,
         *LOSSES,
         MEDIAN_LOSS,
         SERVER_SEES,
@@ -88,7 +91,7 @@ def settings_table(
     ]
     columns += [*BYTES_UP, *BYTES_DOWN, TOTAL_BYTES, *_timing_columns(files), RUNS]
     return table(
-        "Means over seeds and folds; ε is the largest of any run",
+        "Means over seeds and folds; ε is the largest proved of any run",
         [_PROTOCOL, *(Column(column.title, column.hint, column.numeric) for column in columns)],
         [
             [named_cell(setting, looks), *(_cell(column, setting) for column in columns)]

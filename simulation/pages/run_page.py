@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from simulation.analysis.columns import SERVER_SEES
+from simulation.analysis.columns import SERVER_SEES, STATUS
 from simulation.analysis.measures import HEADLINE_MEASURES, Measure
-from simulation.analysis.numbers import loss, size
-from simulation.analysis.vocabulary import listed, plural, server_sees
+from simulation.analysis.numbers import loss, size, with_claim
+from simulation.analysis.vocabulary import TRUST_IN_WORDS, listed, plural, server_sees
 from simulation.pages.completion_section import completion_section
 from simulation.pages.deployment import projection_section, run_projections
 from simulation.pages.figures.rendering import Draw
@@ -71,15 +71,20 @@ def _tiles(run: RunFiles) -> Markup:
         for measure in HEADLINE_MEASURES
         if (value := accuracy.get(measure.column)) is not None
     ]
-    per_user = privacy.epsilon_per_user
+    per_user, claimed = privacy.epsilon_per_user, privacy.epsilon_claimed
     seen = server_sees(
         trusts_server=privacy.trusts_server,
         hides_rated_items=privacy.hides_rated_items,
         sends=traffic.uplink.message_bytes > 0,
     )
     tiles += [
-        ("ε per rating", loss(privacy.epsilon_per_rating), "largest of any user"),
-        ("ε per user", loss(per_user.max), f"largest; median {loss(per_user.median)}"),
+        (STATUS.title, privacy.status, TRUST_IN_WORDS[privacy.trust]),
+        ("ε per rating", with_claim(privacy.epsilon_per_rating, claimed.per_rating), "largest of any user"),
+        (
+            "ε per user",
+            with_claim(per_user.max, claimed.per_user),
+            f"largest; median {loss(per_user.median)}",
+        ),
         (SERVER_SEES.title, seen, plural(traffic.rounds, "round")),
     ]
     for spent, words in ((traffic.uplink, "from the device"), (traffic.downlink, "to the device")):

@@ -16,6 +16,12 @@ from dprec.wire.traffic import TrafficLedger
 from strategies.envelope import deployed_factor, reply_content, reply_message
 from strategies.rounds import RoundRecord
 
+EXACT_CHANNEL = (
+    "epsilon is the largest log ratio of a channel's rows, counted in the same whole draws with which "
+    "devices choose what they send"
+)
+"""Why the loss of a channel is proved."""
+
 
 def mechanism_budget(mechanism: Mechanism, epsilon: float, unit: ComparableUnit) -> PrivacyBudget:
     """Return the budget of a mechanism; if it hides the rated items, per rating means per cell."""

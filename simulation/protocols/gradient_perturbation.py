@@ -14,12 +14,13 @@ from dprec.mechanisms.channel import Channel
 from dprec.messages import SLOPES
 from dprec.options import option
 from dprec.privacy.calibration import LARGEST_CELL_EPSILON, PrivacyBudget
-from dprec.privacy.ledger import Guarantee
+from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
 from dprec.setups import GradientPerturbationSetup
 from dprec.wire import ReportCodec
 from simulation.protocols.accounting import (
+    EXACT_CHANNEL,
     check_unit,
     mean_payload,
     measured_deployment,
@@ -142,8 +143,10 @@ class GradientPerturbationProtocol(Protocol):
 
     def _guarantee(self) -> Guarantee:
         return Guarantee(
-            trusts_server=False,
+            status="proved",
+            trust="nobody",
             hides_rated_items=False,
+            reason=f"{EXACT_CHANNEL}, and the rounds add up.",
             notes=(
                 f"Epsilon holds per rating over all rounds, {self.epsilon_per_round:.4g} in each, against "
                 "any server; which items a user rated is not hidden.",

@@ -18,7 +18,7 @@ from dprec.errors import RunError, SettingError, within
 from dprec.messages import TRAIN
 from dprec.options import option
 from dprec.privacy.calibration import PrivacyBudget
-from dprec.privacy.ledger import Guarantee
+from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
 from dprec.setups import IterativeSetup
@@ -197,11 +197,14 @@ class IterativeProtocol(Protocol):
 
     def _guarantee(self) -> Guarantee:
         if self.privacy is None:
-            note = "No privacy: gradients at the rated items let the server compute the ratings."
-            return Guarantee(trusts_server=True, hides_rated_items=False, notes=(note,))
+            why = "gradients at the rated items let the server compute the ratings."
+            return Guarantee("none", "server", False, why)
         return Guarantee(
-            trusts_server=False,
+            status="proved",
+            trust="nobody",
             hides_rated_items=True,
+            reason="an answer is one bit, drawn in whole draws whose ratio bounds its loss whatever the "
+            "ratings (Shin et al., Algorithm 1), and the rounds add up.",
             notes=(
                 f"Epsilon holds for everything a user sends in all rounds, {self.epsilon_per_round:.4g} "
                 "in each; which items were rated is hidden.",

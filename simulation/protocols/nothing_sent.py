@@ -10,7 +10,8 @@ from flwr.serverapp import Grid
 from dprec.completion.own_averages import own_averages
 from dprec.errors import SettingError
 from dprec.options import option
-from dprec.privacy.ledger import Guarantee, PrivacyLedger
+from dprec.privacy.guarantee import Guarantee
+from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
 from dprec.setups import SilentSetup
@@ -76,12 +77,12 @@ class NothingSentProtocol(Protocol):
         everybody = train.counts >= 0
         ledger = PrivacyLedger(rated=train.counts > 0)
         ledger.charge(0, everybody, 0.0, 0.0)
-        note = "Nothing is sent: every device predicts for its user from the user's own ratings alone."
+        why = "nothing is sent; every device predicts for its user from the user's own ratings alone."
         return Outcome(
             predict=averages.predict,
             traffic=TrafficLedger(train.n_users),
             privacy=ledger,
-            guarantee=Guarantee(trusts_server=False, hides_rated_items=True, notes=(note,)),
+            guarantee=Guarantee("proved", "nobody", True, why),
             rounds=(),
             diagnostics=averages.diagnostics,
             deployed_factor=None,

@@ -14,11 +14,12 @@ from dprec.messages import REPORT
 from dprec.options import option
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.device_channel import device_channel
-from dprec.privacy.ledger import Guarantee
+from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
 from dprec.setups import OneShotSetup
 from simulation.protocols.accounting import (
+    EXACT_CHANNEL,
     measured_deployment,
     mechanism_budget,
     mechanism_ledger,
@@ -127,12 +128,11 @@ class OneShotProtocol(Protocol):
 
     def _guarantee(self) -> Guarantee:
         if self.privacy is None:
-            note = "No privacy: the server receives the true ratings."
-            return Guarantee(trusts_server=True, hides_rated_items=False, notes=(note,))
+            return Guarantee("none", "server", False, "the server receives the true ratings.")
         hides = self.mechanism.hides_rated_items
         which = (
             "Which items a user rated is hidden: epsilon holds for every cell, rated or not."
             if hides
             else "Which items a user rated is not hidden; epsilon protects the values of the ratings."
         )
-        return Guarantee(trusts_server=False, hides_rated_items=hides, notes=(which,))
+        return Guarantee("proved", "nobody", hides, f"{EXACT_CHANNEL}.", notes=(which,))

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dprec.privacy.device_channel import DeviceChannel
-from dprec.privacy.ledger import Guarantee, PrivacyLedger
+from dprec.privacy.guarantee import Guarantee
+from dprec.privacy.ledger import PrivacyLedger
 from dprec.wire.traffic import TrafficLedger
 from simulation.protocols.task import Predict
 from strategies.rounds import RoundRecord
@@ -22,11 +23,14 @@ class Outcome:
         From arrays of users and items to predicted ratings, not clipped.
     traffic : TrafficLedger
     privacy : PrivacyLedger
+        What is proved of the losses; infinite where nothing is.
     guarantee : Guarantee
     rounds : tuple of RoundRecord
         Empty where nothing is sent.
     deployed_factor : float or None
         Bytes that the deployment engine moves per byte of a report's message; None without messages.
+    claimed : PrivacyLedger or None
+        The losses that are claimed without a proof; None where none are.
     channel : DeviceChannel or None
         The channel that the devices applied to their ratings; None if it adds no noise.
     notes : tuple of str
@@ -49,6 +53,7 @@ class Outcome:
     guarantee: Guarantee
     rounds: tuple[RoundRecord, ...]
     deployed_factor: float | None
+    claimed: PrivacyLedger | None = None
     channel: DeviceChannel | None = None
     notes: tuple[str, ...] = ()
     diagnostics: dict[str, Any] = field(default_factory=dict)

@@ -8,6 +8,7 @@ from typing import Literal, Self
 
 import numpy as np
 from flwr.serverapp import Grid
+from numpy.typing import NDArray
 
 from dprec.completion.one_bit.calibration import CalibratedNoise
 from dprec.completion.one_bit.completion import OneBit
@@ -16,7 +17,8 @@ from dprec.mechanisms.raw import Raw
 from dprec.messages import REPORT
 from dprec.options import option
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
-from dprec.privacy.ledger import Guarantee, PrivacyLedger
+from dprec.privacy.guarantee import Guarantee
+from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
 from dprec.setups import OneShotSetup
@@ -89,11 +91,13 @@ class TrustedServerProtocol(Protocol):
             task.seed,
             task.progress,
         )
-        noise = self._noise(collected.observations.shape)
+        noise, counts = self._noise(collected.observations.shape), task.train.counts
+        times = np.ones_like(counts) if noise.whole_profile else counts
         return Outcome(
             predict=completed.predict,
             traffic=collected.traffic,
-            privacy=_ledger(noise, task.train, collected),
+            privacy=_ledger(noise.proved, times, counts, collected),
+            claimed=self._claimed(noise, counts, collected),
             guarantee=self._guarantee(noise),
             rounds=(collected.record,),
             notes=completed.notes + notes_on_failures([collected.record]),
@@ -109,29 +113,33 @@ class TrustedServerProtocol(Protocol):
         return self.perturbation.noise(self.completion, shape, self.privacy.epsilon)
 
     def _guarantee(self, noise: CalibratedNoise) -> Guarantee:
-        """Return what is claimed against everybody but the server, and how much of it is proved."""
-        claimed = self.privacy.epsilon
+        """Say what is claimed against all but the server, and how much of it is proved."""
+        asked, proved = self.privacy.epsilon, noise.proved
         where = f"{self.perturbation.kind} perturbation, {self.perturbation.calibration} calibration"
-        if noise.per_rating <= claimed:
-            holds = f"epsilon = {claimed:g} per rating holds"
-        elif math.isfinite(noise.per_rating):
-            holds = (
-                f"epsilon = {claimed:g} per rating is claimed but not kept; {noise.per_rating:.6g} is proved"
-            )
-        else:
-            holds = f"epsilon = {claimed:g} per rating is claimed, and no epsilon is proved"
-        minimiser = ", for the exact minimiser" if noise.exact_minimiser else ""
-        note = (
-            f"The server is trusted: it receives the true signs. Against all others, {holds}{minimiser} "
-            f"({where})."
+        kept = proved <= asked
+        rest = "" if kept else f"; {proved:.6g} is proved" if math.isfinite(proved) else "; nothing is proved"
+        return Guarantee(
+            status="proved" if kept else "claimed",
+            trust="server",
+            hides_rated_items=False,
+            reason=f"epsilon = {asked:g} per rating, against all but the server ({where}): "
+            f"{noise.reason}{rest}.",
+            notes=("The server is trusted: it receives the true signs.",),
         )
-        return Guarantee(trusts_server=True, hides_rated_items=False, notes=(note,))
+
+    def _claimed(
+        self, noise: CalibratedNoise, counts: NDArray[np.int64], collected: Collected
+    ) -> PrivacyLedger | None:
+        """Charge what the paper claims of a changed rating, once per rating of a profile."""
+        asked = self.privacy.epsilon
+        return None if noise.proved <= asked else _ledger(asked, counts, counts, collected)
 
 
-def _ledger(noise: CalibratedNoise, train: Ratings, collected: Collected) -> PrivacyLedger:
-    """Charge all users whose report arrived what is proved, not what is claimed."""
-    counts = train.counts
+def _ledger(
+    per_rating: float, times: NDArray[np.int64], counts: NDArray[np.int64], collected: Collected
+) -> PrivacyLedger:
+    """Charge everybody whose report arrived, a whole profile so many times as much as a rating."""
     ledger = PrivacyLedger(rated=counts > 0)
-    times = np.ones_like(counts) if noise.whole_profile else np.maximum(counts, 1)
-    ledger.charge(1, collected.sent, noise.per_rating, np.where(ledger.rated, noise.per_rating * times, 0.0))
+    per_user = np.where(ledger.rated, per_rating * np.maximum(times, 1), 0.0)
+    ledger.charge(1, collected.sent, per_rating, per_user)
     return ledger

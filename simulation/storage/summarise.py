@@ -11,12 +11,14 @@ from importlib.metadata import version
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.privacy.ledger import PrivacyLedger
 from dprec.ratings import Ratings
 from dprec.wire.traffic import TrafficLedger
 from simulation.configuration.models import RunConfig
 from simulation.protocols import Outcome
 from simulation.storage.summary import (
     Accuracy,
+    ClaimedLoss,
     DatasetSummary,
     DirectionSummary,
     DistanceSummary,
@@ -88,14 +90,23 @@ def _only_in_test(train: NDArray[np.integer], test: NDArray[np.integer]) -> int:
 def _privacy(config: RunConfig, train: Ratings, outcome: Outcome) -> PrivacySummary:
     guarantee, per_user = outcome.guarantee, outcome.privacy.per_user
     return PrivacySummary(
-        epsilon_per_rating=_finite(np.nanmax(outcome.privacy.per_rating, initial=-math.inf)),
+        status=guarantee.status,
+        trust=guarantee.trust,
+        epsilon_per_rating=_largest(outcome.privacy.per_rating),
         epsilon_per_user=LossPerUser(
             max=_finite(per_user.max()), mean=_finite(per_user.mean()), median=_finite(np.median(per_user))
         ),
+        epsilon_claimed=_claimed(outcome.claimed),
         trusts_server=guarantee.trusts_server,
         hides_rated_items=guarantee.hides_rated_items,
-        notes=(*guarantee.notes, *_note_on_signs(config, train), *outcome.notes),
+        notes=(*guarantee.statements, *_note_on_signs(config, train), *outcome.notes),
     )
+
+
+def _claimed(ledger: PrivacyLedger | None) -> ClaimedLoss:
+    if ledger is None:
+        return ClaimedLoss(per_rating=None, per_user=None)
+    return ClaimedLoss(per_rating=_largest(ledger.per_rating), per_user=_finite(ledger.per_user.max()))
 
 
 def _note_on_signs(config: RunConfig, train: Ratings) -> tuple[str, ...]:
@@ -130,6 +141,11 @@ def _direction(payload: NDArray[np.int64], message: NDArray[np.int64]) -> Direct
         message_p95_per_user=float(np.percentile(message, 95)),
         message_max_per_user=int(message.max()),
     )
+
+
+def _largest(per_rating: NDArray[np.float64]) -> float | None:
+    """Return the largest loss of those who have one."""
+    return _finite(np.nanmax(per_rating, initial=-math.inf))
 
 
 def _finite(value: float) -> float | None:

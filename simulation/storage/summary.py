@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from dprec.privacy.guarantee import Status, Trust
 from simulation.storage.atomic import write_atomically
 from simulation.storage.documents import Document, parse_document, read_text
 from simulation.storage.names import SUMMARY
@@ -56,18 +57,28 @@ class Accuracy(Document):
 
 
 class LossPerUser(Document):
-    """Privacy loss of the users' whole profiles."""
+    """Proved privacy loss of the users' whole profiles."""
 
     max: float | None = Field(description="Largest loss.")
     mean: float | None = Field(description="Mean loss.")
     median: float | None = Field(description="Median loss.")
 
 
+class ClaimedLoss(Document):
+    """Privacy loss that is claimed without a proof; None where none is."""
+
+    per_rating: float | None = Field(description="Largest claimed loss of one rating, of any user.")
+    per_user: float | None = Field(description="Largest claimed loss of a whole profile.")
+
+
 class PrivacySummary(Document):
     """What is promised, and against whom."""
 
-    epsilon_per_rating: float | None = Field(description="Largest loss of a single rating of any user.")
+    status: Status = Field(description="How far the promise carries: proved, claimed, or none is made.")
+    trust: Trust = Field(description="Whom users trust: the server, one that adds up or shuffles, nobody.")
+    epsilon_per_rating: float | None = Field(description="Largest proved loss of one rating, of any user.")
     epsilon_per_user: LossPerUser
+    epsilon_claimed: ClaimedLoss
     trusts_server: bool = Field(description="Whether the server receives true ratings.")
     hides_rated_items: bool = Field(description="Whether it is hidden which items a user rated.")
     notes: tuple[str, ...] = Field(description="What a reader of the figures must know.")

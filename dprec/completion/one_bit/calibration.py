@@ -34,6 +34,12 @@ from dprec.errors import SettingError
 
 Calibration = Literal["published", "sound"]
 
+_WIDEST = "the noise covers the largest L1 distance between any two estimates, so it hides whole profiles"
+_ONE_ENTRY = "one changed rating can move every entry of the estimate, and the noise is that of one entry"
+_ON_BITS = "the ratings enter the objective only together with the noise, a Laplace mechanism on the bits"
+_BOUNDARY = "the paper's proof needs a gradient of zero at the optimum, and omits a Jacobian"
+_EXACT_MINIMISER = "the exact minimiser would keep {:.6g}, and a solver only approximates it"
+
 
 @dataclass(frozen=True)
 class CalibratedNoise:
@@ -44,17 +50,25 @@ class CalibratedNoise:
     scale : float
         Scale of the noise, in units of the hidden matrix (output) or of its inverse (objective).
     per_rating : float
-        Proven loss when one rating changes its value; infinite if nothing is proven.
+        Loss when one rating changes its value, as far as there is a proof; infinite if there is none.
+    reason : str
+        What the proof rests on, or what is missing from one of the epsilon that was asked for.
     whole_profile : bool
         Whether the same loss is proven when all of a user's ratings change their values.
     exact_minimiser : bool
-        Whether the proof is for the exact minimiser, which a solver only approximates.
+        Whether the proof is for the exact minimiser alone, which a solver only approximates.
     """
 
     scale: float
     per_rating: float
-    whole_profile: bool
+    reason: str
+    whole_profile: bool = False
     exact_minimiser: bool = False
+
+    @property
+    def proved(self) -> float:
+        """Loss per rating that is proved of what is released; infinite if nothing is."""
+        return math.inf if self.exact_minimiser else self.per_rating
 
 
 def output_sensitivity(shape: tuple[int, int], alpha: float, radius: float | None) -> float:
@@ -80,9 +94,9 @@ def output_noise(
     """Return the noise of output perturbation (Li et al. [li2021], Algorithm 4); see `output_sensitivity`."""
     sensitivity = output_sensitivity(shape, alpha, radius)
     if calibration == "sound":
-        return CalibratedNoise(sensitivity / epsilon, epsilon, True)
+        return CalibratedNoise(sensitivity / epsilon, epsilon, _WIDEST, whole_profile=True)
     scale = 2 * alpha / epsilon
-    return CalibratedNoise(scale, sensitivity / scale, True)
+    return CalibratedNoise(scale, sensitivity / scale, _ONE_ENTRY, whole_profile=True)
 
 
 def curvature_ratio(link: Link, alpha: float) -> float:
@@ -122,10 +136,13 @@ def objective_noise(
     """
     delta = steepness(link, alpha)
     if isinstance(link, Logistic):
-        return CalibratedNoise(delta / epsilon, epsilon, False)
+        return CalibratedNoise(delta / epsilon, epsilon, _ON_BITS)
     jacobian = curvature_ratio(link, alpha)
     if calibration == "published":
-        return CalibratedNoise(delta / epsilon, epsilon + jacobian if bounded else math.inf, False, bounded)
+        if not bounded:
+            return CalibratedNoise(delta / epsilon, math.inf, _BOUNDARY)
+        reason = _EXACT_MINIMISER.format(epsilon + jacobian)
+        return CalibratedNoise(delta / epsilon, epsilon + jacobian, reason, exact_minimiser=True)
     if not bounded:
         raise SettingError(
             "perturbation.calibration",
@@ -138,4 +155,5 @@ def objective_noise(
             f"{epsilon:g}",
             f"more than {jacobian:.4g}, which the Gaussian link costs at alpha = {alpha:g}",
         )
-    return CalibratedNoise(delta / (epsilon - jacobian), epsilon, False, True)
+    scale = delta / (epsilon - jacobian)
+    return CalibratedNoise(scale, epsilon, _EXACT_MINIMISER.format(epsilon), exact_minimiser=True)

@@ -18,7 +18,7 @@ from simulation.pages.figures.axes import accuracy_axis, log_axis
 from simulation.pages.figures.colours import INK, REFERENCE, SURFACE, ramp
 from simulation.pages.figures.floor_lines import draw_floors, floor_handles, floor_lines
 from simulation.pages.figures.labels import LineEnd, direct_labels, legend_below
-from simulation.pages.figures.looks import DASHES, Look, Looks, legend_handle
+from simulation.pages.figures.looks import DASHES, Look, Looks, legend_handle, marked
 from simulation.pages.figures.panels import Style, axis_labels, panels, shortened
 
 
@@ -63,7 +63,10 @@ def draw_accuracy_against_bytes(
         ends.append(LineEnd(right, best_values[-1], label, INK if dashes == "solid" else REFERENCE))
     axis_labels(ax, style, x="bytes per user, both directions", y=measure.heading)
     direct_labels(ax, style, ends)
-    handles = [legend_handle(shortened(name), looks[name], line=False) for name in by_protocol(competing)]
+    handles = [
+        legend_handle(marked(name, points), looks[name], line=False)
+        for name, points in by_protocol(competing).items()
+    ]
     legend_below(figure, style, [*handles, *(floor_handles(floors) if style.narrow else [])])
     return figure
 

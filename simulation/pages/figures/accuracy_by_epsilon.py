@@ -18,7 +18,7 @@ from simulation.pages.figures.axes import accuracy_axis, log_axis
 from simulation.pages.figures.colours import SURFACE
 from simulation.pages.figures.floor_lines import draw_floors, floor_handles, floor_lines
 from simulation.pages.figures.labels import LineEnd, direct_labels, legend_below
-from simulation.pages.figures.looks import Look, Looks, legend_handle
+from simulation.pages.figures.looks import Look, Looks, legend_handle, marked
 from simulation.pages.figures.panels import Style, axis_labels, panels, shortened
 
 
@@ -40,11 +40,6 @@ class EpsilonAxis:
         """Return a setting's place on the axis; None if it has none."""
         return setting.budget if self.asked else setting.epsilon(self.unit)
 
-    def falls_short(self, setting: Setting) -> bool:
-        """Return whether the loss that holds is larger than the budget, or unknown."""
-        loss = setting.epsilon(self.unit)
-        return setting.budget is not None and (loss is None or loss > setting.budget * (1 + _SLACK))
-
     @property
     def name(self) -> str:
         """What it counts."""
@@ -55,10 +50,6 @@ class EpsilonAxis:
         """What is written below the axis."""
         most = ", largest of any user" if self.unit == "user" else ""
         return f"{loss_per(self.unit)}{', as requested' if self.asked else most}"
-
-
-_SLACK = 1e-3
-"""Relative excess over a budget that whole draws and sums over rounds may cause."""
 
 
 def draw_accuracy_against_epsilon(
@@ -132,9 +123,9 @@ def _curves(settings: Sequence[Setting], measure: Measure, axis: EpsilonAxis) ->
         ]
         if not known:
             continue
-        mark = " †" if axis.asked and any(axis.falls_short(setting) for setting in points) else ""
+        label = marked(name, points) if axis.asked else shortened(name)
         losses, mean, deviation = np.array(sorted(known)).T
-        curves.append(_Curve(name, shortened(name) + mark, losses, mean, deviation))
+        curves.append(_Curve(name, label, losses, mean, deviation))
     return curves
 
 

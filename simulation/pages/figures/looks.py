@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 from simulation.analysis.settings import Setting
 from simulation.pages.figures.colours import INK, REFERENCE, SERIES
 from simulation.pages.figures.labels import MARKERS
+from simulation.pages.figures.panels import shortened
 
 DASHES = ((0, (6, 3)), (0, (2, 2)), (0, (7, 2, 1.5, 2)), (0, (1, 1.5)))
 
@@ -62,6 +63,11 @@ def looks_of(settings: Sequence[Setting]) -> dict[str, Look]:
     for place, name in enumerate(references):
         looks[name] = Look(REFERENCE, MARKERS[-1 - place % len(MARKERS)], DASHES[place % len(DASHES)], False)
     return looks
+
+
+def marked(name: str, settings: Sequence[Setting]) -> str:
+    """Return a protocol's label, with a dagger where it is not proved that a budget is kept."""
+    return shortened(name) + (" †" if any(setting.falls_short for setting in settings) else "")
 
 
 def legend_handle(label: str, look: Look, *, line: bool = True) -> Line2D:

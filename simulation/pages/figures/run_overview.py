@@ -8,13 +8,14 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from simulation.analysis.measures import main_measure
-from simulation.analysis.numbers import short, size
+from simulation.analysis.numbers import loss, short, size
 from simulation.pages.figures.axes import plain_axis
 from simulation.pages.figures.colours import MUTED, SERIES, SURFACE
 from simulation.pages.figures.distributions import histogram
 from simulation.pages.figures.panels import Style, axis_labels, empty, panels, title
 from simulation.pages.figures.run_rounds import draw_rounds, evaluated_rounds
 from simulation.storage.run_files import RunFiles
+from simulation.storage.summary import PrivacySummary
 
 
 def draw_summary(style: Style, run: RunFiles) -> Figure:
@@ -41,12 +42,17 @@ def _draw_losses(ax: Axes, style: Style, run: RunFiles) -> None:
     losses = run.traffic["epsilon_per_user"]
     known = losses[np.isfinite(losses)]
     if known.size < losses.size or not known.size:
-        trusted = run.summary.privacy.trusts_server
-        empty(ax, "no privacy: the server\nsees true ratings" if trusted else "the loss has no bound", style)
+        empty(ax, _unbounded_in_words(run.summary.privacy), style)
         title(ax, "How private: no bound", style)
         return
     histogram(ax, known, style, SERIES[5], "ε ", "ε per user")
     title(ax, f"How private: ε {short(float(known.max()))} per user at most", style)
+
+
+def _unbounded_in_words(privacy: PrivacySummary) -> str:
+    if privacy.status == "claimed":
+        return f"ε {loss(privacy.epsilon_claimed.per_user)} per user is claimed,\nnothing is proved"
+    return "no privacy: the server\nsees true ratings" if privacy.trusts_server else "the loss has no bound"
 
 
 _MOST_GROUPS = 12

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dprec.crossdomain.alter_ego import ReplacementOptions
 from dprec.crossdomain.recommender import RecommendationOptions
 from dprec.mechanisms import Mechanism
-from dprec.privacy.ledger import Guarantee
+from dprec.privacy.guarantee import Guarantee
+from simulation.protocols.accounting import EXACT_CHANNEL
 
 _SUMS = (
-    "Epsilon per rating is what is claimed, for one replacement and one prediction; epsilon per user adds "
-    "up the replacements of the user's whole AlterEgo and a prediction for every item of the target "
-    "domain. Both cover what one recipient sees: recipients who pool what they see add theirs up."
+    "The epsilon per rating that is claimed covers one replacement, if there is any, and one prediction; the "
+    "claim per user adds up the replacements of the user's whole AlterEgo and a prediction for every item of "
+    "the target domain. Both cover what one recipient sees: recipients who pool what they see add theirs up."
 )
 
 
@@ -20,27 +21,47 @@ def guarantee_of(
     """Return what the users are promised.
 
     With a private mechanism on the device, this is the mechanism's promise; otherwise the server is
-    trusted, and replacement and recommendation protect against those who see their results.
+    trusted, and replacement and recommendation are claimed to protect against those who see their
+    results. If only one of the two is private, the other reveals ratings, and nothing is claimed.
     """
     if mechanism.private:
         return _guarantee_of_uploads(mechanism)
     notes = ["Trusted server: it receives the true ratings of both domains."]
-    if not replacement.private and recommendation.epsilon is None:
-        notes.append("No privacy: AlterEgos and predictions reveal other users' ratings.")
     if replacement.private:
         notes.append(_note_on_replacement(replacement))
     if recommendation.epsilon is not None:
         notes.append(_note_on_recommendation(recommendation, recommendation.epsilon))
-    if replacement.private and recommendation.epsilon is not None:
-        notes.append(_SUMS)
-    return Guarantee(trusts_server=True, hides_rated_items=False, notes=tuple(notes))
+    if unprotected := unprotected_results(replacement, recommendation):
+        reason = f"{' and '.join(unprotected)} reveal other users' ratings."
+        return Guarantee("none", "server", False, reason, tuple(notes))
+    return Guarantee("claimed", "server", False, _missing(recommendation), (*notes, _SUMS))
+
+
+def unprotected_results(
+    replacement: ReplacementOptions, recommendation: RecommendationOptions
+) -> tuple[str, ...]:
+    """Name what others see of a trusted server's work without any noise."""
+    replaced = ("AlterEgos",) if replacement.selection not in ("private", "none") else ()
+    return replaced if recommendation.epsilon is not None else (*replaced, "predictions")
 
 
 def _guarantee_of_uploads(mechanism: Mechanism) -> Guarantee:
     hides = mechanism.hides_rated_items
     which = "Which items a user rated is hidden" if hides else "Which items a user rated is not hidden"
     note = f"{which}; X-Sim, AlterEgos and predictions follow from the reports and cost no privacy."
-    return Guarantee(trusts_server=False, hides_rated_items=hides, notes=(note,))
+    return Guarantee("proved", "nobody", hides, f"{EXACT_CHANNEL}.", (note,))
+
+
+def _missing(recommendation: RecommendationOptions) -> str:
+    """Return what a proof of the claimed epsilon would need."""
+    missing = ["the items' means enter predictions without noise"]
+    if recommendation.neighbors > 1:
+        used = recommendation.neighbors
+        missing.append(f"PNCF adds the noise of one similarity, and a prediction uses {used}")
+    if recommendation.sensitivity == "local":
+        missing.append("the sensitivity is that of these ratings, not of any")
+    missing.append("recipients who pool what they see are not accounted for")
+    return f"{'; '.join(missing)}."
 
 
 def _note_on_replacement(options: ReplacementOptions) -> str:

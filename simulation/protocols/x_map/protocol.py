@@ -33,7 +33,7 @@ from simulation.protocols.components import AnyMechanism
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.task import Task
 from simulation.protocols.x_map.diagnostics import diagnostics_of, note_on_items, note_on_profiles
-from simulation.protocols.x_map.guarantee import guarantee_of
+from simulation.protocols.x_map.guarantee import guarantee_of, unprotected_results
 from simulation.protocols.x_map.item_comparison import (
     GraphOptions,
     ItemComparison,
@@ -162,7 +162,8 @@ class XMapProtocol(Protocol):
         return Outcome(
             predict=predictor(recommender, items.means, train),
             traffic=collected.traffic,
-            privacy=self._ledger(calibrated, train, collected, exchanged),
+            privacy=mechanism_ledger(calibrated, train.counts, collected.sent),
+            claimed=self._claimed(train, collected, exchanged),
             guarantee=guarantee_of(self.mechanism, self.replacement, self.recommendation),
             rounds=rounds,
             channel=device_channel(calibrated, train.counts),
@@ -194,20 +195,19 @@ class XMapProtocol(Protocol):
         exchanged = asking.exchange(grid, task.roster, observed, collected.traffic)
         return exchanged.egos, exchanged
 
-    def _ledger(
-        self,
-        calibrated: CalibratedMechanism,
-        train: CrossDomainRatings,
-        collected: Collected,
-        exchanged: Exchanged | None,
-    ) -> PrivacyLedger:
-        """Charge the uploads, or the replacements and the predictions if both are private."""
-        per_draw, per_prediction = self.replacement.epsilon, self.recommendation.epsilon
-        if self.mechanism.private or exchanged is None or per_draw is None or per_prediction is None:
-            return mechanism_ledger(calibrated, train.counts, collected.sent)
+    def _claimed(
+        self, train: CrossDomainRatings, collected: Collected, exchanged: Exchanged | None
+    ) -> PrivacyLedger | None:
+        """Charge replacements and predictions with what is claimed of them; None where nothing is."""
+        per_prediction = self.recommendation.epsilon
+        if per_prediction is None or unprotected_results(self.replacement, self.recommendation):
+            return None
         ledger = PrivacyLedger(rated=np.ones(train.n_users, dtype=np.bool_))
-        last, replaced = exchanged.record.round, exchanged.replaced.astype(np.float64)
-        ledger.charge(last, exchanged.sent, per_draw, per_draw * replaced)
+        last = collected.record.round
+        if exchanged is not None and self.replacement.epsilon is not None:
+            per_draw, replaced = self.replacement.epsilon, exchanged.replaced.astype(np.float64)
+            last = exchanged.record.round
+            ledger.charge(last, exchanged.sent, per_draw, per_draw * replaced)
         # Predictions are made after the last round.
         per_user = per_prediction * train.n_targets
         ledger.charge(last, collected.accepted, per_prediction, per_user)

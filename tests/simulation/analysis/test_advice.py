@@ -23,6 +23,7 @@ def line(
         "fold": None,
         "seed": 1,
         "rmse": rmse,
+        "status": "none" if epsilon is None else "proved",
         "epsilon_per_rating": epsilon,
         "epsilon_per_user_max": None if epsilon is None else 100 * epsilon,
         "trusts_server": epsilon is None,

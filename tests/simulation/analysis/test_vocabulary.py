@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from simulation.analysis.averages import Average
-from simulation.analysis.columns import BUDGET, LOSSES, RUNS, SERVER_SEES, accuracy_column, spread_column
+from simulation.analysis.columns import (
+    BUDGET,
+    LOSSES,
+    RUNS,
+    SERVER_SEES,
+    STATUS,
+    accuracy_column,
+    spread_column,
+)
 from simulation.analysis.measures import MEASURES, main_measure
 from simulation.analysis.numbers import loss, number, short, size, with_spread
 from simulation.analysis.settings import Setting
@@ -67,6 +75,25 @@ def test_a_spread_says_what_it_is() -> None:
     assert hint(3, 3) == "lower is better, ± standard deviation over 3 runs"
     assert hint(3, 1, 5) == "lower is better, ± standard deviation over 3 to 5 runs"
     assert hint(1) == "lower is better"
+
+
+def test_a_claimed_loss_stands_beside_what_is_proved_and_the_weakest_run_decides() -> None:
+    rows = tuple(
+        {
+            "status": status,
+            "epsilon_per_rating": proved,
+            "epsilon_per_user_max": None,
+            "epsilon_claimed_per_rating": 1.0,
+            "epsilon_claimed_per_user": claimed,
+        }
+        for status, proved, claimed in (("proved", 864.0, 90.0), ("claimed", 900.0, 2500.0))
+    )
+    setting = Setting("output", 1.0, rows)
+    texts = [column.text(setting) for column in (STATUS, *LOSSES)]
+    assert texts == ["claimed", "900 (claimed 1)", "– (claimed 2,500)"]
+    assert LOSSES[0].value(setting) == 900
+    assert setting.falls_short
+    assert not Setting("output", 1.0, rows[:1]).falls_short
 
 
 @pytest.mark.parametrize(

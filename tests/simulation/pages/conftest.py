@@ -13,7 +13,8 @@ import yaml
 
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.device_channel import device_channel
-from dprec.privacy.ledger import Guarantee, PrivacyLedger
+from dprec.privacy.guarantee import Guarantee
+from dprec.privacy.ledger import PrivacyLedger
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire.traffic import TrafficLedger
 from simulation.analysis.settings import read_rows
@@ -99,7 +100,13 @@ def write_run(
         predict=lambda users, items: np.zeros(users.size),
         traffic=traffic,
         privacy=ledger,
-        guarantee=Guarantee(not private, hides, tuple(notes)),
+        guarantee=Guarantee(
+            "proved" if private else "none",
+            "nobody" if private else "server",
+            hides,
+            "as made up.",
+            tuple(notes),
+        ),
         rounds=_rounds(rounds, measure, accuracy, traffic),
         seconds=1.2,
         channel=None,

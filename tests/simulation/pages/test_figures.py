@@ -94,17 +94,17 @@ def test_one_unit_per_axis_error_bars_and_references(
     assert [float(line.get_ydata()[0]) for line in flat] == [pytest.approx(0.945)]
 
 
-@pytest.mark.parametrize(("proved", "marked"), [(1.0, False), (40.0, True), (None, True)])
-def test_what_does_not_keep_its_budget_is_marked_on_the_axis_of_budgets(
-    proved: float | None, marked: bool
-) -> None:
+@pytest.mark.parametrize(("status", "marked"), [("proved", False), ("claimed", True), ("none", True)])
+def test_what_does_not_keep_its_budget_is_marked_on_the_axis_of_budgets(status: str, marked: bool) -> None:
     settings = [setting("sound", 1, 1, 1.0), setting("claimed", 1, 1, 1.0)]
-    settings[1].rows[0]["epsilon_per_rating"] = proved
+    settings[0].rows[0]["status"], settings[1].rows[0]["status"] = "proved", status
     axis = EpsilonAxis("rating", asked=True)
-    assert [axis.falls_short(one) for one in settings] == [False, marked]
+    assert [one.falls_short for one in settings] == [False, marked]
     (ax,) = draw_accuracy_against_epsilon(WIDE, settings, RMSE, axis, looks_of(settings)).axes
     assert {text.get_text() for text in ax.texts} == {"sound", "claimed †" if marked else "claimed"}
     assert all(container.lines[0].get_xdata() == [1.0] for container in ax.containers)
+    (legend,) = draw_accuracy_against_bytes(WIDE, settings, RMSE, looks_of(settings)).legends
+    assert {text.get_text() for text in legend.get_texts()} == {"sound", "claimed †" if marked else "claimed"}
 
 
 def test_points_on_the_frontier_are_filled(comparison_directory: Directories) -> None:
@@ -147,6 +147,14 @@ def test_an_unbounded_loss_is_not_said_to_show_the_ratings_unless_it_does(
     summary["privacy"]["trusts_server"] = trusted
     (directory / "summary.json").write_text(json.dumps(summary))
     private = draw_summary(WIDE, read_run(directory)).axes[1]
+    assert words in {text.get_text() for text in private.texts}
+
+
+def test_a_claimed_loss_is_not_drawn_as_one_that_holds(run_directory: Directories) -> None:
+    claims = {"privacy.status": "claimed", "privacy.epsilon_claimed.per_user": 90.0}
+    directory = run_directory(mechanism="none", epsilon=None, completion="mf", altered=claims)
+    private = draw_summary(WIDE, read_run(directory)).axes[1]
+    words = "ε 90 per user is claimed,\nnothing is proved"
     assert words in {text.get_text() for text in private.texts}
 
 

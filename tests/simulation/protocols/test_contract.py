@@ -39,6 +39,10 @@ def test_a_preset_runs_and_leaves_a_valid_directory(tmp_path: Path, preset: dict
     main = "sign_accuracy" if "binarization" in preset else "rmse"
     assert math.isfinite(summary["accuracy"][main])
     assert summary["privacy"]["notes"]
+    assert summary["privacy"]["trusts_server"] is (summary["privacy"]["trust"] == "server")
+    assert (summary["privacy"]["status"] == "claimed") == (
+        summary["privacy"]["epsilon_claimed"]["per_rating"] is not None
+    )
     private = preset["protocol"].get("privacy")
     if preset["protocol"]["kind"] == "trusted-server":
         assert summary["privacy"]["trusts_server"] is True

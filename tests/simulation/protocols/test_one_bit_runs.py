@@ -36,7 +36,10 @@ from tests.paths import CONFIGS
 PRESETS = ("one-bit-clear", "one-bit-input", "one-bit-objective", "one-bit-gradient", "one-bit-output")
 USERS, ITEMS, EPSILON, ROUNDS = 24, 18, 2.0, 3
 
-TRUSTED = "The server is trusted: it receives the true signs. Against all others, "
+CHANNEL = (
+    "Proved: epsilon is the largest log ratio of a channel's rows, counted in the same whole draws with "
+    "which devices choose what they send"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -64,44 +67,47 @@ def stars(preset: str, **changes: Any) -> dict[str, Any]:
     return signs(preset, dataset=dataset, **changes)
 
 
-def guarantee(result: Any) -> str:
-    return str(result.summary["privacy"]["notes"][0])
+def guarantee(result: Any) -> tuple[str, str]:
+    privacy = result.summary["privacy"]
+    return privacy["status"], privacy["notes"][0]
 
 
 @pytest.mark.parametrize(
-    ("name", "trusts_server", "per_rating", "note"),
+    ("name", "status", "trust", "per_rating", "claimed", "note"),
     [
-        ("one-bit-clear", True, None, "No privacy: the server receives the true ratings."),
-        (
-            "one-bit-input",
-            False,
-            EPSILON,
-            "Which items a user rated is not hidden; epsilon protects the values of the ratings.",
-        ),
+        ("one-bit-clear", "none", "server", None, None, "No privacy: the server receives the true ratings."),
+        ("one-bit-input", "proved", "nobody", EPSILON, None, f"{CHANNEL}."),
         (
             "one-bit-objective",
-            True,
+            "proved",
+            "server",
             EPSILON,
-            TRUSTED + "epsilon = 2 per rating holds (objective perturbation, published calibration).",
+            None,
+            "Proved: epsilon = 2 per rating, against all but the server (objective perturbation, published "
+            "calibration): the ratings enter the objective only together with the noise, a Laplace "
+            "mechanism on the bits.",
         ),
-        (
-            "one-bit-gradient",
-            False,
-            EPSILON,
-            "Epsilon holds per rating over all rounds, 2 in each, against any server; which items a user "
-            "rated is not hidden.",
-        ),
+        ("one-bit-gradient", "proved", "nobody", EPSILON, None, f"{CHANNEL}, and the rounds add up."),
         (
             "one-bit-output",
-            True,
+            "claimed",
+            "server",
             EPSILON * USERS * ITEMS,
-            TRUSTED + "epsilon = 2 per rating is claimed but not kept; 864 is proved "
-            "(output perturbation, published calibration).",
+            EPSILON,
+            "Claimed, not proved: epsilon = 2 per rating, against all but the server (output perturbation, "
+            "published calibration): one changed rating can move every entry of the estimate, and the noise "
+            "is that of one entry; 864 is proved.",
         ),
     ],
 )
 def test_a_run_says_how_accurate_it_is_and_what_it_really_guarantees(
-    tmp_path: Path, name: str, trusts_server: bool, per_rating: float | None, note: str
+    tmp_path: Path,
+    name: str,
+    status: str,
+    trust: str,
+    per_rating: float | None,
+    claimed: float | None,
+    note: str,
 ) -> None:
     run(signs(name), tmp_path)
     summary = json.loads((tmp_path / "summary.json").read_text())
@@ -110,9 +116,13 @@ def test_a_run_says_how_accurate_it_is_and_what_it_really_guarantees(
     agree = [(float(row["prediction"]) >= 0) == (float(row["rating"]) > 0) for row in rows]
     assert summary["accuracy"]["sign_accuracy"] == pytest.approx(np.mean(agree))
     assert summary["accuracy"]["relative_error"] > 0
-    assert summary["privacy"]["trusts_server"] is trusts_server
-    assert summary["privacy"]["epsilon_per_rating"] == pytest.approx(per_rating)
-    assert summary["privacy"]["notes"][0] == note
+    privacy = summary["privacy"]
+    assert (privacy["status"], privacy["trust"]) == (status, trust)
+    assert privacy["trusts_server"] is (trust == "server")
+    assert privacy["epsilon_per_rating"] == pytest.approx(per_rating)
+    assert privacy["epsilon_claimed"]["per_rating"] == claimed
+    assert (privacy["epsilon_claimed"]["per_user"] is None) == (claimed is None)
+    assert privacy["notes"][0] == note
     assert summary["completion"] == "one-bit"
 
 
@@ -145,27 +155,40 @@ GAUSSIAN = {"kind": "one-bit", "link": "gaussian", "alpha": 1, "rank": 1}
 
 def test_the_sound_calibration_keeps_its_epsilon() -> None:
     result = run(signs("one-bit-output", protocol__perturbation__calibration="sound"))
-    assert guarantee(result) == TRUSTED + (
-        "epsilon = 2 per rating holds (output perturbation, sound calibration)."
+    assert guarantee(result) == (
+        "proved",
+        "Proved: epsilon = 2 per rating, against all but the server (output perturbation, sound "
+        "calibration): the noise covers the largest L1 distance between any two estimates, so it hides "
+        "whole profiles.",
     )
     # The noise hides whole profiles, so a user pays no more than a rating.
     assert result.summary["privacy"]["epsilon_per_rating"] == pytest.approx(EPSILON)
     assert result.summary["privacy"]["epsilon_per_user"]["max"] == pytest.approx(EPSILON)
+
+
+@pytest.mark.parametrize("calibration", ["published", "sound"])
+def test_what_holds_for_the_exact_minimiser_alone_is_claimed_and_not_charged(calibration: str) -> None:
     completion = {**GAUSSIAN, "bounded": True}
-    sound = {"kind": "objective", "calibration": "sound"}
-    result = run(signs("one-bit-objective", protocol__completion=completion, protocol__perturbation=sound))
-    assert "epsilon = 2 per rating holds" in guarantee(result)
-    assert result.summary["privacy"]["epsilon_per_rating"] == pytest.approx(EPSILON)
+    values = {"kind": "objective", "calibration": calibration}
+    config = signs("one-bit-objective", protocol__completion=completion, protocol__perturbation=values)
+    counts = load_ratings(parse_config(config))[0].counts
+    result = run(config)
+    exact = EPSILON + (curvature_ratio(Gaussian(1.0), 1.0) if calibration == "published" else 0.0)
+    status, note = guarantee(result)
+    assert status == "claimed"
+    assert note.endswith(
+        f"the exact minimiser would keep {exact:.6g}, and a solver only approximates it; nothing is proved."
+    )
+    privacy = result.summary["privacy"]
+    assert privacy["epsilon_per_rating"] is None
+    assert privacy["epsilon_claimed"] == {"per_rating": EPSILON, "per_user": EPSILON * counts.max()}
+    assert np.isposinf(result.traffic["epsilon_per_rating"][counts > 0]).all()
 
 
-def test_objective_perturbation_with_the_gaussian_link_tells_what_is_proved_of_it() -> None:
-    result = run(signs("one-bit-objective", protocol__completion={**GAUSSIAN, "bounded": True}))
-    proved = EPSILON + curvature_ratio(Gaussian(1.0), 1.0)
-    assert f"claimed but not kept; {proved:.6g} is proved" in guarantee(result)
-    assert result.summary["privacy"]["epsilon_per_rating"] == pytest.approx(proved)
-    result = run(signs("one-bit-objective", protocol__completion=GAUSSIAN))
-    assert "and no epsilon is proved" in guarantee(result)
-    assert result.summary["privacy"]["epsilon_per_rating"] is None
+def test_objective_perturbation_with_unbounded_entries_and_the_gaussian_link_is_claimed() -> None:
+    status, note = guarantee(run(signs("one-bit-objective", protocol__completion=GAUSSIAN)))
+    assert status == "claimed"
+    assert "needs a gradient of zero at the optimum, and omits a Jacobian; nothing is proved." in note
 
 
 class Recording:

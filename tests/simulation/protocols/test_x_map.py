@@ -168,10 +168,14 @@ def test_losses_are_charged_as_they_are_told() -> None:
     traffic, summary = result.traffic, result.summary
     source = ~train.in_target[train.items]
     most = np.bincount(train.users[source], minlength=train.n_users)
-    assert np.allclose(traffic["epsilon_per_rating"], np.where(most > 0, 0.6 + 0.5, 0.5))
-    replaced = (traffic["epsilon_per_user"] - 0.5 * train.in_target.sum()) / 0.6
-    assert np.all(replaced <= most + 1e-9)
-    assert np.all(replaced[most > 0] > 0.5)
+    privacy = summary["privacy"]
+    assert (privacy["status"], privacy["trust"]) == ("claimed", "server")
+    assert privacy["epsilon_per_rating"] is None
+    assert privacy["epsilon_per_user"] == {"max": None, "mean": None, "median": None}
+    assert np.isposinf(traffic["epsilon_per_user"]).all()
+    assert privacy["epsilon_claimed"]["per_rating"] == pytest.approx(0.6 + 0.5)
+    replaced = (privacy["epsilon_claimed"]["per_user"] - 0.5 * train.in_target.sum()) / 0.6
+    assert 0.5 < replaced <= most.max() + 1e-9
     notes = " ".join(summary["privacy"]["notes"])
     for words in (
         "two data sets that differ in one user",
@@ -182,8 +186,11 @@ def test_losses_are_charged_as_they_are_told() -> None:
         assert words in notes
     bare = run(VARIANTS["best"]).summary["privacy"]
     assert bare["epsilon_per_rating"] is None
-    assert "No privacy" in " ".join(bare["notes"])
+    assert bare["status"] == "none"
+    assert bare["epsilon_claimed"] == {"per_rating": None, "per_user": None}
+    assert bare["notes"][0] == "No privacy: AlterEgos and predictions reveal other users' ratings."
     local = run(VARIANTS["local"])
+    assert (local.summary["privacy"]["status"], local.summary["privacy"]["trust"]) == ("proved", "nobody")
     assert local.summary["privacy"]["epsilon_per_rating"] == pytest.approx(2.0, rel=1e-3)
     assert local.summary["traffic"]["rounds"] == 1
 

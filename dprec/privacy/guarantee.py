@@ -1,0 +1,52 @@
+"""What a protocol promises: whether it is proved, whom it leaves users to trust, and what stays hidden."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Status = Literal["proved", "claimed", "none"]
+"""How far a promise carries.
+
+``proved``: the epsilon of the ledger holds by a theorem, for the numbers that are drawn. ``claimed``: a
+paper claims an epsilon, and something is missing from its proof. ``none``: nothing is promised.
+"""
+
+Trust = Literal["server", "sum", "shuffler", "nobody"]
+"""Whom users trust with true ratings: the server, one that adds up or shuffles reports, or nobody."""
+
+_OPENINGS: dict[Status, str] = {"proved": "Proved", "claimed": "Claimed, not proved", "none": "No privacy"}
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What a protocol promises to everybody who takes part in it.
+
+    Parameters
+    ----------
+    status : {"proved", "claimed", "none"}
+        Of what was asked for. The ledger holds what is proved in any case.
+    trust : {"server", "sum", "shuffler", "nobody"}
+    hides_rated_items : bool
+        Whether it stays hidden which items a user rated.
+    reason : str
+        The theorem, or what is missing from one: what follows a colon, to its full stop.
+    notes : tuple of str
+        What else a reader of the figures must know about the guarantee.
+    """
+
+    status: Status
+    trust: Trust
+    hides_rated_items: bool
+    reason: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def trusts_server(self) -> bool:
+        """Whether the server sees true ratings."""
+        return self.trust == "server"
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """The status with its reason, and the notes."""
+        return (f"{_OPENINGS[self.status]}: {self.reason}", *self.notes)
