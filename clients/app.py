@@ -68,7 +68,7 @@ def _answer_queries(app: ClientApp, root: str | None) -> None:
         """Replace the source items of the cohort's profiles and send the AlterEgos."""
         cohort, request = cohort_of(root, message, context), ReplacementRequest.of(_record(message))
         asked = asked_users(request.asked, cohort.size)
-        reports = replacement.alter_ego_reports(cohort, request)
+        reports = replacement.alter_ego_reports(cohort, request, context)
         return reply_with_reports(message, cohort, reports, round_index=request.round_index, asked=asked)
 
 

@@ -2,26 +2,29 @@
 
 What a device guarantees against any server: the mechanism, its budget and the sensitivity to which it is
 calibrated are installed on it, and the contents of a request must lie within that sensitivity. A device
-draws the same random words whenever it is asked, so asking again with the same table reveals nothing more.
+replaces its items for one table of candidates only. It draws the same random words whenever it is asked, so
+asking again with the same table reveals nothing more, and another table is refused.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from flwr.app import Context
 from numpy.typing import NDArray
 
+from clients.memory import Memory
 from clients.population import Cohort
 from dprec.crossdomain.alter_ego import alter_egos
 from dprec.crossdomain.alter_ego_codec import AlterEgoCodec, RowCodec, ValueCode
 from dprec.crossdomain.replacement import Candidates, ReplacementDraws
-from dprec.messages import ReplacementRequest
+from dprec.messages import REPLACEMENT_ROUND, ReplacementRequest
 from dprec.ragged import rows_of
 from dprec.randomness import words
 from dprec.setups import ReplacementSetup, XMapSetup
 from dprec.sorted_keys import find
 
 
-def alter_ego_reports(cohort: Cohort, request: ReplacementRequest) -> list[bytes]:
+def alter_ego_reports(cohort: Cohort, request: ReplacementRequest, context: Context) -> list[bytes]:
     """Return the encoded AlterEgo of every user of a cohort.
 
     Parameters
@@ -29,14 +32,21 @@ def alter_ego_reports(cohort: Cohort, request: ReplacementRequest) -> list[bytes
     cohort : Cohort
     request : ReplacementRequest
         The range of the target domain in the catalogue, and candidates for the source items.
+    context : Context
+        Its state records what the node has answered.
 
     Raises
     ------
     ValueError
-        When the request is malformed, or its X-Sim values are wider than the installed sensitivity.
+        When the request is malformed, its X-Sim values are wider than the installed sensitivity, or items
+        have been replaced for another table.
     """
     population, setup = cohort.population, cohort.population.installed(XMapSetup).replacement
+    if request.round_index != REPLACEMENT_ROUND:
+        raise ValueError(f"asked to replace items in round {request.round_index}")
     candidates, means = _candidates(request, setup, population.n_items)
+    table = f"{request.start} {request.stop} ".encode() + request.rows
+    Memory.of(population, REPLACEMENT_ROUND, context).answer_once(request.round_index, table)
     n_targets, deviations = request.stop - request.start, setup.transfer == "deviation"
     draws = ReplacementDraws.prepare(
         candidates,

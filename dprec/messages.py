@@ -30,6 +30,9 @@ REPLACE = "query.replace"
 REQUEST, REPLY, NODE = "request", "reply", "node"
 """Names of the records in a message: of a request, of reports, and of the answer to `IDENTIFY`."""
 
+REPLACEMENT_ROUND = 2
+"""The one round in which items are replaced; in the first, devices send their profiles."""
+
 ROW_ENTRY = np.dtype("<f4")
 """How the entries in the rows of a `SlopesRequest` are sent."""
 

@@ -17,15 +17,13 @@ from dprec.completion import Observations
 from dprec.crossdomain.alter_ego import AlterEgos
 from dprec.crossdomain.alter_ego_codec import AlterEgoCodec, RowCodec, ValueCode
 from dprec.crossdomain.replacement import Candidates
-from dprec.messages import REPLACE, ReplacementRequest, bitmap_of
+from dprec.messages import REPLACE, REPLACEMENT_ROUND, ReplacementRequest, bitmap_of
 from dprec.ragged import offsets, sizes_of
 from dprec.sorted_keys import find
 from dprec.wire.traffic import TrafficLedger
 from strategies.envelope import request_content
 from strategies.roster import Roster
 from strategies.rounds import RoundAccount, RoundRecord
-
-ROUND = 2
 
 _BYTES_AT_ONCE = 1 << 26
 """Size of the requests that are sent together: bounds the memory for messages to many small cohorts."""
@@ -116,7 +114,7 @@ class ReplacementExchange:
                 targets.append(egos.targets)
                 values.append(egos.values)
         egos = AlterEgos(offsets(sizes), np.concatenate(targets), np.concatenate(values))
-        record = account.record(ROUND, asked=int(asked.sum()), accepted=int(accepted.sum()))
+        record = account.record(REPLACEMENT_ROUND, asked=int(asked.sum()), accepted=int(accepted.sum()))
         return Exchanged(egos, needs.counts, sent, accepted, record)
 
     def _needs(self, observed: Observations, n_users: int) -> _Needs:
@@ -156,7 +154,7 @@ class ReplacementExchange:
         """Return the content of a request; with a bitmap if only some of a cohort are asked."""
         start, stop = self.target
         bitmap = None if asked is None else bitmap_of(asked)
-        return request_content(ReplacementRequest(ROUND, start, stop, rows, bitmap))
+        return request_content(ReplacementRequest(REPLACEMENT_ROUND, start, stop, rows, bitmap))
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flwr.app import Context, RecordDict
 
 from clients.population import Cohort, open_population
 from clients.replacement import alter_ego_reports
@@ -341,7 +342,7 @@ def test_faults_are_counted_and_lose_no_other_user() -> None:
         run(small(simulation={"backend": "local", "faults": {"dropout": 1.0}}))
 
 
-def test_a_device_refuses_malformed_requests(tmp_path: Path) -> None:
+def test_a_device_refuses_malformed_requests_and_a_second_table(tmp_path: Path) -> None:
     config = parse_config(small(protocol__graph={"similarity": "cosine"}))
     train, _ = load_ratings(config)
     with open_session(config.simulation, 1) as session:
@@ -357,8 +358,21 @@ def test_a_device_refuses_malformed_requests(tmp_path: Path) -> None:
         whole = {"round": 2, **target, "rows": b""}
 
         def ask(record: dict[str, Any]) -> list[bytes]:
-            return alter_ego_reports(cohort, ReplacementRequest.of(record))
+            return alter_ego_reports(cohort, ReplacementRequest.of(record), context)
 
+        context = Context(1, 1, {}, RecordDict(), {})
+        source = int(np.flatnonzero(~train.in_target)[0])
+        table = {**whole, "rows": _row(train, item=source, step=5)}
+        answer = ask(table)
+        assert ask(table) == answer
+        for other in (whole, {**table, "rows": _row(train, item=source, step=4)}):
+            with pytest.raises(ValueError, match="after round 2 was answered"):
+                ask(other)
+        for earlier_or_later in (1, 3):
+            with pytest.raises(ValueError, match="asked to replace items in round"):
+                ask({**table, "round": earlier_or_later})
+
+        context = Context(1, 1, {}, RecordDict(), {})
         assert ask(whole) == [b""] * train.n_users
         for wrong in (
             {**whole, "stop": train.n_items + 1},
