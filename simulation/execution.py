@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -24,14 +25,6 @@ from simulation.storage.run_record import RunRecord, prediction_columns, traffic
 from simulation.storage.summarise import summarise
 
 
-def load_ratings(config: RunConfig) -> tuple[Ratings, Ratings]:
-    """Return the train and test ratings of a configuration, checked against its evaluation options."""
-    train, test = prepared_ratings(config.dataset, config.split, config.binarization, config.seed)
-    with within("evaluation"):
-        check_relevance(config.evaluation, train.scale)
-    return train, test
-
-
 def prepared_ratings(
     dataset: Dataset, split: Split, binarization: Binarization | None, seed: int
 ) -> tuple[Ratings, Ratings]:
@@ -41,6 +34,24 @@ def prepared_ratings(
         return train, test
     with within("binarization"):
         return binarization.apply(train, test)
+
+
+def load_ratings(
+    config: RunConfig,
+    prepare: Callable[[Dataset, Split, Binarization | None, int], tuple[Ratings, Ratings]] = prepared_ratings,
+) -> tuple[Ratings, Ratings]:
+    """Return the train and test ratings of a configuration, checked against its evaluation options.
+
+    Parameters
+    ----------
+    config : RunConfig
+    prepare : callable
+        `prepared_ratings`, or a cached form of it.
+    """
+    train, test = prepare(config.dataset, config.split, config.binarization, config.seed)
+    with within("evaluation"):
+        check_relevance(config.evaluation, train.scale)
+    return train, test
 
 
 def run_prepared(

@@ -18,7 +18,7 @@ from dprec.datasets.base import Dataset
 from dprec.errors import InputError, RunError
 from dprec.ratings import Ratings
 from dprec.splits import Split
-from simulation.comparison.planning import Cell
+from simulation.comparison.templates import Cell
 from simulation.configuration.loading import load
 from simulation.configuration.models import RunConfig
 from simulation.execution import prepared_ratings, run_prepared

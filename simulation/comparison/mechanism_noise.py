@@ -17,7 +17,8 @@ from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.device_channel import device_channel
 from dprec.randomness import categories, uniforms, words
 from dprec.ratings import Ratings, RatingScale
-from simulation.comparison.planning import Cell, Comparison
+from simulation.comparison.planning import Comparison
+from simulation.comparison.templates import Cell
 from simulation.execution import load_ratings
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.storage.tables import Row

@@ -2,55 +2,22 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
 
-from dprec.errors import InputError, within
-from dprec.privacy.units import ComparableUnit
+from dprec.errors import InputError
 from simulation.comparison.definition import ComparisonConfig, Entry
-from simulation.configuration.dotted_keys import apply_override, flatten, replace_value
-from simulation.configuration.models import RunConfig, parse_config
-from simulation.configuration.presets import find_configuration, presets
+from simulation.comparison.floors import added_floors
+from simulation.comparison.templates import SHARED, Cell, Template
+from simulation.configuration.dotted_keys import apply_override, flatten
+from simulation.configuration.presets import find_configuration
 from simulation.configuration.strict_yaml import dump_yaml, parse_yaml, read_yaml
 from simulation.configuration.validation import validated
-from simulation.storage.names import cell_key
-
-_SHARED = ("dataset", "split", "binarization", "simulation", "evaluation")
-"""Keys of a comparison that replace those of every preset."""
 
 _WRITTEN = ("cells", "ratings")
 """Keys that comparison.yaml adds to the configuration."""
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One run of a comparison.
-
-    Parameters
-    ----------
-    key : str
-        Name of its directory in cells/.
-    protocol : str
-        Name of the protocol's entry.
-    epsilon : float or None
-        The budget; None for a protocol without privacy, which runs once rather than per budget.
-    fold : int, str or None
-    seed : int
-    config : RunConfig
-    panel : str or None
-    """
-
-    key: str
-    protocol: str
-    epsilon: float | None
-    fold: int | str | None
-    seed: int
-    config: RunConfig
-    panel: str | None = None
 
 
 @dataclass(frozen=True)
@@ -108,8 +75,13 @@ def load_comparison(path: str | Path, overrides: Sequence[str] = ()) -> Comparis
         values["protocols"] = [{"name": entry} if isinstance(entry, str) else entry for entry in entries]
     config = validated(ComparisonConfig, values, str(source))
     _check_names(config, source)
-    shared = {key: values[key] for key in _SHARED if key in values}
-    cells = [cell for entry in config.protocols for cell in _cells(entry, config, shared, source)]
+    shared = {key: values[key] for key in SHARED if key in values}
+    templates = [Template.of(entry, shared, source) for entry in config.protocols]
+    for template in templates:
+        _check_entry(template, config, source)
+    if config.floors:
+        templates += added_floors(templates, folds=config.folds is not None)
+    cells = [cell for template in templates for cell in _cells(template, config)]
     _check_keys(cells, source)
     return Comparison(config, tuple(cells))
 
@@ -128,63 +100,24 @@ def _check_keys(cells: Sequence[Cell], source: Path) -> None:
             raise InputError(str(source), f"the run {key} twice", "each epsilon, fold and seed once")
 
 
-def _cells(entry: Entry, config: ComparisonConfig, shared: Mapping[str, Any], source: Path) -> Iterator[Cell]:
-    """Yield the cells of one protocol, in the order of comparison.csv."""
-    template = _Template.of(entry, shared, source)
-    private = template.run.protocol.private
+def _check_entry(template: Template, config: ComparisonConfig, source: Path) -> None:
+    """Refuse an entry that the comparison's axes do not suit."""
+    entry, private = template.entry, template.run.protocol.private
     _check_changes(entry, config, private, template.where)
     if config.folds is not None and not hasattr(template.run.split, "fold"):
         kind = template.run.split.kind
         raise InputError(f"{source}: folds", f"a list, with split {kind}", "no folds key")
-    epsilons: Sequence[float | None] = (entry.epsilons or config.epsilons) if private else [None]
-    if not epsilons:
+    if private and not (entry.epsilons or config.epsilons):
         raise InputError(f"{source}: epsilons", "none", f"at least one, for {entry.name}")
+
+
+def _cells(template: Template, config: ComparisonConfig) -> Iterator[Cell]:
+    """Yield the cells of one protocol, in the order of comparison.csv."""
+    epsilons: Sequence[float | None] = [None]
+    if template.run.protocol.private:
+        epsilons = template.entry.epsilons or config.epsilons
     for epsilon, fold, seed in product(epsilons, config.folds or [None], config.seeds):
         yield template.cell(epsilon, fold, seed, config.match.epsilon)
-
-
-@dataclass(frozen=True)
-class _Template:
-    """An entry's preset with its changes and with what the comparison shares.
-
-    Parameters
-    ----------
-    entry : Entry
-    values : dict
-        The configuration as plain values.
-    run : RunConfig
-        The same configuration, checked.
-    where : str
-        File and entry, for errors.
-    """
-
-    entry: Entry
-    values: dict[str, Any]
-    run: RunConfig
-    where: str
-
-    @classmethod
-    def of(cls, entry: Entry, shared: Mapping[str, Any], source: Path) -> _Template:
-        """Read the preset of an entry and apply its changes."""
-        preset = read_yaml(_preset_file(entry.preset or entry.name, source))
-        values = {**preset, **copy.deepcopy(dict(shared)), "name": entry.name}
-        where = f"{source}: {entry.name}"
-        for key, value in entry.changes.items():
-            replace_value(values, key, value, where)
-        return cls(entry, values, parse_config(values, where), where)
-
-    def cell(self, epsilon: float | None, fold: int | str | None, seed: int, unit: ComparableUnit) -> Cell:
-        """Return the cell at a budget, a fold and a seed; None leaves the preset's value."""
-        protocol, split = self.run.protocol, self.run.split
-        if epsilon is not None:
-            with within("protocol"):
-                protocol = protocol.at_budget(epsilon, unit)
-        if fold is not None:
-            values = {**self.values, "split": {**self.values["split"], "fold": fold}}
-            split = parse_config(values, self.where).split
-        config = self.run.model_copy(update={"seed": seed, "protocol": protocol, "split": split})
-        name = self.entry.name
-        return Cell(cell_key(name, epsilon, fold, seed), name, epsilon, fold, seed, config, self.entry.panel)
 
 
 def _check_changes(entry: Entry, config: ComparisonConfig, private: bool, where: str) -> None:
@@ -200,15 +133,3 @@ def _check_changes(entry: Entry, config: ComparisonConfig, private: bool, where:
         for changed in flatten(entry.changes):
             if f"{changed}.".startswith(f"{key}."):
                 raise InputError(f"{where}.set.{changed}", "a value that would be replaced", place)
-
-
-def _preset_file(name: str, source: Path) -> Path:
-    """Return the file of an entry: next to the comparison's file, one folder up, or a preset."""
-    beside = [folder / f"{name}.yaml" for folder in source.absolute().parents[:2]]
-    for file in beside:
-        if file.is_file() and file != source.absolute():
-            return file
-    if name in presets():
-        return presets()[name]
-    accepted = "a file next to it or one folder up, or a name from: dprec list presets"
-    raise InputError(f"{source}: protocols", f"no configuration {name}.yaml", accepted)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dprec.errors import InputError
-from simulation.comparison.planning import Cell
+from simulation.comparison.templates import Cell
 from simulation.configuration.dotted_keys import flatten
 from simulation.storage.summary import Summary, read_summary
 from simulation.storage.tables import Row
@@ -48,6 +48,7 @@ def _figures(cell: Cell, summary: Summary) -> Row:
     row = {_column(key): value for key, value in included.items() if not isinstance(value, list)}
     row["scale_low"], row["scale_high"] = summary.dataset.scale
     row["total_message_bytes"] = summary.traffic.total_message_bytes
+    row["floor"] = cell.floor
     return {**_identity(cell), **row}
 
 

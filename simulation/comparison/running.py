@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from dprec.errors import InputError, within
@@ -12,7 +13,7 @@ from simulation.comparison.cell_runs import run_cells
 from simulation.comparison.mechanism_noise import sampled_noise
 from simulation.comparison.planning import Comparison
 from simulation.comparison.rows import table_rows
-from simulation.execution import load_ratings
+from simulation.execution import load_ratings, prepared_ratings
 from simulation.storage.claims import fingerprint
 from simulation.storage.comparison_directory import ComparisonDirectory
 from simulation.storage.tables import Row
@@ -99,10 +100,11 @@ def tabulate(
 def _check(comparison: Comparison) -> dict[str, str]:
     """Check the first cell of each protocol against its ratings; return the ratings' fingerprints."""
     fingerprints: dict[str, str] = {}
+    prepare = lru_cache(maxsize=2)(prepared_ratings)
     for cell in comparison.cells:
         if cell.protocol in fingerprints:
             continue
-        train, test = load_ratings(cell.config)
+        train, test = load_ratings(cell.config, prepare)
         with within("protocol"):
             cell.config.protocol.check(train)
         fingerprints[cell.protocol] = fingerprint(train, test)

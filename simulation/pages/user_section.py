@@ -29,6 +29,8 @@ def user_section(
     budget = "" if reference is None else f" ε = {reference:g} unless the label says otherwise."
     caption = f"Thin line: all users. Bars: the middle 90 % and 50 %. Dot: the median user.{budget}"
     spent = _spreads((setting, label, bytes_per_user(columns)) for setting, label, columns in traffic)
+    if not spent:
+        return Section("users", heading, (dashed("No protocol here sends anything."),))
     losses = _spreads((setting, label, columns["epsilon_per_user"]) for setting, label, columns in traffic)
     plots = [
         Plot(

@@ -35,6 +35,7 @@ def comparison(tmp_path: Path) -> dict[str, Any]:
         "seeds": [3, 4],
         "epsilons": [0.5, 2.0],
         "protocols": ["clear", "private"],
+        "floors": False,
     }
 
 

@@ -42,6 +42,7 @@ def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "seeds": [1, 2],
         "epsilons": [0.5, 2.0],
         "protocols": ["clear", "private"],
+        "floors": False,
         "simulation": {"backend": "local"},
     }
     path.write_text(yaml.safe_dump(values))

@@ -27,7 +27,7 @@ def test_a_preset_is_found_by_its_name() -> None:
 
 def test_a_comparison_and_its_entries_are_found_by_name(elsewhere: Path) -> None:
     assert load_comparison("compare-quick").config.name == "compare-quick"
-    own = {"dataset": {"kind": "synthetic"}, "split": {"kind": "holdout"}, "epsilons": [1.0]}
+    own = {"dataset": {"kind": "synthetic"}, "split": {"kind": "holdout"}, "epsilons": [1.0], "floors": False}
     (elsewhere / "own.yaml").write_text(yaml.safe_dump({"name": "own", **own, "protocols": ["blp-mf"]}))
     assert [cell.protocol for cell in load_comparison("own.yaml").cells] == ["blp-mf"]
 

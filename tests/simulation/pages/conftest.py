@@ -18,8 +18,8 @@ from dprec.privacy.ledger import PrivacyLedger
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire.traffic import TrafficLedger
 from simulation.analysis.settings import read_rows
-from simulation.comparison.planning import Cell
 from simulation.comparison.rows import table_rows
+from simulation.comparison.templates import Cell
 from simulation.configuration.dotted_keys import replace_value
 from simulation.configuration.models import RunConfig, parse_config
 from simulation.protocols import Outcome

@@ -1,0 +1,95 @@
+"""The floors of a comparison: what a protocol must beat before it is worth any privacy or bytes.
+
+A comparison has them by default, once for each thing that its protocols predict.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Iterator, Sequence
+
+from simulation.comparison.definition import Entry
+from simulation.comparison.templates import SHARED, Template
+from simulation.configuration.models import parse_config
+from simulation.configuration.presets import presets
+from simulation.configuration.strict_yaml import read_yaml
+from simulation.protocols.floors import FLOORS, floor_of
+
+_LONGEST_PANEL = 40
+"""Characters of a panel in a name; the names of runs are limited."""
+
+
+def added_floors(templates: Sequence[Template], *, folds: bool) -> list[Template]:
+    """Return the floors that a comparison's entries lack, of everything that they predict.
+
+    Parameters
+    ----------
+    templates : sequence of Template
+        Of the entries.
+    folds : bool
+        Whether the comparison sets the fold of every entry.
+    """
+    groups: dict[str, list[Template]] = {}
+    for template in templates:
+        groups.setdefault(_predicted(template, folds=folds), []).append(template)
+    names = {template.entry.name for template in templates}
+    added = []
+    for group, words in zip(
+        groups.values(), _distinguishing([own[0] for own in groups.values()]), strict=True
+    ):
+        listed = {floor_of(template.run.protocol) for template in group}
+        for floor in FLOORS:
+            if floor not in listed:
+                kind = group[0].run.dataset.kind
+                name = next(name for name in _names(floor, words, kind) if name not in names)
+                names.add(name)
+                added.append(_floor(floor, name, group[0]))
+    return added
+
+
+def _predicted(template: Template, *, folds: bool) -> str:
+    """Return what an entry predicts, as text: ratings, how they are split and cut, and the panel."""
+    values = template.run.model_dump(mode="json", include={"dataset", "split", "binarization"})
+    if folds:
+        del values["split"]["fold"]
+    return json.dumps([values, template.entry.panel], sort_keys=True)
+
+
+def _distinguishing(firsts: Sequence[Template]) -> list[list[str]]:
+    """Return what tells each group from the others, in words, given a template of each."""
+    kinds = [template.run.dataset.kind for template in firsts]
+    signs = [template.run.binarization is not None for template in firsts]
+    panels = [template.entry.panel for template in firsts]
+    return [
+        [kind] * (kind != kinds[0])
+        + ["signs"] * (sign and not all(signs))
+        + [_slug(panel)] * (panel is not None and len(set(panels)) > 1)
+        for kind, sign, panel in zip(kinds, signs, panels, strict=True)
+    ]
+
+
+def _slug(panel: str | None) -> str:
+    """Return a panel as a part of a directory's name."""
+    return re.sub(r"[^A-Za-z0-9]+", "-", panel or "")[:_LONGEST_PANEL].strip("-")
+
+
+def _names(floor: str, words: Sequence[str], kind: str) -> Iterator[str]:
+    """Yield names for a floor, the best first, without end."""
+    plain = "-".join(word for word in (floor, *words) if word)
+    yield plain
+    if kind not in words:
+        yield f"{plain}-{kind}"
+    number = 2
+    while True:
+        yield f"{plain}-{number}"
+        number += 1
+
+
+def _floor(floor: str, name: str, like: Template) -> Template:
+    """Return a floor that predicts what another entry does."""
+    shared = {key: like.values[key] for key in SHARED if key in like.values}
+    values = {**read_yaml(presets()[floor]), **copy.deepcopy(shared), "name": name}
+    entry = Entry(name=name, preset=floor, panel=like.entry.panel)
+    return Template(entry, values, parse_config(values, like.where), like.where)

@@ -1,0 +1,115 @@
+"""The entries of a comparison as configurations, and the cells that are made from them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dprec.errors import InputError, within
+from dprec.privacy.units import ComparableUnit
+from simulation.comparison.definition import Entry
+from simulation.configuration.dotted_keys import replace_value
+from simulation.configuration.models import RunConfig, parse_config
+from simulation.configuration.presets import presets
+from simulation.configuration.strict_yaml import read_yaml
+from simulation.protocols.floors import floor_of
+from simulation.storage.names import cell_key
+
+SHARED = ("dataset", "split", "binarization", "simulation", "evaluation")
+"""Keys of a comparison that replace those of every preset."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of a comparison.
+
+    Parameters
+    ----------
+    key : str
+        Name of its directory in cells/.
+    protocol : str
+        Name of the protocol's entry.
+    epsilon : float or None
+        The budget; None for a protocol without privacy, which runs once rather than per budget.
+    fold : int, str or None
+    seed : int
+    config : RunConfig
+    panel : str or None
+    floor : str or None
+        Name of the floor that it is; None for any other protocol.
+    """
+
+    key: str
+    protocol: str
+    epsilon: float | None
+    fold: int | str | None
+    seed: int
+    config: RunConfig
+    panel: str | None = None
+    floor: str | None = None
+
+
+@dataclass(frozen=True)
+class Template:
+    """An entry's preset with its changes and with what the comparison shares.
+
+    Parameters
+    ----------
+    entry : Entry
+    values : dict
+        The configuration as plain values.
+    run : RunConfig
+        The same configuration, checked.
+    where : str
+        File and entry, for errors.
+    """
+
+    entry: Entry
+    values: dict[str, Any]
+    run: RunConfig
+    where: str
+
+    @classmethod
+    def of(cls, entry: Entry, shared: Mapping[str, Any], source: Path) -> Template:
+        """Read the preset of an entry and apply its changes."""
+        preset = read_yaml(_preset_file(entry.preset or entry.name, source))
+        values = {**preset, **copy.deepcopy(dict(shared)), "name": entry.name}
+        where = f"{source}: {entry.name}"
+        for key, value in entry.changes.items():
+            replace_value(values, key, value, where)
+        return cls(entry, values, parse_config(values, where), where)
+
+    def cell(self, epsilon: float | None, fold: int | str | None, seed: int, unit: ComparableUnit) -> Cell:
+        """Return the cell at a budget, a fold and a seed; None leaves the preset's value."""
+        protocol, split = self.run.protocol, self.run.split
+        if epsilon is not None:
+            with within("protocol"):
+                protocol = protocol.at_budget(epsilon, unit)
+        if fold is not None:
+            values = {**self.values, "split": {**self.values["split"], "fold": fold}}
+            split = parse_config(values, self.where).split
+        return Cell(
+            key=cell_key(self.entry.name, epsilon, fold, seed),
+            protocol=self.entry.name,
+            epsilon=epsilon,
+            fold=fold,
+            seed=seed,
+            config=self.run.model_copy(update={"seed": seed, "protocol": protocol, "split": split}),
+            panel=self.entry.panel,
+            floor=floor_of(protocol),
+        )
+
+
+def _preset_file(name: str, source: Path) -> Path:
+    """Return the file of an entry: next to the comparison's file, one folder up, or a preset."""
+    beside = [folder / f"{name}.yaml" for folder in source.absolute().parents[:2]]
+    for file in beside:
+        if file.is_file() and file != source.absolute():
+            return file
+    if name in presets():
+        return presets()[name]
+    accepted = "a file next to it or one folder up, or a name from: dprec list presets"
+    raise InputError(f"{source}: protocols", f"no configuration {name}.yaml", accepted)

@@ -1,0 +1,145 @@
+"""What every comparison holds its protocols against: once for each thing that they predict."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from simulation.compare import compare
+from simulation.comparison.planning import Comparison, load_comparison
+from simulation.configuration.models import parse_config
+from simulation.configuration.presets import presets
+from simulation.configuration.strict_yaml import read_yaml
+from simulation.protocols.floors import FLOORS, floor_of
+from tests.paths import CONFIGS
+
+DATASET = {"kind": "synthetic", "users": 30, "items": 20, "ratings": 300}
+DOMAINS = {"kind": "synthetic-domains", "users": 40, "items": 60, "ratings": 800}
+COLD = {"kind": "cold-start", "test_fraction": 0.4}
+SHARED: dict[str, Any] = {
+    "name": "some",
+    "dataset": DATASET,
+    "split": {"kind": "holdout", "test_fraction": 0.2},
+    "seeds": [1, 2],
+    "epsilons": [1.0],
+    "simulation": {"backend": "local"},
+}
+
+
+def write(folder: Path, protocols: list[Any], **changes: Any) -> Path:
+    path = folder / "some.yaml"
+    path.write_text(yaml.safe_dump({**SHARED, "protocols": protocols, **changes}))
+    return path
+
+
+def load(folder: Path, protocols: list[Any], **changes: Any) -> Comparison:
+    return load_comparison(write(folder, protocols, **changes))
+
+
+def names(comparison: Comparison) -> list[str]:
+    return list(dict.fromkeys(cell.protocol for cell in comparison.cells))
+
+
+def test_floors_follow_the_protocols_with_the_same_folds_and_seeds(tmp_path: Path) -> None:
+    split = {"kind": "k-fold", "folds": 3, "fold": 0}
+    comparison = load(tmp_path, ["blp-mf"], split=split, folds=[0, 2])
+    assert names(comparison) == ["blp-mf", *FLOORS]
+    for floor in FLOORS:
+        cells = [cell for cell in comparison.cells if cell.protocol == floor]
+        assert [(cell.fold, cell.seed) for cell in cells] == [(0, 1), (0, 2), (2, 1), (2, 2)]
+        assert {cell.epsilon for cell in cells} == {None}
+        assert all(floor_of(cell.config.protocol) == floor for cell in cells)
+        assert [cell.config.split.fold for cell in cells] == [0, 0, 2, 2]  # type: ignore[attr-defined]
+
+
+def test_floors_can_be_left_out(tmp_path: Path) -> None:
+    assert names(load(tmp_path, ["blp-mf"], floors=False)) == ["blp-mf"]
+
+
+def test_everything_that_is_predicted_has_its_floors(tmp_path: Path) -> None:
+    elsewhere = {"dataset": DOMAINS, "split": COLD}
+    comparison = load(tmp_path, ["plain-mf", "one-bit-clear", {"name": "nx-map", "set": elsewhere}, "blp-mf"])
+    kinds = ("", "-signs", "-synthetic-domains")
+    expected = [floor + kind for kind in kinds for floor in FLOORS]
+    assert names(comparison)[4:] == expected
+    cells = {cell.protocol: cell.config for cell in comparison.cells}
+    assert cells["nothing-sent"].binarization is None
+    assert cells["nothing-sent-signs"].binarization == cells["one-bit-clear"].binarization
+    assert cells["nothing-sent-synthetic-domains"].dataset == cells["nx-map"].dataset
+    assert cells["nothing-sent-synthetic-domains"].split == cells["nx-map"].split
+
+
+def test_what_is_listed_is_not_added_whatever_its_name(tmp_path: Path) -> None:
+    elsewhere = {"dataset": DOMAINS, "split": COLD}
+    protocols = [
+        "blp-mf",
+        {"name": "alone", "preset": "nothing-sent", "set": {"protocol.prior": 4}},
+        {"name": "item-average", "set": elsewhere},
+    ]
+    comparison = load(tmp_path, protocols)
+    assert "nothing-sent" not in names(comparison)
+    assert {"item-average-synthetic", "nothing-sent-synthetic-domains"} <= set(names(comparison))
+
+
+def test_a_panel_has_its_floors_in_it(tmp_path: Path) -> None:
+    panels_of = {"blp-some": "20 % seen", "blp-all": "all"}
+    entries = [{"name": name, "preset": "blp-mf", "panel": panel} for name, panel in panels_of.items()]
+    comparison = load(tmp_path, entries)
+    panels = {cell.protocol: cell.panel for cell in comparison.cells}
+    assert panels["nothing-sent-20-seen"] == "20 % seen"
+    assert panels["nothing-sent-all"] == "all"
+
+
+def test_splits_that_differ_are_numbered(tmp_path: Path) -> None:
+    other = {"split": {"kind": "leave-n-per-user"}}
+    comparison = load(tmp_path, ["blp-mf", {"name": "blp-svd", "set": other}])
+    assert {"nothing-sent", "nothing-sent-synthetic"} <= set(names(comparison))
+    comparison = load(tmp_path, ["blp-mf", {"name": "blp-svd", "set": other}, {"name": "isgd", "set": SMALL}])
+    assert {"nothing-sent", "nothing-sent-synthetic", "nothing-sent-2"} <= set(names(comparison))
+
+
+SMALL = {"split": {"kind": "holdout", "test_fraction": 0.1}}
+
+
+@pytest.mark.parametrize("name", [name for name, path in presets().items() if "protocol" in read_yaml(path)])
+def test_floors_are_known_among_the_presets(name: str) -> None:
+    protocol = parse_config(read_yaml(presets()[name])).protocol
+    assert floor_of(protocol) == (name if name in FLOORS else None)
+
+
+def test_averages_of_noisy_ratings_are_no_floor() -> None:
+    noisy = {"kind": "one-shot", "mechanism": {"kind": "bounded-laplace"}, "privacy": {"epsilon": 1.0}}
+    values = read_yaml(presets()["item-average"])
+    protocol = {**noisy, "completion": {"kind": "item-average"}}
+    assert floor_of(parse_config({**values, "protocol": protocol}).protocol) is None
+
+
+def test_the_table_names_floors_and_an_interrupted_comparison_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("simulation.pages.report", lambda directory, population: None)
+    path, folder = write(tmp_path, ["blp-mf"]), tmp_path / "out"
+    assert not compare(path, folder).failures
+    table = (folder / "comparison.csv").read_text()
+    rows = list(csv.DictReader(table.splitlines()))
+    assert [row["floor"] for row in rows] == ["", "", *(floor for floor in FLOORS for _ in SHARED["seeds"])]
+    (folder / "cells" / "nothing-sent-seed2" / "summary.json").unlink()
+    assert not compare(path, folder, resume=True).failures
+    assert (folder / "comparison.csv").read_text() == table
+    assert load_comparison(folder / "comparison.yaml").cells == load_comparison(path).cells
+
+
+def test_a_page_of_a_comparison_has_room_for_what_sends_nothing(tmp_path: Path) -> None:
+    compare(write(tmp_path, ["nothing-sent"], floors=False), tmp_path / "out")
+    assert "nothing-sent" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_experiments_without_floors_are_those_that_say_so() -> None:
+    without = {
+        path.stem
+        for path in (CONFIGS / "experiments").glob("*.yaml")
+        if not load_comparison(path).config.floors
+    }
+    assert without == {"neera-fig2", "one-bit-fig1", "one-bit-fig4", "one-bit-fig5"}
