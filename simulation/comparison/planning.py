@@ -61,7 +61,7 @@ def load_comparison(path: str | Path, overrides: Sequence[str] = ()) -> Comparis
     Raises
     ------
     InputError
-        Naming the file and key; every cell is checked before anything runs.
+        Naming the file and key.
     """
     source = find_configuration(path)
     values = read_yaml(source)

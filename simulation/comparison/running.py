@@ -98,14 +98,21 @@ def tabulate(
 
 
 def _check(comparison: Comparison) -> dict[str, str]:
-    """Check the first cell of each protocol against its ratings; return the ratings' fingerprints."""
+    """Check each protocol at each of its budgets; return the fingerprints of the ratings.
+
+    Ratings are those of the protocol's first fold and seed: what a check depends on, the numbers of users
+    and items and the scale, hardly differs between folds.
+    """
     fingerprints: dict[str, str] = {}
+    checked: set[tuple[str, float | None]] = set()
     prepare = lru_cache(maxsize=2)(prepared_ratings)
     for cell in comparison.cells:
-        if cell.protocol in fingerprints:
+        if (cell.protocol, cell.epsilon) in checked:
             continue
+        checked.add((cell.protocol, cell.epsilon))
         train, test = load_ratings(cell.config, prepare)
         with within("protocol"):
             cell.config.protocol.check(train)
-        fingerprints[cell.protocol] = fingerprint(train, test)
+        if cell.protocol not in fingerprints:
+            fingerprints[cell.protocol] = fingerprint(train, test)
     return fingerprints

@@ -37,7 +37,7 @@ def mechanisms_section(files: ComparisonFiles, draw: Draw) -> Section:
         names, _ = mechanisms.setdefault(noise.channel.weights.tobytes().hex(), ([], noise))
         names.append(label_of(setting, reference))
     if not mechanisms:
-        return does_not_apply("noise", heading, "no mechanism here maps a rating to a symbol.")
+        return does_not_apply("noise", heading, "no mechanism here adds noise to the ratings.")
     drawn = [(", ".join(names), noise) for names, noise in mechanisms.values()]
     lines = [f"{label}: slope {noise.slope:.2f}" for label, noise in drawn]
     budget = "" if reference is None else f" At ε = {reference:g} unless the label says otherwise."

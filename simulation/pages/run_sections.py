@@ -44,9 +44,7 @@ def noise_section(run: RunFiles, draw: Draw) -> Section:
     """Return what the mechanism sends, if it is a channel."""
     noise = run.channel
     if noise is None:
-        return does_not_apply(
-            "noise", "Noise of the mechanism", "the protocol has no mechanism that maps a rating to a symbol."
-        )
+        return does_not_apply("noise", "Noise of the mechanism", "no mechanism adds noise to the ratings.")
     calibrated = (
         f" Calibrated for the median user, who reports {noise.cells:,} cells." if noise.per_user else ""
     )

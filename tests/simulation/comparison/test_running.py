@@ -123,6 +123,15 @@ def test_a_failed_cell_is_reported_and_the_others_are_kept(
     assert len(rows(tmp_path / "out")) == 6
 
 
+def test_a_budget_that_a_protocol_cannot_keep_is_refused_before_anything_runs(
+    pair: Path, tmp_path: Path
+) -> None:
+    changes = ["protocols=[{name: one-bit-gradient}]", "binarization={kind: mean}", "epsilons=[1.0, 5000.0]"]
+    with pytest.raises(InputError, match=r"^protocol\.privacy\.epsilon: 5000"):
+        compare(pair, tmp_path / "out", overrides=changes)
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_directory_of_another_comparison_is_refused(pair: Path, tmp_path: Path) -> None:
     compare(pair, tmp_path / "out")
     before = (tmp_path / "out" / "comparison.csv").read_bytes()

@@ -121,7 +121,7 @@ def test_what_does_not_apply_is_a_dash(run_directory: Directories) -> None:
         run_directory(mechanism="none", epsilon=None, completion="mf", notes=["No privacy."])
     ).text
     assert "<dt>ε per rating</dt><dd>–" in page
-    assert "– Does not apply: the protocol has no mechanism that maps a rating to a symbol." in page
+    assert "– Does not apply: no mechanism adds noise to the ratings." in page
     assert "– One evaluated round" in page
     assert "– Not requested" in page
     assert ">nan<" not in page
