@@ -18,8 +18,34 @@ from dprec.validation import accepted_by, shown
 
 _BOUNDS = {"gt", "ge", "lt", "le"}
 
+_PAPER = "paper"
+"""Key of a field's metadata that says what the paper has."""
 
-def option(description: str, default: Any = dataclasses.MISSING, **bounds: float) -> Any:
+
+@dataclasses.dataclass(frozen=True)
+class Published:
+    """What a paper has where a setting of ours can differ.
+
+    Parameters
+    ----------
+    values : tuple
+        The settings that are the paper's, the main one first.
+    source : str
+        A key of docs/references.bib, and the place: "li2021, Eq. 2".
+    """
+
+    values: tuple[Any, ...]
+    source: str
+
+
+def option(
+    description: str,
+    default: Any = dataclasses.MISSING,
+    *,
+    published: Any = dataclasses.MISSING,
+    source: str = "",
+    **bounds: float,
+) -> Any:
     """Declare a field of an `Options` class.
 
     Parameters
@@ -28,18 +54,37 @@ def option(description: str, default: Any = dataclasses.MISSING, **bounds: float
         What the setting means, its unit and range; shown by editors through the JSON Schema.
     default : optional
         Its default. A field without a default is required.
+    published : optional
+        What the paper has, or a tuple of what it has; any other value counts as beyond the paper (see
+        `dprec.deviations`). Left out where the paper leaves the choice, or the setting changes no result.
+    source : str, optional
+        Where the paper says so, as in `Published`; needed with ``published``.
     **bounds : float
         Any of ``gt``, ``ge``, ``lt``, ``le``.
     """
     unknown = set(bounds) - _BOUNDS
     if unknown:
         raise TypeError(f"unknown bounds {sorted(unknown)}; accepted: {sorted(_BOUNDS)}")
-    return dataclasses.field(default=default, metadata={"description": description, **bounds})
+    if (published is dataclasses.MISSING) is not (source == ""):
+        raise TypeError("a published value and its source belong together")
+    metadata = {"description": description, **bounds}
+    if published is not dataclasses.MISSING:
+        values = published if isinstance(published, tuple) else (published,)
+        metadata[_PAPER] = Published(values, source)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def published_of(field: dataclasses.Field[Any]) -> Published | None:
+    """Return what the paper has for a field; None where it leaves the choice."""
+    published: Published | None = field.metadata.get(_PAPER)
+    return published
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
     """Base of everything that is configured; a subclass adds ``kind`` and its own fields.
+
+    `papers` are the keys, in docs/references.bib, of the papers that a component is part of.
 
     Raises
     ------
@@ -49,6 +94,8 @@ class Options:
     TypeError
         When the type of a field cannot be resolved where the class is defined.
     """
+
+    papers: ClassVar[tuple[str, ...]] = ()
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid", strict=True, allow_inf_nan=False, arbitrary_types_allowed=True
@@ -77,10 +124,15 @@ def _model_of(options: type[Options]) -> type[BaseModel]:
             f"{options.__module__} sees them, not inside a function"
         ) from None
     fields: dict[str, Any] = {
-        field.name: (types[field.name], Field(**field.metadata)) for field in dataclasses.fields(options)
+        field.name: (types[field.name], Field(**_without_paper(field)))
+        for field in dataclasses.fields(options)
     }
     config = ConfigDict(**options.__pydantic_config__, protected_namespaces=())
     return create_model(options.__name__, __config__=config, **fields)
+
+
+def _without_paper(field: dataclasses.Field[Any]) -> dict[str, Any]:
+    return {key: value for key, value in field.metadata.items() if key != _PAPER}
 
 
 def _first_error(error: ValidationError) -> SettingError:

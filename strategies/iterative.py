@@ -15,7 +15,7 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
-from dprec.completion.item_updates import StepOptions, initial_item_factors, step_item_factors
+from dprec.completion.item_updates import Start, StepOptions, initial_item_factors, step_item_factors
 from dprec.errors import RunError
 from dprec.gradients import Aggregate, GradientReport
 from dprec.messages import DELIVER, TRAIN, Delivery, GradientRequest, bitmap_of
@@ -61,7 +61,9 @@ class State:
     records: list[RoundRecord] = field(default_factory=list)
 
     @classmethod
-    def begin(cls, rated: NDArray[np.bool_], n_items: int, rank: int, seed: int) -> State:
+    def begin(
+        cls, rated: NDArray[np.bool_], n_items: int, rank: int, seed: int, start: Start = "level"
+    ) -> State:
         """Return the state before the first round.
 
         Parameters
@@ -69,8 +71,10 @@ class State:
         rated : ndarray of bool, shape (users,)
             Users who have a rating to protect.
         n_items, rank, seed : int
+        start : {"random", "level"}
+            As `StepOptions`.
         """
-        factors = initial_item_factors(n_items, rank, seed)
+        factors = initial_item_factors(n_items, rank, seed, start)
         return cls(
             factors=factors,
             velocity=np.zeros((n_items, rank)),

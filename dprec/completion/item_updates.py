@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,32 +11,64 @@ from numpy.typing import NDArray
 from dprec.options import Options, option
 from dprec.randomness import generator
 
+Start = Literal["random", "level"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class StepOptions(Options):
     """How far the item factors move in a round."""
 
     size: float = option("Step size gamma of the first round.", 0.2, gt=0)
-    decay: float = option("The step of round t is size / t^decay; 1 is the published O(1/t).", 1.0, ge=0)
-    momentum: float = option("Share of the last step that is repeated.", 0.0, ge=0, lt=1)
-    regularization: float = option("Pull lambda of the factors towards their initial mean.", 0.0, ge=0)
+    decay: float = option(
+        "The step of round t is size / t^decay.",
+        1.0,
+        published=1.0,
+        source="shin2018, Algorithm 1",
+        ge=0,
+    )
+    momentum: float = option(
+        "Share of the last step that is repeated.",
+        0.0,
+        published=0.0,
+        source="shin2018, Algorithm 1",
+        ge=0,
+        lt=1,
+    )
+    regularization: float = option("Pull lambda of the factors towards their point of rest.", 0.0, ge=0)
+    start: Start = option(
+        "Initial item factors: 'random', all of them small; 'level', the first is 1, so that a device can "
+        "fit the level of its user's ratings from the start.",
+        "level",
+        published="random",
+        source="shin2018, Algorithm 1",
+    )
+    pull: Literal["zero", "start"] = option(
+        "Where the factors rest: at zero, a ridge, or at the mean of the initial factors.",
+        "start",
+        published="zero",
+        source="shin2018, Algorithm 1",
+    )
+
+    def resting_point(self, n_items: int, rank: int) -> NDArray[np.float64]:
+        """Return the point towards which regularisation pulls, shape (items, rank)."""
+        factors = np.zeros((n_items, rank))
+        if self.pull == "start" and self.start == "level":
+            factors[:, 0] = 1.0
+        return factors
 
 
-def initial_item_factors(n_items: int, rank: int, seed: int) -> NDArray[np.float64]:
+def initial_item_factors(n_items: int, rank: int, seed: int, start: Start = "level") -> NDArray[np.float64]:
     """Return the item factors that the first round broadcasts, shape (items, rank).
 
-    The first factor is initialised to 1, so that a device can fit the level of its user's ratings from
-    the start; the others are small and random.
+    Parameters
+    ----------
+    n_items, rank, seed : int
+    start : {"random", "level"}
+        As `StepOptions`.
     """
     factors = generator(seed, "item factors").normal(0.0, 0.3, (n_items, rank))
-    factors[:, 0] = 1.0
-    return factors
-
-
-def resting_item_factors(n_items: int, rank: int) -> NDArray[np.float64]:
-    """Return the point towards which regularisation pulls: the mean of the initial item factors."""
-    factors = np.zeros((n_items, rank))
-    factors[:, 0] = 1.0
+    if start == "level":
+        factors[:, 0] = 1.0
     return factors
 
 
@@ -49,9 +82,9 @@ def step_item_factors(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Take one step: V <- V - gamma_t (G + 2 lambda (V - V_0)), gamma_t = gamma / t^decay.
 
-    Shin et al. [shin2018], Algorithm 1, line 14, with V_0 the resting point. If the reports show how many
-    users rated an item, its row is divided by its curvature in units of u^2, 2 (share + lambda), so
-    that rarely rated items learn as fast as the others.
+    Shin et al. [shin2018], Algorithm 1, line 14, where V_0 is 0; here it is the resting point of the
+    options. If the reports show how many users rated an item, its row is divided by its curvature in
+    units of u^2, 2 (share + lambda), so that rarely rated items learn as fast as the others.
 
     Parameters
     ----------
@@ -66,7 +99,7 @@ def step_item_factors(
     -------
     factors, velocity : ndarray of float64, shape (items, rank)
     """
-    pull = factors - resting_item_factors(*factors.shape)
+    pull = factors - options.resting_point(*factors.shape)
     direction = gradient + 2.0 * options.regularization * pull
     if share_of_raters is not None:
         curvature = 2.0 * (share_of_raters + options.regularization)

@@ -11,7 +11,7 @@ decomposes a matrix that is sparse plus low rank (Toh and Yun [toh2010]).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -44,6 +44,7 @@ class NuclearNorm(Completion):
     """Least nuclear norm within a distance of the data (Zheng [zheng2016], Eq. 4)."""
 
     kind: Literal["nuclear-norm"] = "nuclear-norm"
+    papers: ClassVar[tuple[str, ...]] = ("zheng2016",)
     rho: float | None = option(
         "Distance from the data, a Frobenius norm in rating units over all observed cells; when null, "
         "that of the mechanism's noise or of the rating noise, whichever is larger.",
@@ -53,14 +54,21 @@ class NuclearNorm(Completion):
     rating_noise: float = option(
         "Deviation of a rating from any low-rank matrix, as a share of the width of the scale.", 0.15, ge=0
     )
+    center: Literal["none", "middle", "mean"] = option(
+        "What is subtracted from the values, and added to the predictions: nothing, the middle of the "
+        "scale, as if ratings ran from -1 to 1, or the mean of the values.",
+        "mean",
+        published=("middle", "none"),
+        source="zheng2016, Definitions 2 and 3",
+    )
     max_rank: int = option("Largest rank of an intermediate matrix; bounds the memory.", 1000, ge=1)
     iterations: int = option("Proximal steps, at most.", 2000, ge=1)
 
     def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> BiasedFactors:
         """Complete the matrix; see `Completion.fit`.
 
-        Values are centred on their mean first, so M = 0 predicts that mean. The constraint is met to
-        a relative 1e-3; a rho below 1e-5 of the norm of the centred data is raised to that.
+        Values are centred first, so M = 0 predicts what they are centred on. The constraint is met to a
+        relative 1e-3; a rho below 1e-5 of the norm of the centred data is raised to that.
 
         The default rho is sqrt(cells max(noise variance, rating noise^2)): roughly Eq. 3 of Zheng
         [zheng2016] on the cells that are truly rated, for the larger of the two kinds of noise. His
@@ -71,7 +79,8 @@ class NuclearNorm(Completion):
         InputError
             When no matrix up to ``max_rank`` is within rho of the data.
         """
-        residuals = observations.values - observations.mean
+        center = self._center(observations)
+        residuals = observations.values - center
         norm = float(np.linalg.norm(residuals))
         if not np.isfinite(norm):
             raise RunError(f"nuclear-norm completion cannot start: the data have norm {norm}")
@@ -82,7 +91,7 @@ class NuclearNorm(Completion):
             solution, distance, multiplier = solver.solve(max(rho, _CLOSEST * norm), norm)
         users, items = observations.shape
         return BiasedFactors(
-            observations.mean,
+            center,
             np.zeros(users),
             np.zeros(items),
             solution.left * solution.values,
@@ -103,8 +112,8 @@ class NuclearNorm(Completion):
         """Note if the constraint is not binding, or was not met in time."""
         if norm <= rho * (1 + _MET):
             return (
-                f"nuclear-norm completion: the data deviate from their mean by {norm:.4g}, no more than "
-                f"rho = {rho:.4g} allows, so the mean is predicted everywhere.",
+                f"nuclear-norm completion: the data deviate from {self._center_in_words} by {norm:.4g}, no "
+                f"more than rho = {rho:.4g} allows, so that is predicted everywhere.",
             )
         if steps < self.iterations:
             return ()
@@ -112,6 +121,16 @@ class NuclearNorm(Completion):
             f"nuclear-norm completion stopped after {steps} steps at a distance of "
             f"{distance:.4g} from the data; rho is {rho:.4g}.",
         )
+
+    def _center(self, observations: Observations) -> float:
+        if self.center == "mean":
+            return observations.mean
+        scale = observations.scale
+        return (scale.low + scale.high) / 2 if self.center == "middle" else 0.0
+
+    @property
+    def _center_in_words(self) -> str:
+        return {"none": "0", "middle": "the middle of the scale", "mean": "their mean"}[self.center]
 
     def _distance(self, observations: Observations) -> float:
         if self.rho is not None:

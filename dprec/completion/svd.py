@@ -8,7 +8,7 @@ resulting matrix is cut to its leading singular values.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,6 +27,7 @@ class TruncatedSvd(Completion):
     """Truncated singular value decomposition of the imputed matrix (Sarwar et al. [sarwar2000])."""
 
     kind: Literal["svd"] = "svd"
+    papers: ClassVar[tuple[str, ...]] = ("neera2023", "sarwar2000")
     rank: int = option("Number of singular values kept.", 5, ge=1)
 
     def check(self, shape: tuple[int, int]) -> None:

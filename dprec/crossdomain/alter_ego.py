@@ -33,12 +33,17 @@ class ReplacementOptions(Options):
     candidates: Literal["valued", "catalogue"] = option(
         "What PRS draws from: target items with an X-Sim value, a set that depends on the ratings, or all.",
         "valued",
+        published="valued",
+        source="guerraoui2017, Theorem 1",
     )
     global_sensitivity: float | None = option(
         "How far one user can move X-Sim; by default the width of the similarity's range.", None, gt=0
     )
     transfer: Literal["rating", "deviation"] = option(
-        "What the replacement inherits: the rating, or its deviation from the source item's mean.", "rating"
+        "What the replacement inherits: the rating, or its deviation from the source item's mean.",
+        "rating",
+        published="rating",
+        source="guerraoui2017, section 4.3",
     )
 
     def __post_init__(self) -> None:

@@ -33,21 +33,39 @@ class RecommendationOptions(Options):
     )
     failure: float = option("Probability rho with which PNSA may stray from its bounds.", 0.1, gt=0, lt=1)
     sensitivity: Literal["local", "global"] = option(
-        "How far one user can move a similarity: in these ratings (Theorem 2), or in any.", "local"
+        "How far one user can move a similarity: in these ratings (Theorem 2), or in any.",
+        "local",
+        published="local",
+        source="guerraoui2017, Theorem 2",
     )
-    shrinkage: float = option("Added to the sum of similarities: pulls towards the mean.", 0.0, ge=0)
+    shrinkage: float = option(
+        "Added to the sum of similarities: pulls towards the mean.",
+        0.0,
+        published=0.0,
+        source="guerraoui2017, section 4.4",
+        ge=0,
+    )
     noise_shrinkage: float = option(
         "Multiple of PNCF's noise scale that is added for every neighbour: 0.5 is what the noise alone "
         "is expected to add to the positive similarities.",
         0.0,
+        published=0.0,
+        source="guerraoui2017, section 4.4",
         ge=0,
     )
     prior_ratings: float = option(
         "Number of ratings at the overall mean added to each item's own, for means of noisy ratings.",
         0.0,
+        published=0.0,
+        source="guerraoui2017, section 4.4",
         ge=0,
     )
-    positive_only: bool = option("Whether neighbours of negative similarity are left out.", False)
+    positive_only: bool = option(
+        "Whether neighbours of negative similarity are left out.",
+        False,
+        published=False,
+        source="guerraoui2017, section 4.4",
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ class OneBitGradient(GradientReport):
     """One private bit about one random coordinate of the gradient (Shin et al. [shin2018], Algorithm 1)."""
 
     kind: Literal["one-bit"] = "one-bit"
+    papers: ClassVar[tuple[str, ...]] = ("shin2018",)
 
     def encode(
         self,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ class ReducedOneBitGradient(GradientReport):
     """One private bit about a random projection of the gradient (Shin et al. [shin2018], Algorithm 2)."""
 
     kind: Literal["one-bit-reduced"] = "one-bit-reduced"
+    papers: ClassVar[tuple[str, ...]] = ("shin2018",)
     dimensions: int = option("Rows q of the projection: dimensions that items are mapped to.", 100, ge=1)
 
     def encode(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -32,6 +32,7 @@ class BinaryFlip(Mechanism):
     """A +1 is flipped with one probability, a -1 with another (Li et al. [li2021], Eq. 3)."""
 
     kind: Literal["binary-flip"] = "binary-flip"
+    papers: ClassVar[tuple[str, ...]] = ("li2021",)
     p1: float = option("Probability that a +1 is sent as -1.", gt=0, lt=1)
     p2: float = option("Probability that a -1 is sent as +1.", gt=0, lt=1)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -18,6 +18,7 @@ class BoundedLaplace(Mechanism):
     """Laplace noise confined to the rating scale (Neera et al. [neera2023], Definition 5)."""
 
     kind: Literal["bounded-laplace"] = "bounded-laplace"
+    papers: ClassVar[tuple[str, ...]] = ("neera2023",)
     symbols: int = option("Points of the grid on which the noisy rating is sent.", 256, ge=2, le=65536)
 
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:

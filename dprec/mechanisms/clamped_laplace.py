@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -19,6 +19,7 @@ class ClampedLaplace(Mechanism):
     """Laplace noise clamped to the rating scale (Berlioz et al. [berlioz2015], input perturbation)."""
 
     kind: Literal["clamped-laplace"] = "clamped-laplace"
+    papers: ClassVar[tuple[str, ...]] = ("berlioz2015", "neera2023")
     symbols: int = option("Cells of the grid on which the noisy rating is sent.", 256, ge=3, le=65536)
 
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:

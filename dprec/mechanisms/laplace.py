@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.channel import Channel
@@ -17,6 +17,7 @@ class Laplace(Mechanism):
     """Unbounded Laplace noise on the rating (Neera et al. [neera2023], Definition 4)."""
 
     kind: Literal["laplace"] = "laplace"
+    papers: ClassVar[tuple[str, ...]] = ("neera2023",)
     symbols: int = option("Cells of the grid on which the noisy rating is sent.", 256, ge=3, le=65536)
 
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:

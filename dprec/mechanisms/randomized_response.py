@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -17,6 +17,7 @@ class RandomizedResponse(Mechanism):
     """The true level most likely, all others equally likely (Kairouz et al. [kairouz2014])."""
 
     kind: Literal["randomized-response"] = "randomized-response"
+    papers: ClassVar[tuple[str, ...]] = ("kairouz2014", "li2021")
 
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:
         """Return Q[x, z] = e^(epsilon [x = z]) / (e^epsilon + d - 1) for d levels."""

@@ -17,6 +17,7 @@ class Raw(Mechanism):
     """No privacy: ratings are sent unchanged."""
 
     kind: Literal["none"] = "none"
+    papers: ClassVar[tuple[str, ...]] = ("davenport2014", "guerraoui2017", "li2021", "neera2023")
     private: ClassVar[bool] = False
 
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:

@@ -20,6 +20,7 @@ class ZhengLaplace(Mechanism):
     """Laplace noise that also drops ratings and makes them up (Zheng [zheng2016], Definition 2)."""
 
     kind: Literal["zheng-laplace"] = "zheng-laplace"
+    papers: ClassVar[tuple[str, ...]] = ("zheng2016",)
     hides_rated_items: ClassVar[bool] = True
     symbols: int = option(
         'The symbol "?" and the cells of the grid on which noisy ratings are sent.', 256, ge=4, le=65536

@@ -17,6 +17,7 @@ class ZhengRandomizedResponse(Mechanism):
     """Randomized response over "not rated" and the levels (Zheng [zheng2016], Definition 3)."""
 
     kind: Literal["zheng-randomized-response"] = "zheng-randomized-response"
+    papers: ClassVar[tuple[str, ...]] = ("zheng2016",)
     hides_rated_items: ClassVar[bool] = True
 
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:

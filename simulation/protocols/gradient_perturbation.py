@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from flwr.serverapp import Grid
 
@@ -40,10 +40,18 @@ class GradientPerturbationProtocol(Protocol):
     """Devices send noisy gradients of their rows over rounds; the server takes projected steps."""
 
     kind: Literal["gradient-perturbation"] = "gradient-perturbation"
+    papers: ClassVar[tuple[str, ...]] = ("li2021",)
     privacy: PrivacyBudget = option("What is promised for all rounds together, per rating.")
     completion: OneBit = option("The model; the rounds do not use the settings of its solver.", OneBit())
     rounds: int = option("Number of rounds K; each spends 1/K of the budget.", 1, ge=1)
-    clamp: float = option("Bound C on the entries of a gradient that is sent.", 0.5, gt=0, le=1e9)
+    clamp: float = option(
+        "Bound C on the entries of a gradient that is sent.",
+        0.5,
+        published=0.5,
+        source="li2021, section 4.3",
+        gt=0,
+        le=1e9,
+    )
     symbols: int = option("Cells of the grid to which a noisy entry is rounded.", 256, ge=3, le=4096)
     step: float = option("Step length, as a multiple of 1 / curvature at 0.", 4.0, gt=0, le=1e9)
 

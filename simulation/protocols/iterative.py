@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from flwr.serverapp import Grid
@@ -43,6 +43,7 @@ class IterativeProtocol(Protocol):
     """Devices report gradients over rounds; the server learns item factors, users keep their own."""
 
     kind: Literal["iterative"] = "iterative"
+    papers: ClassVar[tuple[str, ...]] = ("shin2018",)
     privacy: PrivacyBudget | None = option("What is promised for all rounds together, per user.", None)
     gradient: AnyGradient = option("What a device reports about its gradient.")
     rounds: int = option("Largest number of rounds.", ge=1)
@@ -52,7 +53,9 @@ class IterativeProtocol(Protocol):
     sampling: SamplingOptions = option("Who is asked in a round.", SamplingOptions())
     downlink: BroadcastOptions = option("How item factors are sent to the devices.", BroadcastOptions())
     evaluate_every: int = option("Rounds between evaluations; the last is always evaluated.", 1, ge=1)
-    early_stopping: EarlyStopping | None = option("When to stop before the last round.", None)
+    early_stopping: EarlyStopping | None = option(
+        "When to stop before the last round.", None, published=None, source="shin2018, Algorithm 1"
+    )
     max_empty_rounds: int = option("Rounds in a row without a usable report that end the run.", 3, ge=1)
 
     @property
@@ -145,7 +148,7 @@ class IterativeProtocol(Protocol):
 
     def _state(self, task: Task, fit: Ratings) -> State:
         """Return the state before the first round, or after the last one of an interrupted run."""
-        state = State.begin(fit.counts > 0, fit.n_items, self.rank, task.seed)
+        state = State.begin(fit.counts > 0, fit.n_items, self.rank, task.seed, self.step.start)
         if task.checkpoints is not None:
             state = task.checkpoints.load(state)
         if state.broadcast is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from flwr.serverapp import Grid
@@ -40,6 +40,7 @@ class TrustedServerProtocol(Protocol):
     """Devices send true signs; a trusted server adds noise while or after it completes the matrix."""
 
     kind: Literal["trusted-server"] = "trusted-server"
+    papers: ClassVar[tuple[str, ...]] = ("li2021",)
     privacy: PrivacyBudget = option("What is claimed against everybody who sees the completed matrix.")
     perturbation: AnyPerturbation = option("Where the server adds its noise.")
     completion: OneBit = option("How the server completes the matrix.", OneBit())

@@ -34,6 +34,8 @@ from dprec.errors import SettingError
 
 Calibration = Literal["published", "sound"]
 
+SlopeBound = Literal["published", "tight"]
+
 _WIDEST = "the noise covers the largest L1 distance between any two estimates, so it hides whole profiles"
 _ONE_ENTRY = "one changed rating can move every entry of the estimate, and the noise is that of one entry"
 _ON_BITS = "the ratings enter the objective only together with the noise, a Laplace mechanism on the bits"
@@ -108,8 +110,33 @@ def curvature_ratio(link: Link, alpha: float) -> float:
     return float(np.nan_to_num(ratios, nan=np.inf).max())
 
 
+def slope_bound_of(link: Link, alpha: float, slope_bound: SlopeBound) -> float:
+    """Return Delta, a bound of h' / (h (1 - h)) on [-alpha, alpha] (Li et al. [li2021], section 4.2).
+
+    Parameters
+    ----------
+    link : Link
+    alpha : float
+    slope_bound : {"published", "tight"}
+        The paper's, 1 for the logistic link and 2 h'(0) / h(-alpha) for the Gaussian one, or the maximum.
+    """
+    if slope_bound == "tight":
+        return steepness(link, alpha)
+    if isinstance(link, Logistic):
+        return 1.0
+    slope, chance = link.density(np.zeros(1)), link.probability(np.array([-alpha]))
+    # As in `steepness`: a chance that underflows must not divide by zero.
+    return float((2 * slope / np.maximum(chance, np.finfo(np.float64).tiny))[0])
+
+
 def objective_noise(
-    link: Link, alpha: float, epsilon: float, calibration: Calibration, *, bounded: bool
+    link: Link,
+    alpha: float,
+    epsilon: float,
+    calibration: Calibration,
+    *,
+    bounded: bool,
+    slope_bound: SlopeBound = "published",
 ) -> CalibratedNoise:
     """Return the noise of objective perturbation (Li et al. [li2021], Theorem 2).
 
@@ -122,11 +149,8 @@ def objective_noise(
     calibration : {"published", "sound"}
     bounded : bool
         Whether only the constrained problem is solved, with entries held within +-alpha.
-
-    Notes
-    -----
-    Delta is the maximum of h' / (h (1 - h)) on [-alpha, alpha] as in the theorem; the bound
-    2 h'(0) / h(-alpha) that the paper gives for the Gaussian link is larger.
+    slope_bound : {"published", "tight"}
+        As `slope_bound_of`; what is proved follows from the maximum in either case.
 
     Raises
     ------
@@ -134,15 +158,16 @@ def objective_noise(
         When the sound calibration has no proof, or epsilon is too small for it; its keys are relative
         to the owner of both the perturbation and the budget.
     """
-    delta = steepness(link, alpha)
+    delta = slope_bound_of(link, alpha, slope_bound)
     if isinstance(link, Logistic):
         return CalibratedNoise(delta / epsilon, epsilon, _ON_BITS)
     jacobian = curvature_ratio(link, alpha)
     if calibration == "published":
+        scale = delta / epsilon
         if not bounded:
-            return CalibratedNoise(delta / epsilon, math.inf, _BOUNDARY)
-        reason = _EXACT_MINIMISER.format(epsilon + jacobian)
-        return CalibratedNoise(delta / epsilon, epsilon + jacobian, reason, exact_minimiser=True)
+            return CalibratedNoise(scale, math.inf, _BOUNDARY)
+        kept = steepness(link, alpha) / scale + jacobian
+        return CalibratedNoise(scale, kept, _EXACT_MINIMISER.format(kept), exact_minimiser=True)
     if not bounded:
         raise SettingError(
             "perturbation.calibration",

@@ -69,6 +69,7 @@ class OneBit(Completion):
     """
 
     kind: Literal["one-bit"] = "one-bit"
+    papers: ClassVar[tuple[str, ...]] = ("davenport2014", "li2021")
     needs_likelihood: ClassVar[bool] = True
     link: LinkKind = option("How an entry makes a +1 likely: logistic, or gaussian (probit).", "logistic")
     sigma: float = option("Standard deviation of the Gaussian link's noise.", 1.0, gt=0, le=_LARGEST)
@@ -78,9 +79,17 @@ class OneBit(Completion):
         "The bound itself, instead of the one that follows from alpha and rank.", None, gt=0
     )
     bounded: bool = option(
-        "Hold every entry within alpha while solving; needs the dense matrix in memory.", False
+        "Hold every entry within alpha while solving; needs the dense matrix in memory.",
+        False,
+        published=True,
+        source="li2021, Eq. 2",
     )
-    effects: bool = option("Fit user and item effects first, then the low-rank part to the rest.", False)
+    effects: bool = option(
+        "Fit user and item effects first, then the low-rank part to the rest.",
+        False,
+        published=False,
+        source="li2021, Eq. 2",
+    )
     ridge: float = option("Ridge of the effects, in observations of the largest curvature x 4.", 2.0, gt=0)
     iterations: int = option("Steps of the solver, at most.", 500, ge=1)
     tolerance: float = option("Norm of the projected gradient, over the matrix's, to stop at.", 1e-3, gt=0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from dprec.completion.base import Observations
 from dprec.completion.one_bit.calibration import (
     CalibratedNoise,
     Calibration,
+    SlopeBound,
     objective_noise,
     output_noise,
 )
@@ -29,7 +30,10 @@ class Perturbation(Options):
 
     kind: str
     calibration: Calibration = option(
-        "How much noise: as in the paper, or as much as a proof needs.", "published"
+        "How much noise: as in the paper, or as much as a proof needs.",
+        "published",
+        published="published",
+        source="li2021, Theorems 2 and 4",
     )
 
     @abstractmethod
@@ -59,6 +63,14 @@ class ObjectivePerturbation(Perturbation):
     """A random linear term in the objective (Li et al. [li2021], Algorithm 2)."""
 
     kind: Literal["objective"] = "objective"
+    papers: ClassVar[tuple[str, ...]] = ("li2021",)
+    slope_bound: SlopeBound = option(
+        "Bound of h' / (h (1 - h)) that the noise is scaled by: the paper's, or its maximum within alpha. "
+        "They differ with the Gaussian link.",
+        "published",
+        published="published",
+        source="li2021, section 4.2",
+    )
 
     def noise(self, completion: OneBit, shape: tuple[int, int], epsilon: float) -> CalibratedNoise:
         """Return the noise on each observed cell."""
@@ -68,6 +80,7 @@ class ObjectivePerturbation(Perturbation):
             epsilon,
             self.calibration,
             bounded=completion.bounded,
+            slope_bound=self.slope_bound,
         )
 
     def complete(
@@ -89,6 +102,7 @@ class OutputPerturbation(Perturbation):
     """Noise on every entry of the estimate (Li et al. [li2021], Algorithm 4)."""
 
     kind: Literal["output"] = "output"
+    papers: ClassVar[tuple[str, ...]] = ("li2021",)
 
     def noise(self, completion: OneBit, shape: tuple[int, int], epsilon: float) -> CalibratedNoise:
         """Return the noise on each entry."""

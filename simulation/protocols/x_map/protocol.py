@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from flwr.serverapp import Grid
@@ -51,6 +51,7 @@ class XMapProtocol(Protocol):
     """Devices replace what they rated in one domain with items of another; the server recommends there."""
 
     kind: Literal["x-map"] = "x-map"
+    papers: ClassVar[tuple[str, ...]] = ("guerraoui2017",)
     privacy: PrivacyBudget | None = option("What the mechanism promises; left out if nothing.", None)
     mechanism: AnyMechanism = option("What the device applies to the ratings that it uploads.")
     graph: GraphOptions = option("How items are compared across the domains.", GraphOptions())

@@ -1,12 +1,13 @@
 """Steps of the item factors."""
 
+from typing import Literal
+
 import numpy as np
 import pytest
 
 from dprec.completion.item_updates import (
     StepOptions,
     initial_item_factors,
-    resting_item_factors,
     step_item_factors,
 )
 from dprec.errors import InputError
@@ -21,20 +22,29 @@ def gradient() -> np.ndarray:
 
 def test_the_start_fits_a_level_and_follows_from_the_seed() -> None:
     factors = initial_item_factors(*SHAPE, seed=3)
+    random = initial_item_factors(*SHAPE, seed=3, start="random")
+    assert random[:, 1].tolist() == factors[:, 1].tolist()
+    assert (np.abs(random[:, 0] - 1.0) > 1e-3).all()
     assert factors[:, 0].tolist() == [1.0] * 6
     assert (factors[:, 1] != 0).all()
     assert factors.tolist() == initial_item_factors(*SHAPE, seed=3).tolist()
     assert factors.tolist() != initial_item_factors(*SHAPE, seed=4).tolist()
-    assert resting_item_factors(*SHAPE).tolist() == [[1.0, 0.0]] * 6
+
+
+def test_factors_rest_at_zero_or_at_the_mean_of_their_start() -> None:
+    assert StepOptions().resting_point(*SHAPE).tolist() == [[1.0, 0.0]] * 6
+    assert StepOptions(start="random").resting_point(*SHAPE).tolist() == [[0.0, 0.0]] * 6
+    assert StepOptions(pull="zero").resting_point(*SHAPE).tolist() == [[0.0, 0.0]] * 6
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.5, 1.0])
-def test_the_published_step(decay: float) -> None:
+@pytest.mark.parametrize(("pull", "rest"), [("zero", 0.0), ("start", 1.0)])
+def test_the_published_step(decay: float, pull: Literal["zero", "start"], rest: float) -> None:
     """V <- V - gamma / t^decay (G + 2 lambda (V - V_0)), worked out by hand."""
     factors = initial_item_factors(*SHAPE, seed=3)
-    options = StepOptions(size=0.3, decay=decay, regularization=0.1)
+    options = StepOptions(size=0.3, decay=decay, regularization=0.1, pull=pull)
     stepped, velocity = step_item_factors(factors, np.zeros(SHAPE), gradient(), None, 4, options)
-    direction = gradient() + 0.2 * (factors - resting_item_factors(*SHAPE))
+    direction = gradient() + 0.2 * (factors - np.array([rest, 0.0]))
     np.testing.assert_allclose(velocity, direction)
     np.testing.assert_allclose(stepped, factors - 0.3 / 4**decay * direction)
 

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 import pytest
 
-from dprec.completion import COMPLETIONS, Observations, spectral
+from dprec.completion import COMPLETIONS, NuclearNorm, Observations, spectral
 from dprec.errors import InputError
 from dprec.randomness import generator
 from dprec.ratings import RatingScale
@@ -77,7 +78,8 @@ def test_a_wide_rho_predicts_the_mean_and_says_so() -> None:
     np.testing.assert_array_equal(
         completed.predict(observations.users, observations.items), observations.mean
     )
-    assert "the mean is predicted everywhere" in completed.notes[0]
+    assert "deviate from their mean" in completed.notes[0]
+    assert "so that is predicted everywhere" in completed.notes[0]
 
 
 def test_the_default_rho_is_that_of_the_noise() -> None:
@@ -109,3 +111,20 @@ def test_running_out_of_steps_is_told() -> None:
     completed = COMPLETIONS["nuclear-norm"](rho=0.5, iterations=4).fit(observations, seed=0)
     assert completed.diagnostics["steps"] == 4
     assert "stopped after 4 steps" in completed.notes[0]
+
+
+@pytest.mark.parametrize(("center", "base"), [("none", 0.0), ("middle", 3.0), ("mean", None)])
+def test_what_lies_within_rho_of_the_center_is_predicted_there(
+    center: Literal["none", "middle", "mean"], base: float | None
+) -> None:
+    observations, _ = planted((30, 20), 0.5)
+    expected = observations.mean if base is None else base
+    norm = float(np.linalg.norm(observations.values - expected))
+    completed = NuclearNorm(rho=norm, center=center).fit(observations, seed=0)
+    assert completed.predict(np.arange(4), np.arange(4)).tolist() == pytest.approx([expected] * 4)
+    (note,) = completed.notes
+    named = {"none": "0", "middle": "the middle of the scale", "mean": "their mean"}[center]
+    assert f"the data deviate from {named} by {norm:.4g}" in note
+    nearer = NuclearNorm(rho=norm / 2, center=center).fit(observations, seed=0)
+    fitted = nearer.predict(observations.users, observations.items)
+    assert np.linalg.norm(fitted - observations.values) == pytest.approx(norm / 2, rel=1e-3)

@@ -51,7 +51,7 @@ def test_unknown_keys_are_refused_at_every_level(tiny: dict[str, Any], override:
 @pytest.mark.parametrize(
     ("group", "accepted"),
     [
-        ("step", "size, decay, momentum, regularization"),
+        ("step", "size, decay, momentum, regularization, start, pull"),
         ("sampling", "fraction, count"),
         ("downlink", "dtype, delta"),
         ("early_stopping", "patience, validation_fraction"),

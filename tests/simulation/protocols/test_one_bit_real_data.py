@@ -39,7 +39,7 @@ def on_u1(preset: str, *changes: str) -> float:
 
 def test_movielens_without_privacy() -> None:
     # An independent logistic factorisation reached 0.728, Davenport et al. about 0.73.
-    assert 0.715 <= on_u1("one-bit-clear") <= 0.74
+    assert 0.715 <= on_u1("one-bit-clear-effects") <= 0.74
 
 
 @pytest.mark.parametrize(
@@ -54,11 +54,11 @@ def test_movielens_without_privacy() -> None:
     ],
 )
 def test_movielens_with_privacy(protocol: str, epsilon: float, least: float) -> None:
-    assert on_u1(f"one-bit-{protocol}", f"protocol.privacy.epsilon={epsilon}") >= least
+    assert on_u1(f"one-bit-{protocol}-effects", f"protocol.privacy.epsilon={epsilon}") >= least
 
 
 def test_restaurants_without_privacy() -> None:
     # A logistic model of user and item effects reaches 0.676, the majority 0.581.
     changes = ("binarization={kind: threshold, above: 1}", "split={kind: holdout, test_fraction: 0.2}")
-    configs = [configured("rc", "one-bit-clear", *changes, f"seed={seed}") for seed in range(1, 11)]
+    configs = [configured("rc", "one-bit-clear-effects", *changes, f"seed={seed}") for seed in range(1, 11)]
     assert np.mean([run(config).summary["accuracy"]["sign_accuracy"] for config in configs]) >= 0.66

@@ -29,7 +29,7 @@ def summary(name: str, preset: str, **changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("name", DATASETS)
 def test_alter_egos_beat_the_items_average(name: str) -> None:
     cold = summary(name, "item-average")["accuracy"]["mae"]
-    found = summary(name, "nx-map")
+    found = summary(name, "nx-map-shrunk")
     assert found["accuracy"]["mae"] <= cold
     # Nearly every user straddles, so that nearly every item has an edge into the other domain.
     layers = found["completion_diagnostics"]["layers"]

@@ -17,6 +17,7 @@ from dprec.completion.one_bit.calibration import (
     objective_noise,
     output_noise,
     output_sensitivity,
+    slope_bound_of,
 )
 from dprec.completion.one_bit.completion import OneBit
 from dprec.completion.one_bit.links import Gaussian, Link, Logistic, steepness
@@ -140,8 +141,8 @@ def test_objective_perturbation_with_the_gaussian_link_keeps_what_is_proved(
     alpha: float, epsilon: float
 ) -> None:
     link = Gaussian(1.0)
-    published = objective_noise(link, alpha, epsilon, "published", bounded=True)
-    sound = objective_noise(link, alpha, epsilon, "sound", bounded=True)
+    published = objective_noise(link, alpha, epsilon, "published", bounded=True, slope_bound="tight")
+    sound = objective_noise(link, alpha, epsilon, "sound", bounded=True, slope_bound="tight")
     assert epsilon < published.per_rating
     assert loss_of_one_cell(link, alpha, published.scale) <= published.per_rating + 1e-9
     assert loss_of_one_cell(link, alpha, sound.scale) <= epsilon + 1e-9
@@ -164,13 +165,18 @@ def test_a_minimiser_of_one_cell_is_what_the_audit_takes_it_for() -> None:
     assert found[0] == pytest.approx(root, abs=1e-6)
 
 
-def test_delta_is_the_theorems_and_below_the_papers_bound() -> None:
+def test_delta_is_the_papers_bound_or_the_maximum_below_it() -> None:
     link = Gaussian(1.0)
-    zero, low = np.zeros(1), np.array([-1.0])
-    loose = float((2 * link.density(zero) / link.probability(low))[0])
-    assert steepness(link, 1.0) < loose
-    noise = objective_noise(link, 1.0, 2.0, "published", bounded=True)
-    assert noise.scale == pytest.approx(steepness(link, 1.0) / 2)
+    published = objective_noise(link, 1.0, 2.0, "published", bounded=True)
+    tight = objective_noise(link, 1.0, 2.0, "published", bounded=True, slope_bound="tight")
+    # 2 phi(0) / Phi(-1), and phi(1) / (Phi(1) Phi(-1)), from tables.
+    assert published.scale == pytest.approx(5.0289 / 2, abs=1e-4)
+    assert tight.scale == pytest.approx(1.8127 / 2, abs=1e-4)
+    assert tight.scale == pytest.approx(steepness(link, 1.0) / 2)
+    assert tight.per_rating == pytest.approx(2.0 + curvature_ratio(link, 1.0))
+    assert loss_of_one_cell(link, 1.0, published.scale) <= published.per_rating < tight.per_rating
+    assert slope_bound_of(Logistic(), 7.0, "published") == 1.0
+    assert math.isfinite(slope_bound_of(link, 100.0, "published"))
 
 
 def test_without_a_bound_on_the_entries_nothing_is_proved() -> None:
