@@ -14,7 +14,7 @@ unique solution.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -33,6 +33,7 @@ class MogMatrixFactorization(Completion):
     """Matrix factorisation whose noise is a mixture of Gaussians, as published (Neera et al. [neera2023])."""
 
     kind: Literal["mog-mf"] = "mog-mf"
+    papers: ClassVar[tuple[str, ...]] = ("neera2023",)
     rank: int = option(
         "Number of factors; not published, chosen by benchmarks/choose_neera_settings.py.", 1, ge=1
     )
