@@ -142,15 +142,12 @@ def objective_noise(
 
     Parameters
     ----------
-    link : Link
-    alpha : float
-        Bound of every entry.
+    link, alpha, slope_bound
+        As `slope_bound_of`; what is proved follows from the maximum in either case.
     epsilon : float
     calibration : {"published", "sound"}
     bounded : bool
         Whether only the constrained problem is solved, with entries held within +-alpha.
-    slope_bound : {"published", "tight"}
-        As `slope_bound_of`; what is proved follows from the maximum in either case.
 
     Raises
     ------
