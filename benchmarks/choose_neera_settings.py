@@ -1,6 +1,6 @@
 """Chooses the settings that Neera et al. leave open, on a tenth of MovieLens 100K's u1.base.
 
-    python benchmarks/choose_neera_settings.py [--data ../shared/data/ml-100k] [mog-mf]
+    python benchmarks/choose_neera_settings.py [--data ../shared/data/ml-100k] [mog-mf | sgd-mf]
 
 The devices of the other nine tenths send noisy ratings at epsilon 0.1, 1 and 3; a setting is judged by
 its RMSE on the clean tenth, averaged over these budgets and two seeds. The test ratings are never read.
@@ -24,9 +24,15 @@ from dprec.ratings import Ratings, RatingScale
 STARS = RatingScale.evenly(1, 5, 1)
 SHAPE = (943, 1682)
 EPSILONS, SEEDS = (0.1, 1.0, 3.0), (1, 2)
-MECHANISM = {"mog-mf": "bounded-laplace"}
+MECHANISM = {"mog-mf": "bounded-laplace", "sgd-mf": "clamped-laplace"}
 GRID: dict[str, dict[str, tuple[float, ...]]] = {
     "mog-mf": {"rank": (1, 2, 3, 5), "ridge": (0.01, 0.1, 1.0, 10.0)},
+    "sgd-mf": {
+        "rank": (1, 2),
+        "step": (0.003, 0.01),
+        "regularization": (0.0, 0.02),
+        "epochs": (20, 40, 80),
+    },
 }
 
 

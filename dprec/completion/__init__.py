@@ -7,6 +7,7 @@ from dprec.completion.mog_matrix_factorization import MogMatrixFactorization
 from dprec.completion.mog_variational import VariationalMogMatrixFactorization
 from dprec.completion.nuclear_norm import NuclearNorm
 from dprec.completion.one_bit.completion import OneBit
+from dprec.completion.sgd_matrix_factorization import SgdMatrixFactorization
 from dprec.completion.svd import TruncatedSvd
 from dprec.registry import Registry
 
@@ -16,6 +17,7 @@ COMPLETIONS: Registry[Completion] = Registry(
         MatrixFactorization,
         MogMatrixFactorization,
         VariationalMogMatrixFactorization,
+        SgdMatrixFactorization,
         TruncatedSvd,
         NuclearNorm,
         ItemAverage,
@@ -34,6 +36,7 @@ __all__ = [
     "NuclearNorm",
     "Observations",
     "OneBit",
+    "SgdMatrixFactorization",
     "TruncatedSvd",
     "UserAverage",
     "VariationalMogMatrixFactorization",

@@ -8,7 +8,7 @@ from dprec.testing import CompletionContract
 MIDDLE = ["one-bit"]
 """The completions that predict the middle of the scale where nothing is known."""
 
-PLAIN = ["mog-mf"]
+PLAIN = ["mog-mf", "sgd-mf"]
 """The factorisations without effects, under a fixed ridge."""
 
 

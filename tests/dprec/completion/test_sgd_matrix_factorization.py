@@ -1,0 +1,100 @@
+"""Stochastic gradient descent, against descent that takes one rating at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dprec.completion import COMPLETIONS, Observations
+from dprec.completion.least_squares import PlainFactors, initial_factors
+from dprec.completion.sgd_matrix_factorization import SgdMatrixFactorization, visits
+from dprec.errors import InputError, RunError
+from dprec.randomness import generator
+from dprec.ratings import RatingScale
+
+STARS = RatingScale.evenly(1, 5, 1)
+
+
+def ratings(users: int = 40, items: int = 30) -> Observations:
+    random = generator(1, "descent")
+    truth = 3 + random.normal(size=(users, 2)) @ random.normal(size=(items, 2)).T / 2
+    rows, columns = np.nonzero(random.random(truth.shape) < 0.5)
+    values = truth[rows, columns] + 0.3 * random.normal(size=rows.size)
+    return Observations(rows.astype(np.int32), columns.astype(np.int32), values, truth.shape, STARS)
+
+
+def fit(observations: Observations, **options: Any) -> PlainFactors:
+    return SgdMatrixFactorization(**options).fit(observations, seed=0)
+
+
+def sequential(
+    observations: Observations, options: SgdMatrixFactorization, orders: list[np.ndarray]
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Descend one rating at a time; return the factors and the loss."""
+    users, items = initial_factors(observations, options.rank, 0)
+    step, penalty = options.step, options.regularization
+    for cell in np.concatenate(orders):
+        row, column = observations.users[cell], observations.items[cell]
+        left, right = users[row].copy(), items[column].copy()
+        error = observations.values[cell] - left @ right
+        users[row] = left + step * (error * right - penalty * left)
+        items[column] = right + step * (error * left - penalty * right)
+    left, right = users[observations.users], items[observations.items]
+    loss = (observations.values - (left * right).sum(axis=1)) ** 2
+    loss += penalty * ((left**2).sum(axis=1) + (right**2).sum(axis=1))
+    return users, items, float(loss.mean())
+
+
+@pytest.mark.parametrize("shape", [(40, 30), (30, 40)])
+def test_every_epoch_visits_each_rating_once_in_groups_that_share_nothing(shape: tuple[int, int]) -> None:
+    observations, random = ratings(*shape), generator(0, "order")
+    groups, again = list(visits(observations, random)), list(visits(observations, random))
+    for group in groups:
+        for side in (observations.users[group], observations.items[group]):
+            assert np.unique(side).size == side.size
+    np.testing.assert_array_equal(np.sort(np.concatenate(groups)), np.arange(observations.values.size))
+    assert not np.array_equal(np.concatenate(groups), np.concatenate(again))
+    assert len(groups) <= max(shape)
+
+
+def test_it_is_sequential_descent_in_the_order_of_the_visits() -> None:
+    observations = ratings()
+    options = SgdMatrixFactorization(rank=2, step=0.02, regularization=0.05, epochs=3)
+    completed = options.fit(observations, seed=0)
+    random = generator(0, "visits")
+    orders = [cell for _ in range(3) for cell in visits(observations, random)]
+    users, items, loss = sequential(observations, options, orders)
+    np.testing.assert_allclose(completed.user_factors, users, atol=1e-12)
+    np.testing.assert_allclose(completed.item_factors, items, atol=1e-12)
+    assert completed.diagnostics["loss"][-1] == pytest.approx(loss)
+
+
+def test_it_reaches_the_loss_of_sequential_descent_in_uniformly_random_order() -> None:
+    observations = ratings()
+    options = SgdMatrixFactorization(rank=2, step=0.02, regularization=0.05, epochs=60)
+    random = generator(5, "uniform order")
+    orders = [random.permutation(observations.values.size) for _ in range(options.epochs)]
+    loss = sequential(observations, options, orders)[2]
+    diagnostics = options.fit(observations, seed=0).diagnostics
+    assert diagnostics["epochs"] == 60
+    assert diagnostics["loss"][-1] == pytest.approx(loss, rel=0.02)
+    assert loss < 0.5 * diagnostics["loss"][0]
+
+
+def test_the_penalty_holds_the_factors_back() -> None:
+    observations = ratings()
+    loose, tight = (fit(observations, rank=2, regularization=penalty) for penalty in (0.0, 2.0))
+    assert np.abs(tight.user_factors).mean() < 0.8 * np.abs(loose.user_factors).mean()
+
+
+def test_a_step_that_is_too_long_ends_in_an_error_that_names_the_iteration() -> None:
+    with pytest.raises(RunError, match="gradient descent diverged in iteration"):
+        fit(ratings(), rank=2, step=50.0)
+
+
+@pytest.mark.parametrize("options", [{"rank": 0}, {"step": 0.0}, {"regularization": -0.1}, {"epochs": 0}])
+def test_settings_out_of_range_are_refused(options: dict[str, float]) -> None:
+    with pytest.raises(InputError, match=next(iter(options))):
+        COMPLETIONS["sgd-mf"](**options)
