@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dprec.errors import InputError
 from dprec.privacy.units import COMPARABLE_UNITS, ComparableUnit
 from simulation.analysis.averages import Average
+from simulation.analysis.floors import Gain, gain, nothing_sent
 from simulation.analysis.measures import MEASURES, Measure
-from simulation.analysis.numbers import loss, with_spread
 from simulation.analysis.settings import Setting, read_settings
 from simulation.storage.names import TABLE
 
@@ -35,6 +35,8 @@ class Limits:
         Leave out protocols whose server sees true ratings.
     hide_items : bool
         Leave out protocols that show which items were rated.
+    claimed : bool
+        Count an epsilon that a paper claims like one that is proved; otherwise it bounds nothing.
     """
 
     epsilon: float
@@ -42,6 +44,7 @@ class Limits:
     max_bytes: float
     untrusted: bool = False
     hide_items: bool = False
+    claimed: bool = False
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.epsilon) and self.epsilon > 0):
@@ -59,14 +62,17 @@ class Offer:
     setting : Setting
     accuracy : Average
     epsilon : float
-        In the unit of the limits; infinite if the loss has no bound.
+        In the unit of the limits; infinite if the loss has no bound that counts.
     bytes_per_user : float
+    against_floor : Gain or None
+        How much better it is than nothing sent; None for that itself, and where it cannot be told.
     """
 
     setting: Setting
     accuracy: Average
     epsilon: float
     bytes_per_user: float
+    against_floor: Gain | None = None
 
     def within(self, epsilon: float, max_bytes: float) -> bool:
         """Return whether both limits hold."""
@@ -94,6 +100,8 @@ class Advice:
     limits: Limits
     measure: Measure
     best: Offer
+    not_better: tuple[Offer, ...]
+    claimed_only: tuple[Offer, ...]
     for_epsilon: Offer | None
     for_bytes: Offer | None
     for_both: Offer | None
@@ -115,6 +123,8 @@ def privacy_unit(name: str) -> ComparableUnit:
 def advise(directory: str | Path, limits: Limits, measure: str | None = None) -> Advice:
     """Find the most accurate protocol of a comparison within limits.
 
+    Where the comparison has the floor with nothing sent, what is not better than that by more than its
+    uncertainty (`Gain.beyond_doubt`) is not recommended, and nothing sent is the answer if nothing is left.
     Only protocols that predict the same ratings can be compared: those that predict the same as the first
     protocol that has the measure.
 
@@ -129,79 +139,64 @@ def advise(directory: str | Path, limits: Limits, measure: str | None = None) ->
     Raises
     ------
     InputError
-        When the directory holds no comparison, or nothing is within the limits; the message then names
-        limits that could be met.
+        When the directory holds no comparison, or nothing is within the limits and nothing sent was not
+        compared; the message then names limits that could be met.
     """
-    table = Path(directory) / TABLE
+    comparable, chosen = _comparable(Path(directory), measure)
+    floor, offers = _offers(comparable, chosen, limits)
+    worthwhile = [
+        offer
+        for offer in offers
+        if floor is None or (offer.against_floor is not None and offer.against_floor.beyond_doubt)
+    ]
+    inside = [offer for offer in offers if offer.within(limits.epsilon, limits.max_bytes)]
+    sign = 1 if chosen.lower_is_better else -1
+    best = min(
+        (offer for offer in inside if offer in worthwhile),
+        key=lambda offer: (sign * offer.accuracy.mean, offer.bytes_per_user, offer.epsilon),
+        default=floor,
+    )
+    if best is None:
+        raise InputError(str(directory), nothing_within(limits), least_needed(offers, limits))
+    better = [offer for offer in worthwhile if chosen.better(offer.accuracy.mean, best.accuracy.mean)]
+    return Advice(
+        limits,
+        chosen,
+        best,
+        tuple(offer for offer in inside if offer not in worthwhile),
+        tuple(_claimed_only(comparable, chosen, limits)),
+        *_next_better(better, limits, sign),
+    )
+
+
+def _comparable(directory: Path, column: str | None) -> tuple[list[Setting], Measure]:
+    """Return the settings that predict the same, and what they are judged by."""
+    table = directory / TABLE
     if not table.is_file():
         raise InputError(str(directory), f"no {TABLE}", "a directory that `dprec compare` wrote")
     settings = read_settings(table)
-    chosen = _measure(settings, measure)
-    data = next(setting.data for setting in settings if setting.average(chosen.column))
-    offers = _offers([setting for setting in settings if setting.data == data], chosen, limits)
-    inside = [offer for offer in offers if offer.within(limits.epsilon, limits.max_bytes)]
-    if not inside:
-        raise InputError(str(directory), _nothing(limits), _least(offers, limits))
-    sign = 1 if chosen.lower_is_better else -1
-    best = min(inside, key=lambda offer: (sign * offer.accuracy.mean, offer.bytes_per_user, offer.epsilon))
-    better = [offer for offer in offers if chosen.better(offer.accuracy.mean, best.accuracy.mean)]
-    for_epsilon = _cheapest(
-        [offer for offer in better if offer.within(math.inf, limits.max_bytes)], _by_epsilon(sign)
-    )
-    for_bytes = _cheapest(
-        [offer for offer in better if offer.within(limits.epsilon, math.inf)],
-        lambda offer: (offer.bytes_per_user, sign * offer.accuracy.mean),
-    )
-    for_both = None if for_epsilon or for_bytes else _cheapest(better, _by_epsilon(sign))
-    return Advice(limits, chosen, best, for_epsilon, for_bytes, for_both)
+    measure = _measure(settings, column)
+    data = next(setting.data for setting in settings if setting.average(measure.column))
+    return [setting for setting in settings if setting.data == data], measure
 
 
-def advice_lines(advice: Advice) -> list[str]:
-    """Return advice as lines for the terminal."""
-    limits, best = advice.limits, advice.best
-    lines = [
-        f"within ε ≤ {limits.epsilon:g} per {limits.unit} and {limits.max_bytes:,.0f} bytes per user: "
-        f"{_named(best, advice)}",
-        f"  the server sees {best.setting.server_sees}; rounds: {_rounds(best.setting):g}; "
-        f"runs: {best.accuracy.count}",
-    ]
-    if advice.for_epsilon:
-        cost = advice.for_epsilon.epsilon - limits.epsilon
-        price = f"{cost:,.4g} more ε" if math.isfinite(cost) else "giving up privacy"
-        lines.append(f"next better for ε: {_named(advice.for_epsilon, advice)}: costs {price}")
-    if advice.for_bytes:
-        cost = advice.for_bytes.bytes_per_user - limits.max_bytes
-        lines.append(
-            f"next better for bytes: {_named(advice.for_bytes, advice)}: costs {cost:,.0f} more bytes"
-        )
-    if advice.for_both:
-        lines.append(f"next better, beyond both limits: {_named(advice.for_both, advice)}")
-    if not (advice.for_epsilon or advice.for_bytes or advice.for_both):
-        lines.append("nothing in this comparison is more accurate")
-    return lines
+def _next_better(
+    better: Sequence[Offer], limits: Limits, sign: int
+) -> tuple[Offer | None, Offer | None, Offer | None]:
+    """Return what costs the least additional epsilon, the fewest additional bytes, or both."""
 
+    def by_epsilon(offer: Offer) -> tuple[float, float]:
+        return offer.epsilon, sign * offer.accuracy.mean
 
-def _named(offer: Offer, advice: Advice) -> str:
-    setting, measure = offer.setting, advice.measure
-    where = (
-        "without privacy"
-        if math.isinf(offer.epsilon)
-        else f"at ε {_loss(setting, 'rating')} per rating, {_loss(setting, 'user')} per user"
-    )
-    return (
-        f"{setting.name} {where}, {measure.label} {with_spread(offer.accuracy, measure.digits)}, "
-        f"{offer.bytes_per_user:,.0f} bytes per user"
-    )
+    def by_bytes(offer: Offer) -> tuple[float, float]:
+        return offer.bytes_per_user, sign * offer.accuracy.mean
 
-
-def _rounds(setting: Setting) -> float:
-    """Return the mean number of rounds; a table without the column is one of reports that are sent once."""
-    rounds = setting.mean("rounds")
-    return 1.0 if rounds is None else rounds
-
-
-def _loss(setting: Setting, unit: ComparableUnit) -> str:
-    return loss(setting.epsilon(unit))
+    cheap = [offer for offer in better if offer.within(math.inf, limits.max_bytes)]
+    private = [offer for offer in better if offer.within(limits.epsilon, math.inf)]
+    for_epsilon = min(cheap, key=by_epsilon, default=None)
+    for_bytes = min(private, key=by_bytes, default=None)
+    neither = for_epsilon is None and for_bytes is None
+    return for_epsilon, for_bytes, min(better, key=by_epsilon, default=None) if neither else None
 
 
 def _measure(settings: Sequence[Setting], column: str | None) -> Measure:
@@ -214,29 +209,54 @@ def _measure(settings: Sequence[Setting], column: str | None) -> Measure:
     return named
 
 
-def _offers(settings: Sequence[Setting], measure: Measure, limits: Limits) -> list[Offer]:
+def _offers(
+    settings: Sequence[Setting], measure: Measure, limits: Limits
+) -> tuple[Offer | None, list[Offer]]:
+    """Return nothing sent, if the comparison has it, and all other settings that the conditions allow."""
+    floor = nothing_sent([setting for setting in settings if setting.average(measure.column)])
     offers = []
     for setting in settings:
-        accuracy, spent = setting.average(measure.column), setting.bytes_per_user
         refused = (limits.untrusted and setting.flag("trusts_server")) or (
             limits.hide_items and not setting.flag("hides_rated_items")
         )
-        if accuracy is None or spent is None or refused:
-            continue
-        loss = setting.epsilon(limits.unit)
-        offers.append(Offer(setting, accuracy, math.inf if loss is None else loss, spent))
-    return offers
+        if setting is not floor and not refused and (offer := _offer(setting, measure, limits, floor)):
+            offers.append(offer)
+    return None if floor is None else _offer(floor, measure, limits, None), offers
 
 
-def _by_epsilon(sign: int) -> Callable[[Offer], tuple[float, float]]:
-    return lambda offer: (offer.epsilon, sign * offer.accuracy.mean)
+def _offer(setting: Setting, measure: Measure, limits: Limits, floor: Setting | None) -> Offer | None:
+    accuracy, spent = setting.average(measure.column), setting.bytes_per_user
+    if accuracy is None or spent is None:
+        return None
+    loss = counted_loss(setting, limits.unit, claimed=limits.claimed)
+    against = None if floor is None else gain(setting, floor, measure)
+    return Offer(setting, accuracy, math.inf if loss is None else loss, spent, against)
 
 
-def _cheapest(offers: Sequence[Offer], key: Callable[[Offer], tuple[float, float]]) -> Offer | None:
-    return min(offers, key=key, default=None)
+def counted_loss(setting: Setting, unit: ComparableUnit, *, claimed: bool) -> float | None:
+    """Return the privacy loss that counts: what is proved, or also what is claimed; None without a bound."""
+    if setting.status == "proved":
+        return setting.epsilon(unit)
+    if not claimed:
+        return None
+    promised = setting.claimed(unit)
+    return setting.epsilon(unit) if promised is None else promised
 
 
-def _nothing(limits: Limits) -> str:
+def _claimed_only(settings: Sequence[Setting], measure: Measure, limits: Limits) -> list[Offer]:
+    """Return what a claim would bring within the limits."""
+    if limits.claimed:
+        return []
+    _, offers = _offers(settings, measure, replace(limits, claimed=True))
+    return [
+        offer
+        for offer in offers
+        if offer.setting.status != "proved" and offer.within(limits.epsilon, limits.max_bytes)
+    ]
+
+
+def nothing_within(limits: Limits) -> str:
+    """Say that nothing is within limits."""
     conditions = [
         f"nothing within ε ≤ {limits.epsilon:g} per {limits.unit}",
         f"and {limits.max_bytes:,.0f} bytes per user",
@@ -246,7 +266,7 @@ def _nothing(limits: Limits) -> str:
     return " ".join(conditions)
 
 
-def _least(offers: Sequence[Offer], limits: Limits) -> str:
+def least_needed(offers: Sequence[Offer], limits: Limits) -> str:
     """Return, in words, the nearest limits that could be met."""
     private = [offer for offer in offers if math.isfinite(offer.epsilon)]
     if not private:

@@ -130,11 +130,6 @@ class Setting:
         return self.floor is None and self.budget is None and not self.private
 
     @property
-    def unproved(self) -> bool:
-        """Whether the privacy loss of any run is only claimed by a paper, or nothing is promised."""
-        return any(row.get("status") in ("claimed", "none") for row in self.rows)
-
-    @property
     def server_sees(self) -> str:
         """What the server learns directly from the devices, in words."""
         return server_sees(

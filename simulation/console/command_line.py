@@ -195,12 +195,19 @@ def advise(
     hide_items: Annotated[
         bool, typer.Option("--hide-items", help="Only protocols that hide which items were rated.")
     ] = False,
+    claimed: Annotated[
+        bool, typer.Option("--claimed", help="Count an epsilon that is claimed like one that is proved.")
+    ] = False,
 ) -> None:
-    """Name the most accurate protocol within limits, and what the next better one costs."""
-    from simulation.analysis.advice import Limits, advice_lines, privacy_unit
-    from simulation.analysis.advice import advise as advice
+    """Name the most accurate protocol within limits, and what the next better one costs.
 
-    limits = Limits(epsilon, privacy_unit(per), max_bytes, untrusted, hide_items)
+    A protocol that is not better than nothing sent by more than its uncertainty is never named.
+    """
+    from simulation.analysis.advice import Limits, privacy_unit
+    from simulation.analysis.advice import advise as advice
+    from simulation.analysis.advice_words import advice_lines
+
+    limits = Limits(epsilon, privacy_unit(per), max_bytes, untrusted, hide_items, claimed)
     for line in advice_lines(advice(directory, limits, measure)):
         typer.echo(line)
 

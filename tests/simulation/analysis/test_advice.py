@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from dprec.errors import InputError
-from simulation.analysis.advice import Limits, advice_lines, advise, privacy_unit
+from simulation.analysis.advice import Limits, advise, privacy_unit
+from simulation.analysis.advice_words import advice_lines
 from simulation.storage.tables import csv_of_rows
 
 
@@ -191,3 +192,111 @@ def test_exit_codes(table: Table, capsys: pytest.CaptureFixture[str]) -> None:
             main(arguments)
         assert ended.value.code == code
         assert len(capsys.readouterr().err.splitlines()) == (code != 0)
+
+
+def quiet(rmse: float, **changes: Any) -> dict[str, Any]:
+    free = {"epsilon_per_rating": 0.0, "epsilon_per_user_max": 0.0, "downlink_message_mean_per_user": 0.0}
+    kind = {"floor": "nothing-sent", "status": "proved", "trusts_server": False}
+    return line("quiet", None, rmse, up=0.0, **{**free, **kind, "rounds": 0, **changes})
+
+
+def repeated(rows: list[dict[str, Any]], spread: float = 0.001) -> list[dict[str, Any]]:
+    """The same on three seeds, on which only what is private differs."""
+    return [
+        {**row, "seed": seed, "rmse": row["rmse"] + (seed - 2) * spread * (row["epsilon"] is not None)}
+        for row in rows
+        for seed in (1, 2, 3)
+    ]
+
+
+def test_what_is_worse_than_nothing_sent_is_not_recommended(table: Table) -> None:
+    advice = advise(table(repeated([*ROWS, quiet(1.05)])), Limits(1.0, "rating", 10_000))
+    assert advice.best.setting.floor == "nothing-sent"
+    assert {offer.setting.name for offer in advice.not_better} == {"cheap", "dear"}
+    assert advice.for_epsilon is not None
+    assert (advice.for_epsilon.setting.name, advice.for_epsilon.epsilon) == ("cheap", 3.0)
+    words = advice_lines(advice)
+    assert words[0].startswith(
+        "within ε ≤ 1 per rating and 10,000 bytes per user: send nothing: quiet at ε 0 per rating, 0 per "
+        "user, RMSE 1.0500 ± 0.0000 (standard deviation over 3 runs), 0 bytes per user"
+    )
+    assert words[2:4] == [
+        "  no system within these limits beats nothing sent by more than its uncertainty (cheap and dear)",
+        "  nearest: dear, 0.050 ± 0.002 worse (± is the 95 % interval over 3 seeds of the paired difference)",
+    ]
+
+
+def test_what_is_better_by_less_than_its_uncertainty_is_not_recommended(table: Table) -> None:
+    rows = [line("noisy", 1.0, 1.04), quiet(1.05)]
+    for spread, name in ((0.02, "quiet"), (0.001, "noisy")):
+        advice = advise(table(repeated(rows, spread)), Limits(1.0, "rating", 1000))
+        assert advice.best.setting.name == name
+    assert "  against nothing sent: 0.010 ± 0.002 better (± is the" in "\n".join(advice_lines(advice))
+
+
+def test_the_best_of_those_beyond_doubt_is_recommended(table: Table) -> None:
+    steady, noisy = line("steady", 1.0, 1.0), line("noisy", 1.0, 0.99)
+    seeds = [{**noisy, "seed": seed, "rmse": 0.99 + (seed - 2) * 0.2} for seed in (1, 2, 3)]
+    rows = [*repeated([steady, quiet(1.05)]), *seeds]
+    assert advise(table(rows), Limits(1.0, "rating", 1000)).best.setting.name == "steady"
+
+
+def test_one_run_is_weighed_by_its_plain_difference_and_says_so(table: Table) -> None:
+    advice = advise(table([line("a", 1.0, 1.0), quiet(1.05)]), Limits(1.0, "rating", 1000))
+    assert advice.best.setting.name == "a"
+    remark = "0.050 better (one run: the plain difference, nothing is known of its uncertainty)"
+    assert f"  against nothing sent: {remark}" in advice_lines(advice)
+
+
+def test_nothing_sent_is_within_every_limit(table: Table) -> None:
+    strict = Limits(0.01, "user", 1, untrusted=True, hide_items=True)
+    advice = advise(table([*ROWS, quiet(1.5)]), strict)
+    assert advice.best.setting.name == "quiet"
+    assert "  nothing else is within these limits" in advice_lines(advice)
+
+
+def test_what_ran_on_other_seeds_cannot_be_told_to_be_better(table: Table) -> None:
+    rows = [line("a", 1.0, 0.5, seed=7), quiet(1.05)]
+    assert advise(table(rows), Limits(1.0, "rating", 1000)).best.setting.name == "quiet"
+
+
+def test_only_what_is_proved_counts_unless_claims_are_asked_for(table: Table) -> None:
+    claim = {"status": "claimed", "epsilon_per_rating": None, "epsilon_per_user_max": None}
+    promised = {"epsilon_claimed_per_rating": 1.0, "epsilon_claimed_per_user": 50.0}
+    rows = [line("sound", 1.0, 1.0), line("paper", 1.0, 0.9, **claim, **promised), quiet(1.05)]
+    advice = advise(table(rows), Limits(1.0, "rating", 1000))
+    assert advice.best.setting.name == "sound"
+    words = "\n".join(advice_lines(advice))
+    assert "left out, because ε is claimed and not proved: paper; --claimed counts a claim" in words
+    assert "next better for ε: paper at ε 1 per rating, 50 per user (claimed, not proved)" in words
+    assert "costs the proof: its ε is only claimed" in words
+    counted = advise(table(rows), Limits(1.0, "rating", 1000, claimed=True))
+    assert (counted.best.setting.name, counted.best.epsilon) == ("paper", 1.0)
+    assert "left out" not in "\n".join(advice_lines(counted))
+
+
+def test_a_loss_that_is_proved_beside_a_claim_does_not_count_as_a_proof_of_what_was_asked(
+    table: Table,
+) -> None:
+    rows = [line("a", 1.0, 1.0, status="claimed"), line("b", 1.0, 1.2, status="none"), line("c", 1.0, 1.4)]
+    assert advise(table(rows), Limits(1.0, "rating", 1000)).best.setting.name == "c"
+
+
+def test_a_floor_that_is_within_the_limits_competes(table: Table) -> None:
+    mean = line("mean", None, 1.0, floor="global-mean", status="proved", epsilon_per_rating=1.0)
+    advice = advise(table([mean, quiet(1.05)]), Limits(1.0, "rating", 1000))
+    assert advice.best.setting.name == "mean"
+
+
+def test_sending_nothing_is_an_answer_and_no_error(table: Table, capsys: pytest.CaptureFixture[str]) -> None:
+    from simulation.console.command_line import main
+
+    found = str(table(repeated([*ROWS, quiet(0.5)])))
+    for options in ([], ["--claimed"]):
+        with pytest.raises(SystemExit) as ended:
+            main(["advise", found, "--epsilon", "1", "--max-bytes", "1e4", *options])
+        assert ended.value.code == 0
+        printed = capsys.readouterr()
+        assert "send nothing" in printed.out
+        assert "no system within these limits beats nothing sent" in printed.out
+        assert printed.err == ""

@@ -1,0 +1,104 @@
+"""Advice in words, for the terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from simulation.analysis.advice import Advice, Limits, Offer, counted_loss
+from simulation.analysis.floors import NOTHING_SENT, Gain, gain_digits
+from simulation.analysis.numbers import loss, spread_in_words, with_spread
+from simulation.analysis.settings import Setting
+from simulation.analysis.vocabulary import listed
+
+
+def advice_lines(advice: Advice) -> list[str]:
+    """Return advice as lines for the terminal."""
+    limits, best = advice.limits, advice.best
+    answer = "send nothing: " if best.setting.floor == NOTHING_SENT else ""
+    return [
+        f"within ε ≤ {limits.epsilon:g} per {limits.unit} and {limits.max_bytes:,.0f} bytes per user: "
+        f"{answer}{_named(best, advice)}",
+        f"  the server sees {best.setting.server_sees}; rounds: {_rounds(best.setting):g}; "
+        f"runs: {best.accuracy.count}",
+        *_against_floor(advice),
+        *_left_out(advice),
+        *_next_better(advice),
+    ]
+
+
+def _against_floor(advice: Advice) -> Iterator[str]:
+    """Yield what is held against nothing sent, and by which rule."""
+    digits = gain_digits(advice.measure)
+    if advice.best.against_floor:
+        against = advice.best.against_floor
+        yield f"  against nothing sent: {against.written(digits)} ({_rule(against)})"
+    if advice.best.setting.floor != NOTHING_SENT:
+        return
+    names = dict.fromkeys(offer.setting.name for offer in advice.not_better)
+    if not names:
+        yield "  nothing else is within these limits"
+        return
+    yield f"  no system within these limits beats nothing sent by more than its uncertainty ({listed(names)})"
+    compared = [(offer, offer.against_floor) for offer in advice.not_better if offer.against_floor]
+    if compared:
+        offer, against = max(compared, key=lambda pair: pair[1].mean)
+        yield f"  nearest: {offer.setting.name}, {against.written(digits)} ({_rule(against)})"
+
+
+def _rule(against: Gain) -> str:
+    if against.half_width is None:
+        return "one run: the plain difference, nothing is known of its uncertainty"
+    return f"± is the {against.interval} of the paired difference"
+
+
+def _left_out(advice: Advice) -> Iterator[str]:
+    names = dict.fromkeys(offer.setting.name for offer in advice.claimed_only)
+    if names:
+        yield f"  left out, because ε is claimed and not proved: {listed(names)}; --claimed counts a claim"
+
+
+def _next_better(advice: Advice) -> Iterator[str]:
+    limits = advice.limits
+    if advice.for_epsilon:
+        price = _price(advice.for_epsilon, limits)
+        yield f"next better for ε: {_named(advice.for_epsilon, advice)}: costs {price}"
+    if advice.for_bytes:
+        cost = advice.for_bytes.bytes_per_user - limits.max_bytes
+        yield f"next better for bytes: {_named(advice.for_bytes, advice)}: costs {cost:,.0f} more bytes"
+    if advice.for_both:
+        yield f"next better, beyond both limits: {_named(advice.for_both, advice)}"
+    if not (advice.for_epsilon or advice.for_bytes or advice.for_both):
+        yield "nothing in this comparison is more accurate"
+
+
+def _price(offer: Offer, limits: Limits) -> str:
+    """Say what an offer costs in privacy."""
+    if math.isfinite(offer.epsilon):
+        return f"{offer.epsilon - limits.epsilon:,.4g} more ε"
+    return "the proof: its ε is only claimed" if offer.setting.status == "claimed" else "giving up privacy"
+
+
+def _named(offer: Offer, advice: Advice) -> str:
+    setting, measure = offer.setting, advice.measure
+    accuracy = with_spread(offer.accuracy, measure.digits)
+    spread = spread_in_words([offer.accuracy.count])
+    return (
+        f"{setting.name} {_privacy(setting)}, {measure.label} {accuracy}{f' ({spread})' if spread else ''}, "
+        f"{offer.bytes_per_user:,.0f} bytes per user"
+    )
+
+
+def _privacy(setting: Setting) -> str:
+    per_rating = counted_loss(setting, "rating", claimed=True)
+    per_user = counted_loss(setting, "user", claimed=True)
+    if per_rating is None and per_user is None:
+        return "without privacy"
+    mark = "" if setting.status == "proved" else " (claimed, not proved)"
+    return f"at ε {loss(per_rating)} per rating, {loss(per_user)} per user{mark}"
+
+
+def _rounds(setting: Setting) -> float:
+    """Return the mean number of rounds; a table without the column is one of reports that are sent once."""
+    rounds = setting.mean("rounds")
+    return 1.0 if rounds is None else rounds
