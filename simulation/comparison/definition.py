@@ -82,8 +82,8 @@ class ComparisonConfig(BaseModel):
     protocols: list[Entry] = Field(min_length=1, description="What is compared.")
     floors: bool = Field(
         default=True,
-        description="Whether it also shows what is reached without any of its protocols: nothing-sent and "
-        "item-average, for everything that the protocols predict.",
+        description="Whether it also shows what is reached without any of its protocols: nothing-sent, "
+        "global-mean and item-average, for everything that the protocols predict.",
     )
     published: list[PublishedCost] | None = Field(
         default=None, description="Published costs, shown in the report beside the measured ones."

@@ -2,6 +2,7 @@
 
 from dprec.registry import Registry
 from simulation.protocols.base import Protocol
+from simulation.protocols.global_mean import GlobalMeanProtocol
 from simulation.protocols.gradient_perturbation import GradientPerturbationProtocol
 from simulation.protocols.iterative import IterativeProtocol
 from simulation.protocols.nothing_sent import NothingSentProtocol
@@ -20,6 +21,7 @@ PROTOCOLS: Registry[Protocol] = Registry(
         GradientPerturbationProtocol,
         XMapProtocol,
         NothingSentProtocol,
+        GlobalMeanProtocol,
     ],
 )
 

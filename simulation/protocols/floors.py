@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dprec.completion.averages import ItemAverage
 from simulation.protocols.base import Protocol
+from simulation.protocols.global_mean import GlobalMeanProtocol
 from simulation.protocols.nothing_sent import NothingSentProtocol
 from simulation.protocols.one_shot import OneShotProtocol
 
-FLOORS = ("nothing-sent", "item-average")
+FLOORS = ("nothing-sent", "global-mean", "item-average")
 """Names of the presets, and of the floors in the column `floor` of comparison.csv."""
 
 
@@ -15,6 +16,8 @@ def floor_of(protocol: Protocol) -> str | None:
     """Return which of the floors a protocol is, whatever it is called; None for any other protocol."""
     if isinstance(protocol, NothingSentProtocol):
         return "nothing-sent"
+    if isinstance(protocol, GlobalMeanProtocol) and not protocol.private:
+        return "global-mean"
     if isinstance(protocol, OneShotProtocol) and isinstance(protocol.completion, ItemAverage):
         return "item-average" if protocol.mechanism.kind == "none" else None
     return None

@@ -158,6 +158,26 @@ def test_several_rounds_on_ray(
         compare(expected, bits(session, config, tmp_path / str(users_per_node)))
 
 
+FLOORS: dict[str, dict[str, Any]] = {
+    "nothing sent": {"kind": "nothing-sent"},
+    "one mean each": {
+        "kind": "global-mean",
+        "mechanism": {"kind": "laplace"},
+        "privacy": {"epsilon": 1.0, "per": "user"},
+    },
+}
+
+
+@pytest.mark.parametrize("floor", sorted(FLOORS))
+def test_floors_on_ray(
+    tmp_path: Path, tiny: dict[str, Any], ray_session: tuple[int, Session], floor: str
+) -> None:
+    workers, session = ray_session
+    values = {**tiny, "protocol": copy.deepcopy(FLOORS[floor])}
+    expected = bits(None, divided(values, "local", 1, "all"), tmp_path / "expected")
+    compare(expected, bits(session, divided(values, "ray", workers, 7), tmp_path / "7"))
+
+
 class Recording:
     """A grid that keeps what goes through it."""
 

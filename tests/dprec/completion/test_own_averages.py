@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dprec.completion.own_averages import own_averages
+from dprec.completion.own_averages import one_mean_per_user, own_averages
 from dprec.ratings import Ratings, RatingScale
 
 STARS = RatingScale.evenly(1, 5, 1)
@@ -26,3 +26,11 @@ def test_continuous_ratings_are_not_rounded() -> None:
     ratings = Ratings.from_triples([0, 0], [0, 1], [0.26, 0.13], scale)
     averages = own_averages(ratings, 0.0, 0.0)
     assert averages.predict(np.array([0]), np.array([0])) == pytest.approx([0.195])
+
+
+def test_a_mean_is_one_rating_of_one_item() -> None:
+    means = one_mean_per_user(RATINGS)
+    assert means.counts.tolist() == [1, 0, 1]
+    assert means.values.tolist() == [4.5, 1.0]
+    assert means.scale.values[means.levels - 1] == pytest.approx([4.5, 1.0])
+    assert (means.scale.low, means.scale.high, means.n_items) == (1, 5, 1)

@@ -1,0 +1,135 @@
+"""The floor of one number per user: every device sends its mean, and the mean of these is predicted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, Self
+
+import numpy as np
+from flwr.serverapp import Grid
+
+from dprec.completion.averages import Averages
+from dprec.completion.own_averages import one_mean_per_user
+from dprec.errors import SettingError
+from dprec.mechanisms.raw import Raw
+from dprec.messages import REPORT
+from dprec.options import option
+from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.device_channel import DeviceChannel, device_channel
+from dprec.privacy.guarantee import Guarantee
+from dprec.privacy.units import ComparableUnit
+from dprec.ratings import Ratings
+from dprec.setups import OneShotSetup
+from simulation.protocols.accounting import (
+    EXACT_CHANNEL,
+    check_unit,
+    measured_deployment,
+    mechanism_ledger,
+    notes_on_failures,
+)
+from simulation.protocols.base import Protocol
+from simulation.protocols.components import AnyMechanism
+from simulation.protocols.outcome import Outcome
+from simulation.protocols.task import Task
+from strategies.report_collection import ReportCollection
+
+_NO_MECHANISM = Raw()
+
+
+@dataclass(frozen=True, kw_only=True)
+class GlobalMeanProtocol(Protocol):
+    """Every device sends the mean of its ratings; everybody is predicted the mean of these means.
+
+    Every user counts once, however many ratings it has, since numbers of ratings are not sent. The mean is
+    sent as one rating of a catalogue of one item.
+    """
+
+    kind: Literal["global-mean"] = "global-mean"
+    mechanism: AnyMechanism = option("What the device applies to its mean.", _NO_MECHANISM)
+
+    @property
+    def private(self) -> bool:
+        """Whether the mechanism takes a budget."""
+        return self.mechanism.private
+
+    def at_budget(self, epsilon: float, unit: ComparableUnit) -> Self:
+        """Return the protocol at a budget: a mean stands for the whole profile, so both units are one."""
+        return replace(self, privacy=PrivacyBudget(epsilon=epsilon, per="user"))
+
+    @property
+    def mechanism_name(self) -> str:
+        """Kind of the mechanism."""
+        return self.mechanism.kind
+
+    @property
+    def completion_name(self) -> str:
+        """What predicts: one number for everybody."""
+        return self.kind
+
+    def check(self, train: Ratings) -> None:
+        """Refuse a budget in another unit, or that the mechanism cannot keep on the scale of means."""
+        if self.privacy is not None:
+            check_unit(self.privacy, "user", "one number is sent for all of a user's ratings")
+        if self.private and self.privacy is None:
+            raise SettingError("privacy", "none", f"a budget per user, for {self.mechanism.kind}")
+        self._calibrated(one_mean_per_user(train)).codec()
+
+    def held_ratings(self, train: Ratings, seed: int) -> Ratings:
+        """Return what devices report: their means."""
+        return one_mean_per_user(train)
+
+    def setup(self) -> OneShotSetup:
+        """Return the mechanism and the budget."""
+        return OneShotSetup(mechanism=self.mechanism, privacy=self.privacy)
+
+    def run(self, grid: Grid, task: Task) -> Outcome:
+        """Collect the means and predict their mean."""
+        means = one_mean_per_user(task.train)
+        calibrated = self._calibrated(means)
+        collected = ReportCollection(calibrated, task.group).collect(grid, task.roster)
+        channel = device_channel(calibrated, means.counts)
+        mean = collected.observations.mean
+        if channel is not None:
+            mean = _without_bias(mean, channel)
+        everybody = Averages(np.full(task.train.n_users, mean), by_item=False)
+        return Outcome(
+            predict=everybody.predict,
+            traffic=collected.traffic,
+            privacy=mechanism_ledger(calibrated, means.counts, collected.sent),
+            guarantee=self._guarantee(),
+            rounds=(collected.record,),
+            channel=channel,
+            notes=notes_on_failures([collected.record]),
+            diagnostics={"mean": mean},
+            deployed_factor=measured_deployment(REPORT, collected.mean_payload, task.group),
+        )
+
+    def _calibrated(self, means: Ratings) -> CalibratedMechanism:
+        return CalibratedMechanism(self.mechanism, self.privacy, means.scale, means.n_items)
+
+    def _guarantee(self) -> Guarantee:
+        if self.privacy is None:
+            return Guarantee("none", "server", True, "the server receives every user's true mean.")
+        notes = ["One number is sent for a whole profile, so the loss per rating is at most that per user."]
+        if not self.mechanism.hides_rated_items:
+            notes.append("Whether a user has any rating at all is not hidden.")
+        return Guarantee("proved", "nobody", True, f"{EXACT_CHANNEL}.", notes=tuple(notes))
+
+
+def _without_bias(received: float, channel: DeviceChannel) -> float:
+    """Return the mean whose expectation after the channel is what was received, by the channel's best line.
+
+    Parameters
+    ----------
+    received : float
+        Mean of the values read from the reports.
+    channel : DeviceChannel
+
+    Returns
+    -------
+    float
+        Within the scale; exact for channels whose expectation is linear in what they are given.
+    """
+    slope, start = np.polyfit(channel.ratings, channel.expected, 1)
+    low, high = channel.ratings[[0, -1]]
+    return float(np.clip((received - start) / slope, low, high))
