@@ -13,6 +13,7 @@ from simulation.analysis.measures import Measure
 from simulation.analysis.numbers import number
 from simulation.analysis.settings import Setting
 from simulation.analysis.vocabulary import plural
+from simulation.storage.tables import Row
 
 NOTHING_SENT = "nothing-sent"
 """The floor that everything else is compared with: no bytes, no privacy loss."""
@@ -81,11 +82,11 @@ def gain(setting: Setting, floor: Setting, measure: Measure) -> Gain | None:
     Gain or None
         None if they share no fold and seed, or the measure does not apply.
     """
-    base = {(row.get("fold"), row.get("seed")): row.get(measure.column) for row in floor.rows}
+    base = {_ratings(row): row.get(measure.column) for row in floor.rows}
     sign = 1.0 if measure.lower_is_better else -1.0
     by_fold: dict[object, list[float]] = {}
     for row in setting.rows:
-        reached, own = base.get((row.get("fold"), row.get("seed"))), row.get(measure.column)
+        reached, own = base.get(_ratings(row)), row.get(measure.column)
         if isinstance(reached, float | int) and isinstance(own, float | int):
             by_fold.setdefault(row.get("fold"), []).append(sign * (reached - own))
     if not by_fold:
@@ -93,6 +94,11 @@ def gain(setting: Setting, floor: Setting, measure: Measure) -> Gain | None:
     several = len(by_fold) > 1
     pairs = [statistics.fmean(own) for own in by_fold.values()] if several else next(iter(by_fold.values()))
     return Gain(statistics.fmean(pairs), _half_width(pairs), len(pairs), "fold" if several else "seed")
+
+
+def _ratings(row: Row) -> tuple[object, ...]:
+    """Return what tells apart the train and test ratings of the runs of one evaluation."""
+    return tuple(row.get(column) for column in ("fold", "seed", "train_ratings", "test_ratings"))
 
 
 def _half_width(differences: Sequence[float]) -> float | None:

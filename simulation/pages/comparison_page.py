@@ -75,13 +75,16 @@ def _notes(files: ComparisonFiles) -> list[str]:
         for summary in summaries
         for note in summary.privacy.notes
     ]
-    protocols = len(by_protocol([setting for setting in files.settings if setting.floor is None]))
+    floors = {setting.name for setting in files.settings if setting.floor}
+    protocols = set(by_protocol(files.settings)) - floors
     notes = _against_nothing_sent(files)
     if files.unfinished:
         missing = listed(files.unfinished[:4]) + (" and others" if len(files.unfinished) > 4 else "")
         notes.append(f"{plural(len(files.unfinished), 'unfinished run')} left out: {missing}.")
     for names, note, others in merged_notes(every):
-        whom = "Every protocol" if len(names) == protocols > 1 else listed(names)
+        all_of_several = len(protocols) > 1 and protocols <= set(names)
+        also = [name for name in names if name in floors]
+        whom = listed(["Every protocol", *also] if all_of_several else names)
         more = f" (With other numbers in {plural(others, 'more run')}.)" if others else ""
         notes.append(Markup("<strong>{}:</strong> {}").format(whom, note + more))
     return notes

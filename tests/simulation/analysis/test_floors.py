@@ -60,6 +60,16 @@ def test_the_sign_says_better_whichever_way_a_measure_goes() -> None:
         assert (found.half_width, found.interval, found.beyond_doubt) == (None, "", True)
 
 
+def test_runs_on_other_ratings_are_not_compared() -> None:
+    floor = setting("floor", {(None, 1): 1.0}, "nothing-sent")
+    other = setting("other", {(None, 1): 0.9})
+    for one, test_ratings in ((floor, 100), (other, 200)):
+        one.rows[0]["test_ratings"] = test_ratings
+    assert gain(other, floor, RMSE) is None
+    other.rows[0]["test_ratings"] = 100
+    assert gain(other, floor, RMSE) is not None
+
+
 def test_nothing_to_compare() -> None:
     floor = setting("floor", {(None, 1): 1.0}, "nothing-sent")
     assert gain(setting("other", {(None, 2): 1.0}), floor, RMSE) is None

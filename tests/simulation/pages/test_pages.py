@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from dprec.errors import InputError
 from simulation import run
 from simulation.analysis.comparison_files import read_comparison
+from simulation.analysis.settings import read_rows
 from simulation.compare import compare
 from simulation.pages import projected, report
 from simulation.pages.comparison_page import comparison_page
@@ -26,6 +27,7 @@ from simulation.pages.markup import Cell, Column, table
 from simulation.pages.run_page import run_page
 from simulation.pages.words import merged_notes
 from simulation.storage.run_files import holds_comparison, read_run
+from simulation.storage.tables import csv_of_rows
 
 Directories = Callable[..., Path]
 
@@ -223,6 +225,24 @@ def test_tables_and_figures_hold_everything_against_nothing_sent(
         assert "nothing-sent solid and item-average dotted. Shaded: worse" in words.plots[name].caption
     page = report(directory).read_text()
     assert ">item-average</th>" in page
+
+
+def test_a_note_of_every_protocol_is_not_one_of_a_floor(comparison_directory: Directories) -> None:
+    directory = comparison_directory(
+        [
+            {"name": "a", "rmse": 1.0},
+            {"name": "b", "rmse": 1.1, "notes": ["Of b alone."]},
+            {"name": "item-average", "rmse": 1.2},
+        ]
+    )
+    table = directory / "comparison.csv"
+    rows = read_rows(table)
+    for row in rows:
+        row["floor"] = "item-average" if row["name"] == "item-average" else None
+    table.write_text("".join(csv_of_rows(rows)))
+    page = words_of(directory).text
+    assert "<strong>a and item-average:</strong> Which items" in page
+    assert "<strong>Every protocol and item-average:</strong> Proved: as made up." in page
 
 
 def test_a_table_without_floors_is_held_against_none(comparison_directory: Directories) -> None:
