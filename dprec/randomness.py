@@ -99,13 +99,6 @@ def categories(cumulative: NDArray[np.float64], draws: NDArray[np.float64]) -> N
     return np.searchsorted(cumulative, draws, side="right")
 
 
-def laplace(random_words: NDArray[np.uint64], scale: float) -> NDArray[np.float64]:
-    """Return Laplace noise of the given scale, one number per word; symmetric, and never infinite."""
-    centred = uniforms(random_words) - 0.5 + 2.0**-54  # Never equal to an end of the interval.
-    noise: NDArray[np.float64] = -scale * np.sign(centred) * np.log1p(-2 * np.abs(centred))
-    return noise
-
-
 def laplace_of_uniforms(
     draws: NDArray[np.float64], scale: NDArray[np.float64] | float
 ) -> NDArray[np.float64]:

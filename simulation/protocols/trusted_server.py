@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dprec.completion.one_bit.calibration import CalibratedNoise
 from dprec.completion.one_bit.completion import OneBit
-from dprec.errors import SettingError, within
+from dprec.errors import within
 from dprec.mechanisms.raw import Raw
 from dprec.messages import REPORT
 from dprec.options import option
@@ -30,9 +30,6 @@ from simulation.protocols.task import Task
 from strategies.report_collection import Collected, ReportCollection
 
 _MECHANISM = Raw()
-
-_LARGEST_NOISE = 1e100
-"""Above this scale, squares in the computation overflow."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,11 +68,7 @@ class TrustedServerProtocol(Protocol):
             self.completion.check_scale(train.scale)
             self.completion.check(shape)
         check_unit(self.privacy, "rating", "the noise is calibrated to one sign")
-        scale = self._noise(shape).scale
-        if not scale <= _LARGEST_NOISE:
-            budget = f"{self.privacy.epsilon:g}, which needs noise of scale {scale:.3g}"
-            accepted = f"an epsilon with a scale of at most {_LARGEST_NOISE:g}"
-            raise SettingError("privacy.epsilon", budget, accepted)
+        self._noise(shape)
         self._calibrated(train).codec()
 
     def setup(self) -> OneShotSetup:

@@ -30,11 +30,15 @@ from typing import Literal
 import numpy as np
 
 from dprec.completion.one_bit.links import Link, Logistic, steepness
+from dprec.discrete_laplace import NoiseGrid
 from dprec.errors import SettingError
 
 Calibration = Literal["published", "sound"]
 
 SlopeBound = Literal["published", "tight"]
+
+BIT = 1.0
+"""By how much a changed rating moves Y - H with the logistic link; Delta is the same."""
 
 _WIDEST = "the noise covers the largest L1 distance between any two estimates, so it hides whole profiles"
 _ONE_ENTRY = "one changed rating can move every entry of the estimate, and the noise is that of one entry"
@@ -49,8 +53,8 @@ class CalibratedNoise:
 
     Parameters
     ----------
-    scale : float
-        Scale of the noise, in units of the hidden matrix (output) or of its inverse (objective).
+    grid : NoiseGrid
+        Of the noise, in units of the hidden matrix (output) or of its inverse (objective).
     per_rating : float
         Loss when one rating changes its value, as far as there is a proof; infinite if there is none.
     reason : str
@@ -61,11 +65,16 @@ class CalibratedNoise:
         Whether the proof is for the exact minimiser alone, which a solver only approximates.
     """
 
-    scale: float
+    grid: NoiseGrid
     per_rating: float
     reason: str
     whole_profile: bool = False
     exact_minimiser: bool = False
+
+    @property
+    def scale(self) -> float:
+        """Scale of the noise, in units of the grid's."""
+        return self.grid.scale
 
     @property
     def proved(self) -> float:
@@ -94,11 +103,19 @@ def output_noise(
     shape: tuple[int, int], alpha: float, radius: float | None, epsilon: float, calibration: Calibration
 ) -> CalibratedNoise:
     """Return the noise of output perturbation (Li et al. [li2021], Algorithm 4); see `output_sensitivity`."""
-    sensitivity = output_sensitivity(shape, alpha, radius)
-    if calibration == "sound":
-        return CalibratedNoise(sensitivity / epsilon, epsilon, _WIDEST, whole_profile=True)
-    scale = 2 * alpha / epsilon
-    return CalibratedNoise(scale, sensitivity / scale, _ONE_ENTRY, whole_profile=True)
+    sensitivity, cells = output_sensitivity(shape, alpha, radius), shape[0] * shape[1]
+    sound = calibration == "sound"
+    grid = _grid(sensitivity, epsilon, cells) if sound else _grid(2 * alpha, epsilon, 1)
+    reason = _WIDEST if sound else _ONE_ENTRY
+    return CalibratedNoise(grid, grid.loss(sensitivity, cells), reason, whole_profile=True)
+
+
+def _grid(sensitivity: float, epsilon: float, rounded: int) -> NoiseGrid:
+    """Return the grid of the noise; see `NoiseGrid.of`."""
+    try:
+        return NoiseGrid.of(sensitivity, epsilon, rounded)
+    except ValueError as error:
+        raise SettingError("privacy.epsilon", str(error), "a larger epsilon") from None
 
 
 def curvature_ratio(link: Link, alpha: float) -> float:
@@ -157,14 +174,15 @@ def objective_noise(
     """
     delta = slope_bound_of(link, alpha, slope_bound)
     if isinstance(link, Logistic):
-        return CalibratedNoise(delta / epsilon, epsilon, _ON_BITS)
+        grid = _grid(BIT, epsilon, 1)
+        return CalibratedNoise(grid, grid.loss(BIT, 1), _ON_BITS)
     jacobian = curvature_ratio(link, alpha)
     if calibration == "published":
-        scale = delta / epsilon
+        grid = _grid(delta, epsilon, 0)
         if not bounded:
-            return CalibratedNoise(scale, math.inf, _BOUNDARY)
-        kept = steepness(link, alpha) / scale + jacobian
-        return CalibratedNoise(scale, kept, _EXACT_MINIMISER.format(kept), exact_minimiser=True)
+            return CalibratedNoise(grid, math.inf, _BOUNDARY)
+        kept = steepness(link, alpha) / grid.scale + jacobian
+        return CalibratedNoise(grid, kept, _EXACT_MINIMISER.format(kept), exact_minimiser=True)
     if not bounded:
         raise SettingError(
             "perturbation.calibration",
@@ -172,10 +190,7 @@ def objective_noise(
             "bounded: true and effects: false in the completion, or link: logistic",
         )
     if epsilon <= jacobian:
-        raise SettingError(
-            "privacy.epsilon",
-            f"{epsilon:g}",
-            f"more than {jacobian:.4g}, which the Gaussian link costs at alpha = {alpha:g}",
-        )
-    scale = delta / (epsilon - jacobian)
-    return CalibratedNoise(scale, epsilon, _EXACT_MINIMISER.format(epsilon), exact_minimiser=True)
+        accepted = f"more than {jacobian:.4g}, which the Gaussian link costs at alpha = {alpha:g}"
+        raise SettingError("privacy.epsilon", f"{epsilon:g}", accepted)
+    grid = _grid(delta, epsilon - jacobian, 0)
+    return CalibratedNoise(grid, epsilon, _EXACT_MINIMISER.format(epsilon), exact_minimiser=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dprec.completion.base import Observations
 from dprec.completion.one_bit.calibration import (
+    BIT,
     CalibratedNoise,
     Calibration,
     SlopeBound,
@@ -18,9 +19,10 @@ from dprec.completion.one_bit.calibration import (
     output_noise,
 )
 from dprec.completion.one_bit.completion import HiddenMatrix, OneBit
+from dprec.completion.one_bit.links import Logistic
+from dprec.discrete_laplace import NoiseGrid
 from dprec.options import Options, option
 from dprec.progress import Progress, silent
-from dprec.randomness import laplace, words
 from dprec.registry import Registry
 
 
@@ -92,9 +94,13 @@ class ObjectivePerturbation(Perturbation):
         progress: Progress = silent,
     ) -> HiddenMatrix:
         """Minimise the perturbed objective."""
-        scale = self.noise(completion, observations.shape, epsilon).scale
-        drawn = words(seed, "objective noise", 0, observations.values.size)
-        return completion.fit_perturbed(observations, laplace(drawn, scale), seed, progress)
+        grid = self.noise(completion, observations.shape, epsilon).grid
+        linear = grid.noise(seed, "objective noise", np.arange(observations.values.size))
+        if isinstance(completion.link_function, Logistic):
+            # A -1 is a +1 with 1 added to H: what is solved is a function of whole numbers, the noisy bits.
+            linear += (observations.values < 0) * grid.on_grid(np.array(BIT))
+            observations = replace(observations, values=np.ones_like(observations.values))
+        return completion.fit_perturbed(observations, grid.values(linear), seed, progress)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,14 +125,14 @@ class OutputPerturbation(Perturbation):
         progress: Progress = silent,
     ) -> HiddenMatrix:
         """Complete the matrix, clip every entry to +-alpha and add the noise."""
-        scale = self.noise(completion, observations.shape, epsilon).scale
+        grid = self.noise(completion, observations.shape, epsilon).grid
         estimate = completion.fit(observations, seed, progress)
         return NoisyMatrix(
             estimate.link,
             estimate.effects,
             estimate.point,
             completion.alpha,
-            scale,
+            grid,
             seed,
             diagnostics=estimate.diagnostics,
             notes=estimate.notes,
@@ -135,7 +141,7 @@ class OutputPerturbation(Perturbation):
 
 @dataclass(frozen=True, eq=False)
 class NoisyMatrix(HiddenMatrix):
-    """A hidden matrix with clipped entries and noise on each of them.
+    """A hidden matrix with clipped entries, rounded to a grid, and noise on each of them.
 
     The noise of a cell is drawn on demand and depends only on the seed and the cell's place in the
     matrix: it is the same whenever, and together with whichever other cells, the cell is asked for.
@@ -144,27 +150,29 @@ class NoisyMatrix(HiddenMatrix):
     ----------
     alpha : float
         Bound of the entries before the noise.
-    scale : float
-        Scale of the noise.
+    grid : NoiseGrid
     seed : int
     """
 
     alpha: float
-    scale: float
+    grid: NoiseGrid
     seed: int
 
     def hidden(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return the noisy entries at the given cells, shape (cells,)."""
         entries = np.clip(super().hidden(users, items), -self.alpha, self.alpha)
-        n_items = self.effects.items.size
-        order = np.argsort(users, kind="stable")
-        rows, starts = np.unique(users[order], return_index=True)
-        ends = [*starts[1:].tolist(), order.size]
-        for row, start, end in zip(rows.tolist(), starts.tolist(), ends, strict=False):
-            cells = order[start:end]
-            drawn = words(self.seed, "output noise", row * n_items, n_items)
-            entries[cells] += laplace(drawn[items[cells]], self.scale)
-        return entries
+        steps, n_items = self.grid.on_grid(entries), self.effects.items.size
+        places = users.astype(np.int64) * n_items + items
+        order = np.argsort(places, kind="stable")
+        # Cells that lie close together share a stretch of words.
+        stretches = np.flatnonzero(np.diff(places[order] // _STRETCH)) + 1
+        for cells in np.split(order, stretches):
+            steps[cells] += self.grid.noise(self.seed, "output noise", places[cells])
+        return self.grid.values(steps)
+
+
+_STRETCH = 1 << 18
+"""Cells of the matrix whose random words are in memory together."""
 
 
 PERTURBATIONS: Registry[Perturbation] = Registry("perturbation", [ObjectivePerturbation, OutputPerturbation])

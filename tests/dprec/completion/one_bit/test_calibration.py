@@ -21,10 +21,11 @@ from dprec.completion.one_bit.calibration import (
 )
 from dprec.completion.one_bit.completion import OneBit
 from dprec.completion.one_bit.links import Gaussian, Link, Logistic, steepness
-from dprec.completion.one_bit.perturbation import ObjectivePerturbation, OutputPerturbation
+from dprec.completion.one_bit.perturbation import NoisyMatrix, ObjectivePerturbation, OutputPerturbation
 from dprec.completion.one_bit.solver import SignLikelihood
+from dprec.discrete_laplace import NoiseGrid
 from dprec.errors import InputError
-from dprec.randomness import generator, laplace, words
+from dprec.randomness import generator, laplace_of_uniforms, uniforms, words
 
 EPSILON = 1.0
 SIDE = 6
@@ -77,7 +78,9 @@ def test_output_perturbation_as_published_is_caught_by_sampling() -> None:
         away = completion.fit(signs_of(True), 0).hidden(*CELLS)[-SIDE:]
         side = np.sign(towards - away)
         for name, row in (("towards", towards), ("away", away)):
-            noise = laplace(words(5, f"audit {calibration} {name}", 0, draws * SIDE), scale)
+            noise = laplace_of_uniforms(
+                uniforms(words(5, f"audit {calibration} {name}", 0, draws * SIDE)), scale
+            )
             agree = (np.clip(row, -1, 1) + noise.reshape(draws, SIDE)) * side > 0
             shares[calibration, name] = float(agree.all(axis=1).mean())
     assert shares["published", "towards"] - miss > math.e * (shares["published", "away"] + miss)
@@ -103,7 +106,7 @@ def test_objective_perturbation_with_the_logistic_link_is_the_laplace_mechanism_
 ) -> None:
     # Changing a bit and its noise alike changes nothing: the solution is a function of Y - H.
     before, after = signs_of(False), signs_of(True)
-    noise = laplace(words(1, "objective", 0, before.values.size), 1.0)
+    noise = laplace_of_uniforms(uniforms(words(1, "objective", 0, before.values.size)), 1.0)
     bits = [(observations.values > 0).astype(float) for observations in (before, after)]
     completion = OneBit(bounded=bounded)
     one = completion.fit_perturbed(before, noise, 0)
@@ -112,6 +115,30 @@ def test_objective_perturbation_with_the_logistic_link_is_the_laplace_mechanism_
     for calibration in ("published", "sound"):
         noise_of = objective_noise(Logistic(), 1.0, 0.7, calibration, bounded=bounded)  # type: ignore[arg-type]
         assert (noise_of.scale, noise_of.per_rating) == pytest.approx((1 / 0.7, 0.7))
+
+
+def test_objective_perturbation_with_the_logistic_link_computes_with_noisy_bits_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # To the last bit: a change of the rating and of its noise that cancel is a change of nothing.
+    before, after = signs_of(False), signs_of(True)
+    grid = objective_noise(Logistic(), 1.0, EPSILON, "published", bounded=False).grid
+    noise = grid.noise(0, "test", np.arange(before.values.size))
+    moved = ((after.values - before.values) / 2).astype(np.int64) * grid.on_grid(np.ones(1))
+    solutions = []
+    for observations, drawn in ((before, noise), (after, noise + moved)):
+        monkeypatch.setattr(NoiseGrid, "noise", lambda *_, drawn=drawn: drawn.copy())
+        completed = ObjectivePerturbation().complete(OneBit(effects=True), observations, EPSILON, 0)
+        solutions.append(completed.hidden(*CELLS))
+    assert np.count_nonzero(moved) == 1
+    np.testing.assert_array_equal(*solutions)
+
+
+def test_what_output_perturbation_releases_lies_on_the_grid() -> None:
+    noisy = OutputPerturbation().complete(OneBit(), signs_of(False), EPSILON, seed=3)
+    assert isinstance(noisy, NoisyMatrix)
+    steps = noisy.hidden(*CELLS) / noisy.grid.step
+    np.testing.assert_array_equal(steps, np.rint(steps))
 
 
 def loss_of_one_cell(link: Link, alpha: float, scale: float) -> float:
@@ -184,6 +211,8 @@ def test_without_a_bound_on_the_entries_nothing_is_proved() -> None:
     assert math.isinf(objective_noise(link, 1.0, 2.0, "published", bounded=False).per_rating)
     with pytest.raises(InputError, match="bounded: true and effects: false"):
         objective_noise(link, 1.0, 2.0, "sound", bounded=False)
+    with pytest.raises(InputError, match="leaves no step of 1 rounded numbers; accepted: a larger epsilon"):
+        objective_noise(Logistic(), 1.0, 1e-10, "published", bounded=False)
     with pytest.raises(InputError, match=r"privacy.epsilon: 0.5; accepted: more than 0.77"):
         objective_noise(link, 1.0, 0.5, "sound", bounded=True)
 
