@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -110,14 +111,24 @@ _LETTER, _HANDLE = 0.58, 3.6
 """Widths of a letter, and of the handle before a label in a legend, relative to the font size."""
 
 
+_USUAL_LINES, _LINE = 2, 1.5
+"""Lines of a legend for which every figure has room, and the height of one, relative to the font size."""
+
+
 def legend_below(figure: Figure, style: Style, handles: Sequence[Any], columns: int | None = None) -> None:
-    """Put a legend below all panels, in as many columns as its longest label leaves room for."""
+    """Put a legend below all panels, in as many columns as its longest label leaves room for.
+
+    The figure grows with a legend of many lines, so that the panels stay as high as they are.
+    """
     longest = max(len(str(handle.get_label())) for handle in handles)
     width = (longest * _LETTER + _HANDLE) * style.points / 72
+    beside = columns or max(1, min(4, int(figure.get_figwidth() / width)))
+    more = max(0, math.ceil(len(handles) / beside) - _USUAL_LINES)
+    figure.set_figheight(figure.get_figheight() + more * _LINE * style.points / 72)
     legend = figure.legend(
         handles=list(handles),
         loc="outside lower left",
-        ncols=columns or max(1, min(4, int(figure.get_figwidth() / width))),
+        ncols=beside,
         frameon=False,
         fontsize=style.points - 0.5,
         labelcolor=INK,

@@ -17,7 +17,7 @@ DASHES = ((0, (6, 3)), (0, (2, 2)), (0, (7, 2, 1.5, 2)), (0, (1, 1.5)))
 
 FLOOR_LINES: Mapping[str, tuple[str, Any]] = {
     "nothing-sent": ("solid", "solid"),
-    "global-mean": ("dash-dotted", (0, (9, 2, 1.5, 2))),
+    "global-mean": ("dash-dotted", (0, (4, 1.5, 1, 1.5))),
     "item-average": ("dotted", (0, (1.5, 1.5))),
 }
 """How each floor's line is drawn: in words, and for matplotlib."""

@@ -265,3 +265,17 @@ def test_where_higher_is_better_what_is_below_nothing_sent_is_shaded() -> None:
     (ax,) = draw_accuracy_against_bytes(WIDE, settings, measure, looks_of(settings)).axes
     (shaded,) = [patch for patch in ax.patches if patch.get_facecolor()[3] < 1]
     assert shaded.get_extents().transformed(ax.transData.inverted()).ymax == pytest.approx(1.05)
+
+
+@pytest.mark.parametrize("style", [WIDE, NARROW])
+def test_a_long_legend_leaves_the_panel_its_height(style: Style) -> None:
+    def height(count: int) -> float:
+        settings = [
+            setting(f"protocol number {place}", 100 + place, 1 + place / 10) for place in range(count)
+        ]
+        figure = draw_accuracy_against_bytes(style, settings, RMSE, looks_of(settings))
+        figure.draw_without_rendering()
+        (ax,) = figure.axes
+        return float(ax.get_position().height * figure.get_figheight())
+
+    assert height(16) == pytest.approx(height(2), rel=0.15)
