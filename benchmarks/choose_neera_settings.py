@@ -26,11 +26,10 @@ SHAPE = (943, 1682)
 EPSILONS, SEEDS = (0.1, 1.0, 3.0), (1, 2)
 MECHANISM = {"mog-mf": "bounded-laplace", "sgd-mf": "clamped-laplace"}
 GRID: dict[str, dict[str, tuple[float, ...]]] = {
-    "mog-mf": {"rank": (1, 2, 3, 5), "ridge": (0.01, 0.1, 1.0, 10.0)},
+    "mog-mf": {"rank": (1, 2, 3, 5)},
     "sgd-mf": {
         "rank": (1, 2),
         "step": (0.003, 0.01),
-        "regularization": (0.0, 0.02),
         "epochs": (20, 40, 80),
     },
 }

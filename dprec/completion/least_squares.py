@@ -16,6 +16,9 @@ from dprec.completion.base import Completed, Observations
 from dprec.completion.factors import BLOCK, inner_products, map_blocks, packed_outer, unpack
 from dprec.randomness import generator
 
+_SINGULAR = 1e-10
+"""Relative size below which an eigenvalue of a normal matrix counts as 0."""
+
 
 @dataclass(frozen=True, eq=False)
 class PlainFactors(Completed):
@@ -90,12 +93,12 @@ def solve_weighted(
     other : ndarray of float64, shape (entities of the other side, rank)
         The factors y.
     ridge : float
-        Above 0.
+        0 or more; without a ridge, the smallest of several minima is returned.
 
     Raises
     ------
     numpy.linalg.LinAlgError
-        When a system is singular or its solution is not finite.
+        When a solution is not finite.
     """
     rank = other.shape[1]
     products = packed_outer(other)
@@ -103,7 +106,11 @@ def solve_weighted(
 
     def solve(rows: slice) -> None:
         normal = unpack(weights[rows] @ products) + ridge * np.eye(rank)
-        solved[rows] = np.linalg.solve(normal, (targets[rows] @ other)[:, :, None])[:, :, 0]
+        sides = (targets[rows] @ other)[:, :, None]
+        if ridge > 0:
+            solved[rows] = np.linalg.solve(normal, sides)[:, :, 0]
+        else:
+            solved[rows] = (np.linalg.pinv(normal, rcond=_SINGULAR, hermitian=True) @ sides)[:, :, 0]
 
     map_blocks(solve, len(solved), BLOCK)
     if not np.all(np.isfinite(solved)):

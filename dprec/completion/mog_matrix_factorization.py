@@ -6,9 +6,9 @@ least squares (M-step). Everything is a point estimate, and the model is u_u . v
 misprints are mended: Eq. (6) has a product where a mixture has a sum over components, and Eq. (10)
 puts the root of the weight on the squared residual.
 
-The paper gives no rank, ridge, threshold or limit of steps, and does not say which change it compares with
-the threshold. Its objective has no ridge; without one, users with fewer ratings than factors have no
-unique solution.
+The paper gives no rank, threshold or limit of steps, and does not say which change it compares with the
+threshold; here it is that of the log-likelihood. Each M-step sweeps over users and items once. Without a
+ridge the likelihood has no bound: from some starts, a component shrinks onto cells that are fitted exactly.
 """
 
 from __future__ import annotations
@@ -41,10 +41,11 @@ class MogMatrixFactorization(Completion):
     iterations: int = option("Expectation-maximisation steps, at most.", 100, ge=1)
     tolerance: float = option("Relative gain in log-likelihood that ends the steps.", 1e-7, ge=0)
     ridge: float = option(
-        "Penalty on the squares of all factors, in units of log-likelihood; not published, chosen by "
-        "benchmarks/choose_neera_settings.py.",
-        0.01,
-        gt=0,
+        "Penalty on the squares of all factors, in units of log-likelihood.",
+        0.0,
+        published=0.0,
+        source="neera2023, Eqs. 1 and 10",
+        ge=0,
     )
 
     def check(self, shape: tuple[int, int]) -> None:

@@ -9,7 +9,7 @@ over the cells and visits its symbols in turn: the ratings under one symbol shar
 once, which equals stepping them one by one. This is sequential descent, but its order is a random Latin
 square's rather than one that is uniform over all orders.
 
-Neera et al. solve their Eq. (1), without effects, and give no rank, step size, penalty or number of epochs.
+Neera et al. solve their Eq. (1), without effects, and give no rank, step size or number of epochs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,10 +39,18 @@ _CHOSEN = "not published, chosen by benchmarks/choose_neera_settings.py"
 class SgdMatrixFactorization(Completion):
     """Matrix factorisation by stochastic gradient descent, as in ISGD (Berlioz et al. [berlioz2015])."""
 
+    papers: ClassVar[tuple[str, ...]] = ("berlioz2015", "neera2023")
+
     kind: Literal["sgd-mf"] = "sgd-mf"
     rank: int = option(f"Number of factors; {_CHOSEN}.", 1, ge=1)
     step: float = option(f"Step size gamma; {_CHOSEN}.", 0.003, gt=0)
-    regularization: float = option(f"Penalty lambda on the squares of the factors; {_CHOSEN}.", 0.0, ge=0)
+    regularization: float = option(
+        "Penalty lambda on the squares of the factors.",
+        0.0,
+        published=0.0,
+        source="neera2023, Eq. 1",
+        ge=0,
+    )
     epochs: int = option(f"Times that every rating is visited; {_CHOSEN}.", 80, ge=1)
 
     def check(self, shape: tuple[int, int]) -> None:

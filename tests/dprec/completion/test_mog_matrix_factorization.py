@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import dprec.completion.factors as factors_module
 from dprec.completion import COMPLETIONS, Observations
 from dprec.completion.gaussian_mixture import GaussianMixture
-from dprec.completion.least_squares import PlainFactors, initial_factors
+from dprec.completion.least_squares import PlainFactors, initial_factors, solve_weighted
 from dprec.errors import InputError, RunError
 from dprec.mechanisms import MECHANISMS
 from dprec.randomness import generator, words
@@ -38,7 +39,7 @@ def test_a_planted_mixture_is_recovered_and_beats_one_gaussian(seed: int) -> Non
     assert error_of(completed, truth) <= 0.8 * error_of(fit(observations, components=1), truth)
 
 
-@pytest.mark.parametrize("ridge", [0.1, 1.0, 30.0])
+@pytest.mark.parametrize("ridge", [0.0, 1.0, 30.0])
 def test_the_penalised_log_likelihood_never_falls(ridge: float) -> None:
     observations, _ = planted(2)
     trace = np.array(fit(observations, iterations=60, ridge=ridge).diagnostics["log_likelihood"])
@@ -110,6 +111,20 @@ def test_steps_end_at_the_tolerance() -> None:
     assert abs(trace[-1] - trace[-2]) <= 1e-2 * abs(trace[-2])
 
 
+def test_without_a_ridge_the_smallest_of_several_minima_is_taken() -> None:
+    random = generator(6, "minima")
+    items = random.normal(size=(4, 3))
+    weights = sp.csr_array(np.array([[2.0, 0.0, 0.0, 0.0], [1.0, 2.0, 3.0, 4.0], [0.0, 0.0, 0.0, 0.0]]))
+    ratings = np.array([[4.0, 0, 0, 0], [1.0, 2.0, 3.0, 4.0], [0, 0, 0, 0]])
+    solved = solve_weighted(weights, sp.csr_array(weights.toarray() * ratings), items, 0.0)
+    roots = np.sqrt(weights.toarray())
+    for row in range(3):
+        smallest = np.linalg.lstsq(roots[row][:, None] * items, roots[row] * ratings[row])[0]
+        np.testing.assert_allclose(solved[row], smallest, atol=1e-9)
+    nearly = solve_weighted(weights, sp.csr_array(weights.toarray() * ratings), items, 1e-7)
+    np.testing.assert_allclose(solved, nearly, atol=1e-4)
+
+
 def test_users_and_items_without_ratings_are_predicted_the_mean() -> None:
     scale = RatingScale.evenly(1, 5, 1)
     seen = Observations(
@@ -137,7 +152,7 @@ def test_results_do_not_depend_on_the_number_of_processors(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    "options", [{"components": 0}, {"ridge": 0.0}, {"tolerance": -1.0}, {"iterations": 0}, {"rank": 0}]
+    "options", [{"components": 0}, {"ridge": -1.0}, {"tolerance": -1.0}, {"iterations": 0}, {"rank": 0}]
 )
 def test_settings_out_of_range_are_refused(options: dict[str, float]) -> None:
     with pytest.raises(InputError, match=next(iter(options))):
