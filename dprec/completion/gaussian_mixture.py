@@ -107,6 +107,5 @@ class GaussianMixture:
         deviation = float(np.sqrt(self.shares @ self.variances))
         return (
             f"MoG-MF: the mixture of {components} collapsed to one Gaussian of standard "
-            f"deviation {deviation:.3f}; every rating has the same weight, as in matrix factorisation "
-            "with a ridge.",
+            f"deviation {deviation:.3f}; every rating has the same weight, as without a mixture.",
         )
