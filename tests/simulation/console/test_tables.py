@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from simulation.console.tables import comparison_tables
+from simulation.console.tables import comparison_tables, wide_console
 
 
 def row(name: str, seed: int, **accuracy: Any) -> dict[str, Any]:
@@ -47,3 +47,15 @@ def test_a_comparison_with_a_floor_holds_every_protocol_against_it() -> None:
     ]
     assert list(stars.columns[3].cells) == ["0.115 ± 0.064 worse", "–"]
     assert not any("against" in str(column.header) for column in signs.columns)
+
+
+def test_no_figure_of_a_comparison_is_cut_off() -> None:
+    accuracy = {"mae": 0.9, "f_score_at_k": 0.5, "status": "claimed", "epsilon_claimed_per_user": 12_345.6}
+    long = {"uplink_message_mean_per_user": 194_408.0, "downlink_message_mean_per_user": 3_413_440.0}
+    rows = [row("one-bit-objective-effects", seed, rmse=1.1 + seed, **accuracy, **long) for seed in (1, 2)]
+    rows += [row("nothing-sent", seed, rmse=1.0, mae=0.8, floor="nothing-sent") for seed in (1, 2)]
+    console = wide_console()
+    with console.capture() as captured:
+        console.print(*comparison_tables(rows))
+    assert "worse" in captured.get()
+    assert "…" not in captured.get()
