@@ -80,7 +80,7 @@ def run(
     if not quiet:
         console = wide_console()
         console.print(results_table(result.summary))
-        for note in result.summary["privacy"]["notes"]:
+        for note in result.record.summary.notes:
             console.print(f"- {note}", highlight=False)
         _print_projection(folder, population)
         typer.echo(f"run directory: {folder}")

@@ -73,7 +73,7 @@ def _notes(files: ComparisonFiles) -> list[str]:
         (name, note)
         for name, summaries in files.summaries.items()
         for summary in summaries
-        for note in summary.privacy.notes
+        for note in summary.notes
     ]
     floors = {setting.name for setting in files.settings if setting.floor}
     protocols = set(by_protocol(files.settings)) - floors

@@ -34,7 +34,7 @@ def run_page(run: RunFiles, config_text: str, population: float | None, draw: Dr
         Renders a figure and writes its files.
     """
     summary = run.summary
-    notes = [*summary.privacy.notes, *_unknown_entities(summary.dataset)]
+    notes = [*summary.notes, *_unknown_entities(summary.dataset)]
     sections = [
         Section(
             "results",

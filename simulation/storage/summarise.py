@@ -11,6 +11,7 @@ from importlib.metadata import version
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.deviations import deviations
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.ratings import Ratings
 from dprec.wire.traffic import TrafficLedger
@@ -45,6 +46,7 @@ def summarise(
         protocol=config.protocol.kind,
         mechanism=config.protocol.mechanism_name,
         completion=config.protocol.completion_name,
+        beyond_the_paper=tuple(str(own) for own in deviations(config.protocol)),
         dataset=_dataset(config, train, test),
         accuracy=Accuracy.model_validate(accuracy),
         privacy=_privacy(config, train, outcome),

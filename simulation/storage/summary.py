@@ -150,6 +150,9 @@ class Summary(Document):
     protocol: str = Field(description="Kind of the protocol.")
     mechanism: str = Field(description="What protects the users.")
     completion: str = Field(description="What completes the matrix.")
+    beyond_the_paper: tuple[str, ...] = Field(
+        default=(), description="Settings and components that differ from the paper's, with their source."
+    )
     dataset: DatasetSummary
     accuracy: Accuracy
     privacy: PrivacySummary
@@ -160,6 +163,11 @@ class Summary(Document):
     peak_memory_mb: float = Field(description="Peak memory of this process, in MiB.")
     environment: dict[str, Any] = Field(description="Versions, platform and simulation settings.")
     files: dict[str, FileSummary] = Field(description="Files beside the summary; none if it is not stored.")
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the figures must know, what is beyond the paper included."""
+        return (*self.privacy.notes, *(f"Beyond the paper: {own}." for own in self.beyond_the_paper))
 
     def as_json(self) -> dict[str, Any]:
         """Return the contents of summary.json."""

@@ -134,6 +134,18 @@ def test_notes_come_before_any_figure(run_directory: Directories) -> None:
     assert page.index("Mind the gap.") < page.index("<picture")
 
 
+def test_what_is_beyond_the_paper_is_said_of_a_run_and_once_for_a_comparison(
+    run_directory: Directories, comparison_directory: Directories
+) -> None:
+    note = "completion.kind is mf, which is ours: no paper has it as it is."
+    page = words_of(run_directory(completion="mf")).text
+    assert page.index(f"Beyond the paper: {note}") < page.index("<picture")
+    protocols = [{"name": "one", "completion": "mf"}, {"name": "two", "completion": "mf"}, {"name": "three"}]
+    compared = words_of(comparison_directory(protocols)).text
+    assert compared.count(note) == 1
+    assert f"<strong>one and two:</strong> Beyond the paper: {note}" in compared
+
+
 def test_an_iterative_run_shows_its_course(run_directory: Directories) -> None:
     words = words_of(run_directory(protocol="iterative", rounds=6, per="user"))
     assert "rounds" in words.plots

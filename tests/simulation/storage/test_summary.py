@@ -38,6 +38,18 @@ def test_attributes_are_the_keys(tmp_path: Path, written: dict[str, Any]) -> Non
     assert summary.accuracy.measures() == written["accuracy"]
 
 
+def test_what_is_beyond_the_paper_follows_from_the_configuration(
+    tmp_path: Path, tiny: dict[str, Any]
+) -> None:
+    tiny["protocol"]["completion"] = {"kind": "nuclear-norm", "center": "mean"}
+    tiny["protocol"]["mechanism"] = {"kind": "zheng-randomized-response"}
+    tiny["protocol"]["privacy"] = {"epsilon": 1.0, "per": "cell"}
+    own = "completion.center is mean; published: middle (zheng2016, Definitions 2 and 3)"
+    assert run(tiny, tmp_path).summary["beyond_the_paper"] == [own]
+    summary = read_summary(tmp_path)
+    assert summary.notes == (*summary.privacy.notes, f"Beyond the paper: {own}.")
+
+
 @pytest.mark.parametrize(
     ("keys", "value", "complaint"),
     [
