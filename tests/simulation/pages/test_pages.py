@@ -140,8 +140,8 @@ def test_what_is_beyond_the_paper_is_said_of_a_run_and_once_for_a_comparison(
     note = "completion.kind is mf, which is ours: no paper has it as it is."
     page = words_of(run_directory(completion="mf")).text
     assert page.index(f"Beyond the paper: {note}") < page.index("<picture")
-    protocols = [{"name": "one", "completion": "mf"}, {"name": "two", "completion": "mf"}, {"name": "three"}]
-    compared = words_of(comparison_directory(protocols)).text
+    others = [{"name": name, "completion": "mf", "rmse": 1.0} for name in ("one", "two")]
+    compared = words_of(comparison_directory([*others, {"name": "three", "rmse": 1.1}])).text
     assert compared.count(note) == 1
     assert f"<strong>one and two:</strong> Beyond the paper: {note}" in compared
 
