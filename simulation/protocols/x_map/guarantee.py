@@ -34,7 +34,7 @@ def guarantee_of(
     if unprotected := unprotected_results(replacement, recommendation):
         reason = f"{' and '.join(unprotected)} reveal other users' ratings."
         return Guarantee("none", "server", False, reason, tuple(notes))
-    return Guarantee("claimed", "server", False, _missing(recommendation), (*notes, _SUMS))
+    return Guarantee("claimed", "server", False, _missing(replacement, recommendation), (*notes, _SUMS))
 
 
 def unprotected_results(
@@ -52,9 +52,11 @@ def _guarantee_of_uploads(mechanism: Mechanism) -> Guarantee:
     return Guarantee("proved", "nobody", hides, f"{EXACT_CHANNEL}.", (note,))
 
 
-def _missing(recommendation: RecommendationOptions) -> str:
+def _missing(replacement: ReplacementOptions, recommendation: RecommendationOptions) -> str:
     """Return what a proof of the claimed epsilon would need."""
     missing = ["the items' means enter predictions without noise"]
+    if replacement.private and not replacement.whole_catalogue:
+        missing.append("which replacements can be drawn depends on the ratings")
     if recommendation.neighbors > 1:
         used = recommendation.neighbors
         missing.append(f"PNCF adds the noise of one similarity, and a prediction uses {used}")

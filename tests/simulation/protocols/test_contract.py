@@ -8,6 +8,20 @@ from typing import Any
 
 from simulation.run import run
 
+CLAIMED = {"x-map", "x-map-shrunk", "one-bit-output", "one-bit-output-effects"}
+WITHOUT_PRIVACY = {
+    "federated-mf",
+    "global-mean",
+    "item-average",
+    "nx-map",
+    "nx-map-shrunk",
+    "one-bit-clear",
+    "one-bit-clear-effects",
+    "plain-mf",
+    "user-average",
+}
+TRUSTING = CLAIMED | WITHOUT_PRIVACY | {"one-bit-objective", "one-bit-objective-effects"}
+
 
 def test_a_preset_runs_and_leaves_a_valid_directory(tmp_path: Path, preset: dict[str, Any]) -> None:
     result = run(preset, tmp_path)
@@ -39,10 +53,17 @@ def test_a_preset_runs_and_leaves_a_valid_directory(tmp_path: Path, preset: dict
     main = "sign_accuracy" if "binarization" in preset else "rmse"
     assert math.isfinite(summary["accuracy"][main])
     assert summary["privacy"]["notes"]
-    assert summary["privacy"]["trusts_server"] is (summary["privacy"]["trust"] == "server")
-    assert (summary["privacy"]["status"] == "claimed") == (
-        summary["privacy"]["epsilon_claimed"]["per_rating"] is not None
+    privacy, name = summary["privacy"], preset["name"]
+    assert privacy["status"] == (
+        "claimed" if name in CLAIMED else "none" if name in WITHOUT_PRIVACY else "proved"
     )
+    assert privacy["trust"] == ("server" if name in TRUSTING else "nobody")
+    assert privacy["trusts_server"] is (name in TRUSTING)
+    assert (privacy["epsilon_claimed"]["per_rating"] is None) == (name not in CLAIMED)
+    # What is claimed is never charged: the ledger's losses are proved, or have no bound.
+    assert privacy["epsilon_per_rating"] is None or privacy["status"] != "none"
+    if privacy["status"] == "claimed" and privacy["epsilon_per_rating"] is not None:
+        assert privacy["epsilon_per_rating"] > privacy["epsilon_claimed"]["per_rating"]
     private = preset["protocol"].get("privacy")
     if preset["protocol"]["kind"] == "trusted-server":
         assert summary["privacy"]["trusts_server"] is True
