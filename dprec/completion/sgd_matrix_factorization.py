@@ -9,7 +9,7 @@ over the cells and visits its symbols in turn: the ratings under one symbol shar
 once, which equals stepping them one by one. This is sequential descent, but its order is a random Latin
 square's rather than one that is uniform over all orders.
 
-Neera et al. solve their Eq. (1), without effects, and give no rank, step size or number of epochs.
+Neera et al. [neera2023] solve their Eq. (1), without effects; they give no rank, step size or epochs.
 """
 
 from __future__ import annotations

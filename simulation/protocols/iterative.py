@@ -207,7 +207,7 @@ class IterativeProtocol(Protocol):
             trust="nobody",
             hides_rated_items=True,
             reason="an answer is one bit, drawn in whole draws whose ratio bounds its loss whatever the "
-            "ratings (Shin et al., Algorithm 1), and the rounds add up.",
+            "ratings, and the rounds add up.",
             notes=(
                 f"Epsilon holds for everything a user sends in all rounds, {self.epsilon_per_round:.4g} "
                 "in each; which items were rated is hidden.",
