@@ -29,8 +29,12 @@ def check_packages() -> None:
     Raises
     ------
     InputError
-        When a module has the name of a package; the error names its file.
+        When a module has the name of a package, naming its file, or the current directory was deleted.
     """
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        raise InputError("the current directory", "it was deleted", "a directory that exists") from None
     for name in PACKAGES:
         for spec in (find_spec(name), PathFinder.find_spec(name, [os.path.curdir])):
             # A folder without an __init__.py hides nothing.

@@ -213,6 +213,8 @@ def by_evaluation(settings: Sequence[Setting]) -> dict[Evaluation, list[Setting]
 
 def _cell(column: str, text: str, where: str) -> str | float | bool | None:
     if text == "":
+        if column == "name":
+            raise InputError(f"{where}: {column}", "nothing", "the name of a protocol")
         return None
     if column in _TEXT or text in ("True", "False"):
         return text

@@ -70,7 +70,7 @@ def run(
     population: Population = None,
     quiet: Quiet = False,
 ) -> None:
-    """Run a configuration and keep the result in a run directory."""
+    """Run CONFIG, a YAML file or the name of a preset, and keep the result in a run directory."""
     from simulation.console.tables import results_table, wide_console
 
     loaded = simulation.load(config, set_ or [])

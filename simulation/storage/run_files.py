@@ -19,6 +19,7 @@ from simulation.storage.names import (
     CHANNEL,
     COMPARISON,
     CONFIG,
+    LEDGER,
     PREDICTIONS,
     ROUNDS,
     SUMMARY,
@@ -123,6 +124,8 @@ def read_run(directory: Path) -> RunFiles:
         Naming the file that is damaged, or that is not the one written with the summary.
     """
     summary = read_summary(directory)
+    # No page shows the history of charges, but a page should not look whole if it was changed.
+    checked(directory, summary, LEDGER)
     return RunFiles(
         config=read_yaml(directory / CONFIG),
         summary=summary,

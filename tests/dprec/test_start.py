@@ -88,3 +88,21 @@ def test_a_folder_of_results_with_a_package_s_name_is_in_nobody_s_way(tmp_path: 
 
 def test_the_folder_of_the_packages_is_a_place_to_start() -> None:
     assert started_in(ROOT).returncode == 0
+
+
+def test_a_directory_that_was_deleted_is_one_line(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    start = "import os; os.rmdir(os.getcwd()); from dprec.__main__ import main; main()"
+    finished = subprocess.run(
+        [sys.executable, "-c", start, "list", "splits"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=gone,
+        env=environment(ROOT),
+    )
+    assert (finished.returncode, finished.stdout) == (2, "")
+    assert finished.stderr == (
+        "dprec: the current directory: it was deleted; accepted: a directory that exists\n"
+    )

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dprec.errors import InputError
 from simulation.analysis.measures import MEASURES
 from simulation.analysis.selection import at_reference, frontier, reference_budget
-from simulation.analysis.settings import Setting
+from simulation.analysis.settings import Setting, read_rows
 
 RMSE = MEASURES[0]
 
@@ -46,3 +49,10 @@ def test_the_reference_budget_is_the_most_common_and_then_the_nearest_to_one() -
 def test_analysis_is_imported_without_what_draws() -> None:
     check = "import sys, simulation.analysis; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
+
+
+def test_a_line_without_a_name_is_refused(tmp_path: Path) -> None:
+    table = tmp_path / "comparison.csv"
+    table.write_text("name,epsilon\nisgd,1.0\n,2.0\n")
+    with pytest.raises(InputError, match="line 3: name: nothing; accepted: the name of a protocol"):
+        read_rows(table)

@@ -93,6 +93,13 @@ def test_a_damaged_file_is_named_and_no_page_drawn(
     assert "without summary.json, --resume runs it again" in resumed.value.accepted
 
 
+def test_a_changed_history_of_charges_is_named(directory: Path) -> None:
+    path = directory / "ledger.npz"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(InputError, match=OTHER):
+        report(directory)
+
+
 @pytest.mark.parametrize("name", ROWS)
 def test_a_missing_file_is_named(directory: Path, name: str) -> None:
     (directory / name).unlink()
