@@ -39,9 +39,15 @@ def halves(folder: Path) -> tuple[Ratings, Ratings]:
     """Return nine tenths of u1.base, and the tenth that judges."""
     users, items, stars = np.loadtxt(folder / "u1.base", dtype=int)[:, :3].T
     judges = generator(0, "validation").random(users.size) < 0.1
-    everyone = {"user_ids": np.arange(1, SHAPE[0] + 1), "item_ids": np.arange(1, SHAPE[1] + 1)}
     fitted, judging = (
-        Ratings.from_triples(users[part], items[part], stars[part], STARS, **everyone)
+        Ratings.from_triples(
+            users[part],
+            items[part],
+            stars[part],
+            STARS,
+            user_ids=np.arange(1, SHAPE[0] + 1),
+            item_ids=np.arange(1, SHAPE[1] + 1),
+        )
         for part in (~judges, judges)
     )
     return fitted, judging
@@ -49,15 +55,17 @@ def halves(folder: Path) -> tuple[Ratings, Ratings]:
 
 def error(kind: str, fitted: Ratings, judging: Ratings, settings: dict[str, Any]) -> list[float]:
     """Return the RMSE at every epsilon, averaged over the seeds."""
-    found = []
+    mechanism = MECHANISMS[MECHANISM[kind]](kind=MECHANISM[kind])
+    errors = []
     for epsilon, seed in itertools.product(EPSILONS, SEEDS):
-        channel = MECHANISMS[MECHANISM[kind]]().channel(STARS, epsilon)
+        channel = mechanism.channel(STARS, epsilon)
         values = channel.values[channel.sample(fitted.levels, words(seed, "report", 0, fitted.count))]
         observations = Observations(fitted.users, fitted.items, values, SHAPE, STARS)
-        completed = COMPLETIONS[kind](**settings).fit(observations, seed)
+        completed = COMPLETIONS[kind](kind=kind, **settings).fit(observations, seed)
         predictions = np.clip(completed.predict(judging.users, judging.items), STARS.low, STARS.high)
-        found.append(float(np.sqrt(np.mean((predictions - judging.values) ** 2))))
-    return np.reshape(found, (len(EPSILONS), len(SEEDS))).mean(axis=1).tolist()
+        errors.append(float(np.sqrt(np.mean((predictions - judging.values) ** 2))))
+    by_epsilon: list[float] = np.reshape(errors, (len(EPSILONS), len(SEEDS))).mean(axis=1).tolist()
+    return by_epsilon
 
 
 def main() -> int:
@@ -76,7 +84,7 @@ def main() -> int:
             errors[values] = float(np.mean(by_epsilon))
             print(kind, settings, "RMSE", " ".join(f"{rmse:.3f}" for rmse in by_epsilon), flush=True)
         best = min(errors, key=lambda values: errors[values])
-        default = tuple(getattr(COMPLETIONS[kind](), name) for name in grid)
+        default = tuple(getattr(COMPLETIONS[kind](kind=kind), name) for name in grid)
         print(f"{kind}: best {dict(zip(grid, best, strict=True))}, default {default}")
         agree &= best == default
     return int(not agree)
