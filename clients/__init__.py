@@ -1,9 +1,18 @@
-"""The devices' side: a Flower ClientApp in which each node hosts a cohort of users."""
+"""The devices' side: a Flower ClientApp in which each node hosts a cohort of users.
 
-from clients.app import client_app
-from clients.faults import FaultOptions
-from clients.memory import Memory
-from clients.population import Cohort, Population, open_population, write_population
+Names are imported on first use: the configuration needs the faults, but not Flower.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from clients.app import client_app
+    from clients.faults import FaultOptions
+    from clients.memory import Memory
+    from clients.population import Cohort, Population, open_population, write_population
 
 __all__ = [
     "Cohort",
@@ -14,3 +23,11 @@ __all__ = [
     "open_population",
     "write_population",
 ]
+
+_MODULES = {"client_app": "app", "FaultOptions": "faults", "Memory": "memory"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES.get(name, 'population')}"), name)

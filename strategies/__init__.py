@@ -2,16 +2,24 @@
 
 Protocols that run in rounds are Flower strategies (`IterativeFactorization`, `GradientPerturbation`);
 what is asked only once is a query, not a strategy (`ReportCollection`, `ReplacementExchange`).
+
+Names are imported on first use: the configuration needs the sampling, but not Flower.
 """
 
-from strategies.gradient_perturbation import GradientPerturbation
-from strategies.iterative import IterativeFactorization
-from strategies.replacement import ReplacementExchange
-from strategies.report_collection import ReportCollection
-from strategies.roster import Roster, identify
-from strategies.rounds import RoundRecord
-from strategies.sampling import SamplingOptions
-from strategies.training import TrainingRounds
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from strategies.gradient_perturbation import GradientPerturbation
+    from strategies.iterative import IterativeFactorization
+    from strategies.replacement import ReplacementExchange
+    from strategies.report_collection import ReportCollection
+    from strategies.roster import Roster, identify
+    from strategies.rounds import RoundRecord
+    from strategies.sampling import SamplingOptions
+    from strategies.training import TrainingRounds
 
 __all__ = [
     "GradientPerturbation",
@@ -24,3 +32,21 @@ __all__ = [
     "TrainingRounds",
     "identify",
 ]
+
+_MODULES = {
+    "GradientPerturbation": "gradient_perturbation",
+    "IterativeFactorization": "iterative",
+    "ReplacementExchange": "replacement",
+    "ReportCollection": "report_collection",
+    "Roster": "roster",
+    "identify": "roster",
+    "RoundRecord": "rounds",
+    "SamplingOptions": "sampling",
+    "TrainingRounds": "training",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +14,9 @@ from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.units import ComparableUnit, PrivacyUnit
 from dprec.wire.traffic import TrafficLedger
-from strategies.envelope import deployed_factor, reply_content, reply_message
-from strategies.rounds import RoundRecord
+
+if TYPE_CHECKING:
+    from strategies.rounds import RoundRecord
 
 EXACT_CHANNEL = (
     "epsilon is the largest log ratio of a channel's rows, counted in the same whole draws with which "
@@ -92,4 +94,6 @@ def measured_deployment(message_type: str, payload: int, group: str) -> float:
     group : str
         Group of the message.
     """
+    from strategies.envelope import deployed_factor, reply_content, reply_message
+
     return deployed_factor(reply_message(message_type, reply_content(0, [bytes(payload)]), group))

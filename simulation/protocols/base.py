@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Self
-
-from flwr.serverapp import Grid
+from typing import TYPE_CHECKING, Self
 
 from dprec.errors import SettingError
 from dprec.options import Options, option
@@ -16,6 +14,9 @@ from dprec.ratings import Ratings
 from dprec.setups import Setup
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.task import Task
+
+if TYPE_CHECKING:
+    from flwr.serverapp import Grid
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,9 @@ from dprec.options import Options, option
 from dprec.randomness import uniforms, words
 from dprec.ratings import Ratings
 from simulation.protocols.task import Predict
-from strategies.iterative import State
+
+if TYPE_CHECKING:
+    from strategies.iterative import State
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
-from flwr.serverapp import Grid
 
 from dprec.completion.averages import Averages
 from dprec.completion.own_averages import one_mean_per_user
@@ -31,7 +30,9 @@ from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyMechanism
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.task import Task
-from strategies.report_collection import ReportCollection
+
+if TYPE_CHECKING:
+    from flwr.serverapp import Grid
 
 _NO_MECHANISM = Raw()
 
@@ -84,6 +85,8 @@ class GlobalMeanProtocol(Protocol):
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Collect the means and predict their mean."""
+        from strategies.report_collection import ReportCollection
+
         means = one_mean_per_user(task.train)
         calibrated = self._calibrated(means)
         collected = ReportCollection(calibrated, task.group).collect(grid, task.roster)

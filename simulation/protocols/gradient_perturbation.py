@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self
-
-from flwr.serverapp import Grid
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from dprec.completion.one_bit.completion import OneBit, cold_notes
 from dprec.completion.one_bit.slope_channel import slope_channel
@@ -29,7 +27,9 @@ from simulation.protocols.accounting import (
 from simulation.protocols.base import Protocol
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.task import Task
-from strategies.gradient_perturbation import GradientPerturbation
+
+if TYPE_CHECKING:
+    from flwr.serverapp import Grid
 
 _ROUNDING = 1e-3
 """Relative excess of a round's exact loss over its share of the budget that whole draws may cause."""
@@ -114,6 +114,8 @@ class GradientPerturbationProtocol(Protocol):
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Run the rounds."""
+        from strategies.gradient_perturbation import GradientPerturbation
+
         strategy = GradientPerturbation(
             completion=self.completion,
             channel=self._channel(),

@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
-from flwr.serverapp import Grid
 
-from clients.population import HeldFactors
 from dprec.completion.factors import inner_products
 from dprec.completion.item_updates import StepOptions
 from dprec.completion.local_factors import Profiles, solve_user_factors
@@ -34,8 +32,12 @@ from simulation.protocols.components import AnyGradient
 from simulation.protocols.early_stopping import EarlyStopping
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.task import Predict, Task
-from strategies.iterative import IterativeFactorization, State
 from strategies.sampling import SamplingOptions
+
+if TYPE_CHECKING:
+    from flwr.serverapp import Grid
+
+    from strategies.iterative import IterativeFactorization, State
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,6 +150,9 @@ class IterativeProtocol(Protocol):
 
     def _state(self, task: Task, fit: Ratings) -> State:
         """Return the state before the first round, or after the last one of an interrupted run."""
+        from clients.population import HeldFactors
+        from strategies.iterative import State
+
         state = State.begin(fit.counts > 0, fit.n_items, self.rank, task.seed, self.step.start)
         if task.checkpoints is not None:
             state = task.checkpoints.load(state)
@@ -156,6 +161,8 @@ class IterativeProtocol(Protocol):
         return state
 
     def _strategy(self, task: Task, state: State) -> IterativeFactorization:
+        from strategies.iterative import IterativeFactorization
+
         return IterativeFactorization(
             gradient=self.gradient,
             epsilon=self.epsilon_per_round,

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Self
-
-from flwr.serverapp import Grid
+from typing import TYPE_CHECKING, Literal, Self
 
 from dprec.completion.own_averages import own_averages
 from dprec.errors import SettingError
@@ -19,6 +17,9 @@ from dprec.wire.traffic import TrafficLedger
 from simulation.protocols.base import Protocol
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.task import Task
+
+if TYPE_CHECKING:
+    from flwr.serverapp import Grid
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, Self
-
-from flwr.serverapp import Grid
+from typing import TYPE_CHECKING, Literal, Self
 
 from dprec.completion.averages import ItemAverage
 from dprec.completion.one_bit.completion import HiddenMatrix
@@ -31,7 +29,9 @@ from simulation.protocols.outcome import Outcome
 from simulation.protocols.reported_cells import RatedCells, note_on_made_up_cells
 from simulation.protocols.task import Task
 from simulation.protocols.zheng_distance import distance_per_cell
-from strategies.report_collection import ReportCollection
+
+if TYPE_CHECKING:
+    from flwr.serverapp import Grid
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +96,8 @@ class OneShotProtocol(Protocol):
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Collect the reports and complete the matrix."""
+        from strategies.report_collection import ReportCollection
+
         calibrated = self._calibrated(task.train)
         likelihood = self.completion.needs_likelihood
         collection = ReportCollection(calibrated, task.group, likelihood=likelihood)

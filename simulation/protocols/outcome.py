@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dprec.privacy.device_channel import DeviceChannel
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.wire.traffic import TrafficLedger
 from simulation.protocols.task import Predict
-from strategies.rounds import RoundRecord
+
+if TYPE_CHECKING:
+    from strategies.rounds import RoundRecord
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
-from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
 from dprec.completion.one_bit.calibration import CalibratedNoise
@@ -27,7 +26,11 @@ from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyPerturbation
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.task import Task
-from strategies.report_collection import Collected, ReportCollection
+
+if TYPE_CHECKING:
+    from flwr.serverapp import Grid
+
+    from strategies.report_collection import Collected
 
 _MECHANISM = Raw()
 
@@ -77,6 +80,8 @@ class TrustedServerProtocol(Protocol):
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Collect the signs and complete the matrix with noise."""
+        from strategies.report_collection import ReportCollection
+
         collected = ReportCollection(self._calibrated(task.train), task.group).collect(grid, task.roster)
         completed = self.perturbation.complete(
             self.completion,

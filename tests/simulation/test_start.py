@@ -28,6 +28,11 @@ def test_starting_imports_nothing_heavy(program: str) -> None:
     assert imported_by(program).isdisjoint(HEAVY)
 
 
+def test_a_configuration_is_loaded_without_flower() -> None:
+    modules = imported_by("import simulation\nsimulation.load('pg-mf')")
+    assert modules.isdisjoint({"flwr", "ray", "matplotlib", "pandas"})
+
+
 def test_the_heavy_modules_are_seen_where_they_are_imported() -> None:
     assert imported_by("from simulation import RunConfig") >= {"numpy", "pydantic", "scipy"}
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
-from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
 from dprec.crossdomain.alter_ego import AlterEgos, ReplacementOptions
@@ -42,8 +41,12 @@ from simulation.protocols.x_map.item_comparison import (
 )
 from simulation.protocols.x_map.replacing import replaced_on_server, replacement_round
 from simulation.protocols.x_map.target_domain import predictor, target_recommender
-from strategies.replacement import Exchanged
-from strategies.report_collection import Collected, ReportCollection
+
+if TYPE_CHECKING:
+    from flwr.serverapp import Grid
+
+    from strategies.replacement import Exchanged
+    from strategies.report_collection import Collected
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,6 +138,8 @@ class XMapProtocol(Protocol):
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Collect the ratings, exchange candidates for AlterEgos, and predict from these."""
+        from strategies.report_collection import ReportCollection
+
         train, similarity = _two_domains(task.train), self.graph.similarity
         calibrated = self._calibrated(train)
         collected = ReportCollection(calibrated, task.group).collect(grid, task.roster)

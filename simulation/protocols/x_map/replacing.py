@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,7 +13,9 @@ from dprec.crossdomain.alter_ego_codec import RowCodec, ValueCode
 from dprec.crossdomain.domains import CrossDomainRatings
 from dprec.crossdomain.replacement import Candidates, ReplacementDraws
 from dprec.randomness import words
-from strategies.replacement import ReplacementExchange
+
+if TYPE_CHECKING:
+    from strategies.replacement import ReplacementExchange
 
 
 def replacement_round(
@@ -34,6 +38,8 @@ def replacement_round(
     group : str
         Run key under which the devices find their setup.
     """
+    from strategies.replacement import ReplacementExchange
+
     return ReplacementExchange(
         candidates=candidates,
         means=means,
