@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,8 +68,10 @@ class NoiseGrid:
         return math.ldexp(self.step, self.bits)
 
     def loss(self, sensitivity: float, rounded: int) -> float:
-        """Return the exact privacy loss of a change of at most a sensitivity; see `of`."""
-        return math.ldexp(math.ceil(sensitivity / self.step) + rounded, -self.bits)
+        """Return the exact privacy loss of a change of at most a sensitivity, rounded up; see `of`."""
+        exact = Fraction(math.ceil(Fraction(sensitivity) / Fraction(self.step)) + rounded, 2**self.bits)
+        nearest = float(exact)
+        return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
 
     def values(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return what whole numbers of steps stand for."""

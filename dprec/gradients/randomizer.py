@@ -3,7 +3,7 @@
 Shin et al. [shin2018], Algorithm 1: a coordinate x is answered by a bit T with
 Pr(T = 1) = (x (e - 1) + e + 1) / (2 (e + 1)), e = exp(epsilon); (2 T - 1) (e + 1) / (e - 1) is an
 unbiased estimate of x. Probabilities are whole numbers of draws out of 2**60, monotone in x, so the
-exact loss follows from the two extremes.
+exact loss follows from the two extremes; that of these is rounded so that it keeps to epsilon.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.exact_loss import fewest_draws, loss_of_draws
 from dprec.randomness import DRAWS, coins
 
 _HALF = DRAWS // 2
-_MARGIN = 1.0 - 2.0**-50
 
 
 def randomize(
@@ -43,22 +43,18 @@ def unbiased_scale(epsilon: float) -> float:
 
 
 def exact_epsilon(epsilon: float) -> float:
-    """Return the exact loss of the bit, from the draws of the two extreme coordinates.
-
-    These lie the same distance from one half, so the loss of both answers is
-    log((half + distance) / (half - distance)).
-    """
-    distance = int(_thresholds(np.ones(1), epsilon)[0]) - _HALF
-    return 2.0 * math.atanh(distance / _HALF)
+    """Return the exact loss of the bit, from the draws of the two extreme coordinates, rounded up."""
+    heads = int(_thresholds(np.ones(1), epsilon)[0])
+    return loss_of_draws(heads, DRAWS - heads)
 
 
 def _thresholds(coordinates: NDArray[np.float64], epsilon: float) -> NDArray[np.uint64]:
-    # (x (e - 1) + e + 1) / (2 (e + 1)) = (1 + x tanh(epsilon / 2)) / 2, which does not overflow.
-    # Flooring the distance from one half keeps both extremes within the budget, and the margin keeps
-    # the rounding of tanh from exceeding it: without it, the loss would be infinite from epsilon 38 on.
-    largest = math.tanh(epsilon / 2) * _MARGIN * _HALF
-    distances = np.floor(np.abs(coordinates) * largest).astype(np.int64)
-    return (_HALF + np.where(coordinates < 0, -distances, distances)).astype(np.uint64)
+    # (x (e - 1) + e + 1) / (2 (e + 1)) is one half and x times the largest distance from it.
+    largest = _HALF - fewest_draws(epsilon)
+    # In floating point, the product with 1 can exceed the whole number.
+    distances = np.minimum(np.floor(np.abs(coordinates) * largest).astype(np.int64), largest)
+    heads: NDArray[np.uint64] = (_HALF + np.where(coordinates < 0, -distances, distances)).astype(np.uint64)
+    return heads
 
 
 def pack_answers(

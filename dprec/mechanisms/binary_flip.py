@@ -52,4 +52,4 @@ class BinaryFlip(Mechanism):
                 "1 - p2 e^epsilon <= p1 <= (1 - p2) e^epsilon, and the same with p1 and p2 exchanged",
             )
         probabilities = np.array([[1 - self.p2, self.p2], [self.p1, 1 - self.p1]])
-        return Channel.from_probabilities(probabilities, scale.values, scale.values)
+        return Channel.from_probabilities(probabilities, scale.values, scale.values, epsilon)

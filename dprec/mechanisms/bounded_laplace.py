@@ -32,4 +32,4 @@ class BoundedLaplace(Mechanism):
         b = (scale.high - scale.low) / epsilon
         grid = np.linspace(scale.low, scale.high, self.symbols)
         density = np.exp(-np.abs(grid[None, :] - scale.values[:, None]) / b)
-        return Channel.from_probabilities(density, scale.values, grid)
+        return Channel.from_probabilities(density, scale.values, grid, epsilon)

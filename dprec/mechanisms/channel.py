@@ -9,13 +9,20 @@ floating-point error in between.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dprec.exact_loss import loss_of_draws
+from dprec.mechanisms.rounding import rounded_to_draws
 from dprec.randomness import DRAWS, whole_draws
+
+_NEARLY = 2.0**-50
+"""Relative error of a ratio in floating point, and more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +44,10 @@ class Channel:
     values: NDArray[np.float64]
 
     @classmethod
-    def from_probabilities(cls, probabilities: ArrayLike, inputs: ArrayLike, values: ArrayLike) -> Channel:
-        """Round a matrix of probabilities to whole draws.
+    def from_probabilities(
+        cls, probabilities: ArrayLike, inputs: ArrayLike, values: ArrayLike, epsilon: float
+    ) -> Channel:
+        """Round a matrix of probabilities to whole draws that lose no more than epsilon.
 
         Parameters
         ----------
@@ -46,23 +55,21 @@ class Channel:
             Non-negative; rows are normalised.
         inputs, values : array_like
             As for the class.
+        epsilon : float
+            The budget; infinite if nothing is promised.
 
         Raises
         ------
         ValueError
-            When the shapes do not agree or a row is not a distribution.
+            When the shapes do not agree, a row is not a distribution, or the rows cost more than epsilon.
         """
         rows = np.asarray(probabilities, dtype=np.float64)
         if rows.ndim != 2 or rows.shape != (np.size(inputs), np.size(values)):
             raise ValueError(f"probabilities of shape {rows.shape} for {np.size(inputs)} x {np.size(values)}")
         if not (np.all(np.isfinite(rows)) and np.all(rows >= 0) and np.all(rows.sum(axis=1) > 0)):
             raise ValueError("every row must hold non-negative numbers with a positive sum")
-        rows = rows / rows.sum(axis=1, keepdims=True)
-        draws = np.floor(rows * DRAWS).astype(np.int64)
-        # Rounding leaves a few draws over; they go to the likeliest symbol, where they matter least.
-        draws[np.arange(len(draws)), rows.argmax(axis=1)] += DRAWS - draws.sum(axis=1)
         return cls(
-            draws.astype(np.uint64),
+            rounded_to_draws(rows, epsilon).astype(np.uint64),
             np.array(inputs, dtype=np.float64),
             np.array(values, dtype=np.float64),
         )
@@ -89,10 +96,19 @@ class Channel:
 
     @cached_property
     def epsilon(self) -> float:
-        """Exact local privacy loss: max over z, x, x' of log(Q[x, z] / Q[x', z]); may be infinite."""
-        used = self.weights[:, self.weights.max(axis=0) > 0].astype(np.float64)
-        with np.errstate(divide="ignore"):
-            return float(np.max(np.log(used.max(axis=0)) - np.log(used.min(axis=0))))
+        """Exact local privacy loss: max over z, x, x' of log(Q[x, z] / Q[x', z]), rounded up.
+
+        Infinite if a symbol shows that some input was not the true one.
+        """
+        most, fewest = self.weights.max(axis=0), self.weights.min(axis=0)
+        most, fewest = most[most > 0], fewest[most > 0]
+        if not fewest.all():
+            return math.inf
+        # Floating point finds the columns that may be the worst, whole numbers the one that is.
+        growths = (most - fewest) / fewest
+        worst = np.flatnonzero(growths >= growths.max() * (1 - _NEARLY))
+        pairs = zip(most[worst].tolist(), fewest[worst].tolist(), strict=True)
+        return loss_of_draws(*max(set(pairs), key=lambda pair: Fraction(*pair)))
 
     @cached_property
     def _thresholds(self) -> NDArray[np.uint64]:

@@ -32,4 +32,6 @@ class ClampedLaplace(Mechanism):
         b = (scale.high - scale.low) / epsilon
         edges = np.linspace(scale.low, scale.high, self.symbols - 1)
         values = np.concatenate([[scale.low], (edges[1:] + edges[:-1]) / 2, [scale.high]])
-        return Channel.from_probabilities(cell_probabilities(edges, scale.values, b), scale.values, values)
+        return Channel.from_probabilities(
+            cell_probabilities(edges, scale.values, b), scale.values, values, epsilon
+        )

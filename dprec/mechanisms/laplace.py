@@ -29,4 +29,6 @@ class Laplace(Mechanism):
         """
         b = (scale.high - scale.low) / epsilon
         edges, values = wide_grid(scale.low, scale.high, b, self.symbols)
-        return Channel.from_probabilities(cell_probabilities(edges, scale.values, b), scale.values, values)
+        return Channel.from_probabilities(
+            cell_probabilities(edges, scale.values, b), scale.values, values, epsilon
+        )

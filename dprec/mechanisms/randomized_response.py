@@ -23,4 +23,4 @@ class RandomizedResponse(Mechanism):
         """Return Q[x, z] = e^(epsilon [x = z]) / (e^epsilon + d - 1) for d levels."""
         # Scaled by e^-epsilon, so that a large budget does not overflow.
         weights = np.where(np.eye(scale.levels) > 0, 1.0, np.exp(-epsilon))
-        return Channel.from_probabilities(weights, scale.values, scale.values)
+        return Channel.from_probabilities(weights, scale.values, scale.values, epsilon)

@@ -22,4 +22,4 @@ class Raw(Mechanism):
 
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:
         """Return the identity."""
-        return Channel.from_probabilities(np.eye(scale.levels), scale.values, scale.values)
+        return Channel.from_probabilities(np.eye(scale.levels), scale.values, scale.values, epsilon)

@@ -47,4 +47,5 @@ class ZhengLaplace(Mechanism):
             np.column_stack([hidden, noisy]),
             np.concatenate([[np.nan], scale.values]),
             np.concatenate([[np.nan], values]),
+            epsilon,
         )

@@ -25,4 +25,4 @@ class ZhengRandomizedResponse(Mechanism):
         symbols = np.concatenate([[np.nan], scale.values])
         # Scaled by e^-epsilon, so that a large budget does not overflow.
         weights = np.where(np.eye(symbols.size) > 0, 1.0, np.exp(-epsilon))
-        return Channel.from_probabilities(weights, symbols, symbols)
+        return Channel.from_probabilities(weights, symbols, symbols, epsilon)

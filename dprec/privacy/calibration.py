@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.errors import SettingError, within
+from dprec.errors import InputError, SettingError, within
+from dprec.exact_loss import even_share
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.channel import Channel
 from dprec.options import Options, option
@@ -26,8 +27,6 @@ LARGEST_CELL_EPSILON = 20.0
 """Largest loss of one cell for which whole draws out of 2**60 preserve the ratios that epsilon requires."""
 
 _SMALLEST_CELL_EPSILON = 1e-9
-_ROUNDING = 1e-3
-"""Relative amount by which rounding to whole draws may make a channel's loss exceed its budget."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,17 +101,29 @@ class CalibratedMechanism:
             with within("mechanism"):
                 return self.mechanism.channel(self.scale, math.inf)
         # Users with few cells may have more budget than a channel can spend; the rest stays unspent.
-        epsilon = min(self.budget.epsilon / cells, LARGEST_CELL_EPSILON)
-        if epsilon >= _SMALLEST_CELL_EPSILON:
+        epsilon = min(even_share(self.budget.epsilon, cells), LARGEST_CELL_EPSILON)
+        channel = self._within(epsilon)
+        if channel is None:
+            shares = f"{self.budget.epsilon:g} leaves {epsilon:g} per cell"
+            raise SettingError(
+                "privacy.epsilon",
+                f"{shares}, which {self.mechanism.kind} cannot keep",
+                "a larger epsilon, or fewer symbols",
+            )
+        return channel
+
+    def _within(self, epsilon: float) -> Channel | None:
+        """Return the mechanism's channel at epsilon; None if whole draws are too coarse, or it costs more."""
+        if epsilon < _SMALLEST_CELL_EPSILON:
+            return None
+        try:
             with within("mechanism"):
                 channel = self.mechanism.channel(self.scale, epsilon)
-            if channel.epsilon <= epsilon * (1 + _ROUNDING):
-                return channel
-        raise SettingError(
-            "privacy.epsilon",
-            f"{self.budget.epsilon:g} leaves {epsilon:g} per cell, which {self.mechanism.kind} cannot keep",
-            "a larger epsilon, or fewer symbols",
-        )
+        except InputError:
+            raise
+        except ValueError:
+            return None
+        return channel if channel.epsilon <= epsilon else None
 
     @property
     def reference_channel(self) -> Channel:

@@ -75,7 +75,7 @@ class MechanismContract:
             tried += len(losses)
             fixed = len(losses) > 1 and len(set(losses.values())) == 1
             for epsilon, loss in losses.items():
-                assert loss <= epsilon + 1e-9, (name, epsilon)
+                assert loss <= epsilon, (name, epsilon)
                 assert fixed or loss >= 0.98 * epsilon, (name, epsilon)
         assert tried
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from dprec.completion.one_bit.completion import OneBit, cold_notes
 from dprec.completion.one_bit.slope_channel import slope_channel
 from dprec.errors import RunError, SettingError, within
+from dprec.exact_loss import even_share
 from dprec.mechanisms.channel import Channel
 from dprec.messages import SLOPES
 from dprec.options import option
@@ -30,9 +31,6 @@ from simulation.protocols.task import Task
 
 if TYPE_CHECKING:
     from flwr.serverapp import Grid
-
-_ROUNDING = 1e-3
-"""Relative excess of a round's exact loss over its share of the budget that whole draws may cause."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +75,7 @@ class GradientPerturbationProtocol(Protocol):
     @property
     def epsilon_per_round(self) -> float:
         """An even share of the budget."""
-        return self.privacy.epsilon / self.rounds
+        return even_share(self.privacy.epsilon, self.rounds)
 
     @property
     def _noise(self) -> float:
@@ -92,9 +90,12 @@ class GradientPerturbationProtocol(Protocol):
         shares = f"{self.privacy.epsilon:g} in {self.rounds} rounds"
         if self.epsilon_per_round > LARGEST_CELL_EPSILON:
             raise SettingError("privacy.epsilon", shares, f"at most {LARGEST_CELL_EPSILON:g} per round")
-        channel = self._channel()
-        if not 0 < channel.epsilon <= self.epsilon_per_round * (1 + _ROUNDING):
-            raise SettingError("privacy.epsilon", shares, "a larger epsilon, or fewer rounds or symbols")
+        try:
+            channel = self._channel()
+        except ValueError:
+            raise SettingError(
+                "privacy.epsilon", shares, "a larger epsilon, or fewer rounds or symbols"
+            ) from None
         ReportCodec(channel, train.n_items)
 
     def audited(self) -> tuple[Self, int]:

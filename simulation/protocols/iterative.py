@@ -13,6 +13,7 @@ from dprec.completion.factors import inner_products
 from dprec.completion.item_updates import StepOptions
 from dprec.completion.local_factors import Profiles, solve_user_factors
 from dprec.errors import RunError, SettingError, within
+from dprec.exact_loss import even_share
 from dprec.messages import TRAIN
 from dprec.options import option
 from dprec.privacy.calibration import PrivacyBudget
@@ -82,7 +83,7 @@ class IterativeProtocol(Protocol):
     @property
     def epsilon_per_round(self) -> float:
         """Budget of one report: an even share of the user's; infinite if nothing is protected."""
-        return self.privacy.epsilon / self.rounds if self.privacy else math.inf
+        return even_share(self.privacy.epsilon, self.rounds) if self.privacy else math.inf
 
     def check(self, train: Ratings) -> None:
         """Refuse a budget, gradient, sampling and catalogue that do not fit together."""

@@ -52,7 +52,7 @@ def test_the_loss_is_never_more_than_what_was_asked_for(
     # Moving what the noise is added to by some steps multiplies no probability by more than this.
     steps = math.ceil(Fraction(sensitivity) / Fraction(grid.step)) + rounded
     assert Fraction(steps, 2**grid.bits) <= Fraction(epsilon)
-    assert grid.loss(sensitivity, rounded) <= epsilon
+    assert Fraction(steps, 2**grid.bits) <= Fraction(grid.loss(sensitivity, rounded)) <= Fraction(epsilon)
     if rounded <= 100 and epsilon <= 100:
         assert grid.scale == pytest.approx(sensitivity / epsilon, rel=1e-4)
 

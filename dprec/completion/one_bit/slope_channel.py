@@ -33,7 +33,7 @@ def slope_channel(clamp: float, symbols: int, epsilon: float) -> Channel:
     levels = np.linspace(-clamp, clamp, _LEVELS)
     b = 2 * clamp / epsilon
     edges, values = wide_grid(-clamp, clamp, b, symbols)
-    return Channel.from_probabilities(cell_probabilities(edges, levels, b), levels, values)
+    return Channel.from_probabilities(cell_probabilities(edges, levels, b), levels, values, epsilon)
 
 
 def levels_of(slopes: NDArray[np.float64], clamp: float) -> NDArray[np.uint8]:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -17,7 +19,7 @@ matrices = st.tuples(st.integers(1, 6), st.integers(1, 9)).flatmap(
 
 
 def channel_from(rows: np.ndarray) -> Channel:
-    return Channel.from_probabilities(rows, np.arange(1, len(rows) + 1), np.arange(rows.shape[1]))
+    return Channel.from_probabilities(rows, np.arange(1, len(rows) + 1), np.arange(rows.shape[1]), math.inf)
 
 
 @given(matrices)
@@ -65,9 +67,9 @@ def test_moments_are_sums_over_the_rows(rows: np.ndarray) -> None:
 @pytest.mark.parametrize("bad", [[[0.0, 0.0]], [[-1.0, 2.0]], [[np.nan, 1.0]], [[np.inf, 1.0]]])
 def test_rows_that_are_no_distributions_are_refused(bad: list[list[float]]) -> None:
     with pytest.raises(ValueError, match="non-negative"):
-        Channel.from_probabilities(bad, [1.0], [1.0, 2.0])
+        Channel.from_probabilities(bad, [1.0], [1.0, 2.0], math.inf)
 
 
 def test_shapes_that_disagree_are_refused() -> None:
     with pytest.raises(ValueError, match="shape"):
-        Channel.from_probabilities(np.ones((2, 3)), [1.0, 2.0], [1.0, 2.0])
+        Channel.from_probabilities(np.ones((2, 3)), [1.0, 2.0], [1.0, 2.0], math.inf)

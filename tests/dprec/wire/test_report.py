@@ -29,12 +29,12 @@ N_ITEMS = 37
 
 def one_shown_symbol() -> Channel:
     """Hide the rated items and show nothing but that there may be one."""
-    return Channel.from_probabilities([[0.9, 0.1], [0.3, 0.7]], [np.nan, 1], [np.nan, 1])
+    return Channel.from_probabilities([[0.9, 0.1], [0.3, 0.7]], [np.nan, 1], [np.nan, 1], math.inf)
 
 
 def never_shown() -> Channel:
     """Hide the rated items so well that no symbol but "not rated" comes from a cell that is not rated."""
-    return Channel.from_probabilities([[0, 1, 0], [0.5, 0, 0.5]], [np.nan, 1], [1, np.nan, 2])
+    return Channel.from_probabilities([[0, 1, 0], [0.5, 0, 0.5]], [np.nan, 1], [1, np.nan, 2], math.inf)
 
 
 CHANNELS = {
@@ -283,7 +283,7 @@ def one_bit() -> Channel:
     share = math.e / (1 + math.e)
     likes = np.array([0.0, 0, 0, 1, 1])
     ones = likes * share + (1 - likes) * (1 - share)
-    return Channel.from_probabilities(np.column_stack([1 - ones, ones]), STARS.values, [2.0, 4.5])
+    return Channel.from_probabilities(np.column_stack([1 - ones, ones]), STARS.values, [2.0, 4.5], math.inf)
 
 
 def payloads_against_the_bound(ratings: Ratings) -> tuple[float, float]:
