@@ -74,7 +74,7 @@ def kill_repeatedly(folder: Path, rounds: int, kills: int, seed: int) -> Iterato
     draws = random.Random(seed)
     source, output = folder / "config.yaml", folder / "killed"
     source.write_text(dump_yaml(configuration(rounds)))
-    command = [*_COMMAND, "run", str(source), "-o", str(output), "--resume", "--quiet"]
+    command = [*_COMMAND, "run", str(source), "-o", str(output), "--resume", "--no-page", "--quiet"]
     before = 0
     for kill in range(kills):
         remaining = (rounds - before) // (kills - kill + 1)

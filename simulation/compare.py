@@ -21,6 +21,7 @@ def compare(
     jobs: int | None = None,
     resume: bool = False,
     population: float | None = None,
+    page: bool = True,
     progress: Progress = silent,
 ) -> ComparisonResult:
     """Run the unfinished cells of a comparison, and write its table and page.
@@ -38,7 +39,9 @@ def compare(
     resume : bool
         Continue an interrupted comparison; its finished cells are kept.
     population : float, optional
-        Number of users in a deployment; the report projects their traffic.
+        Number of users in a deployment; the page projects their traffic.
+    page : bool
+        Whether to draw the page and its figures, which `report` can do later.
     progress : callable, optional
 
     Raises
@@ -53,7 +56,7 @@ def compare(
     check_population(population)
     comparison = load_comparison(config, overrides)
     result = run_comparison(comparison, output, jobs=jobs, resume=resume, progress=progress)
-    if result.rows:
+    if result.rows and page:
         from simulation.pages import report
 
         report(result.directory, population)

@@ -24,6 +24,7 @@ def run(
     overrides: Sequence[str] = (),
     resume: bool = False,
     population: float | None = None,
+    page: bool = True,
     progress: Progress = silent,
 ) -> RunResult:
     """Run a configuration.
@@ -37,10 +38,11 @@ def run(
     overrides : sequence of str
         ``dotted.key=value`` replacements.
     resume : bool
-        Continue an interrupted run of the same configuration in the output directory; if that run is
-        finished, return its result.
+        Continue an interrupted run of the same configuration, or return the result of a finished one.
     population : float, optional
-        Number of users in a deployment; the report projects their traffic.
+        Number of users in a deployment; the page projects their traffic.
+    page : bool
+        Whether to draw the page and its figures, which `report` can do later.
     progress : callable, optional
 
     Returns
@@ -60,7 +62,7 @@ def run(
 
     check_population(population)
     record = _record(load(config, overrides), output, resume, progress)
-    if output is not None:
+    if output is not None and page:
         from simulation.pages import report
 
         report(Path(output), population)

@@ -43,6 +43,9 @@ Population = Annotated[
     typer.Option("--population", metavar="N", help="Project the traffic of N users a day, such as 10e6."),
 ]
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The directory of a run or a comparison.")]
+Page = Annotated[
+    bool, typer.Option("--page/--no-page", help="Whether to draw the page; dprec report draws it later.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors only.")]
 
 
@@ -68,6 +71,7 @@ def run(
     set_: Overrides = None,
     resume: Resume = False,
     population: Population = None,
+    page: Page = True,
     quiet: Quiet = False,
 ) -> None:
     """Run CONFIG, a YAML file or the name of a preset, and keep the result in a run directory."""
@@ -76,7 +80,9 @@ def run(
     loaded = simulation.load(config, set_ or [])
     folder = _folder(output, loaded.name, resume, quiet)
     with progress_bar(quiet) as progress:
-        result = simulation.run(loaded, folder, resume=resume, population=population, progress=progress)
+        result = simulation.run(
+            loaded, folder, resume=resume, population=population, page=page, progress=progress
+        )
     if not quiet:
         console = wide_console()
         console.print(results_table(result.summary))
@@ -114,6 +120,7 @@ def compare(
     ] = None,
     resume: Resume = False,
     population: Population = None,
+    page: Page = True,
     quiet: Quiet = False,
 ) -> None:
     """Run protocols x epsilons x folds x seeds and put them in one table."""
@@ -128,6 +135,7 @@ def compare(
             jobs=jobs,
             resume=resume,
             population=population,
+            page=page,
             progress=progress,
         )
     if not quiet:

@@ -33,13 +33,12 @@ def libimseti(path: Path) -> None:
     ("name", "write", "low", "high"), [("neera-fig7b", jester, -10, 10), ("neera-fig7c", libimseti, 1, 10)]
 )
 def test_figure_7_runs_on_files_of_the_same_layout(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, write: object, low: int, high: int
+    tmp_path: Path, name: str, write: object, low: int, high: int
 ) -> None:
-    monkeypatch.setattr("simulation.pages.report", lambda directory, population: None)
     data = tmp_path / "data.csv"
     write(data)  # type: ignore[operator]
     changes = [f"dataset.path={data}", "folds=[0, 3]", "epsilons=[1.0]", "simulation={backend: local}"]
-    result = compare(EXPERIMENTS / f"{name}.yaml", tmp_path / "out", overrides=changes)
+    result = compare(EXPERIMENTS / f"{name}.yaml", tmp_path / "out", overrides=changes, page=False)
     assert not result.failures
     with (tmp_path / "out" / "comparison.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))

@@ -92,7 +92,7 @@ def test_nothing_is_drawn_unless_it_is_asked_for(comparison: Any) -> None:
 def test_a_comparison_without_such_a_mechanism_is_refused(comparison: Any, tmp_path: Path) -> None:
     path = comparison(protocols=["zheng-rr", "plain-mf"])
     with pytest.raises(InputError, match="noise_samples"):
-        compare(path, tmp_path / "out")
+        compare(path, tmp_path / "out", page=False)
     assert not (tmp_path / "out").exists()
 
 

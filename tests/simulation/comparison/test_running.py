@@ -20,9 +20,8 @@ SPLIT = {"kind": "holdout", "test_fraction": 0.2}
 
 
 @pytest.fixture
-def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Write a comparison of two presets that runs in this process, without its page."""
-    monkeypatch.setattr("simulation.pages.report", lambda directory, population: None)
+def pair(tmp_path: Path) -> Path:
+    """Write a comparison of two presets that runs in this process."""
     mechanisms = {"clear": {"kind": "none"}, "private": {"kind": "bounded-laplace"}}
     for name, mechanism in mechanisms.items():
         protocol: dict[str, Any] = {
@@ -55,13 +54,13 @@ def rows(folder: Path) -> list[dict[str, str]]:
 
 
 def test_the_table_agrees_with_single_runs(pair: Path, tmp_path: Path) -> None:
-    compare(pair, tmp_path / "out")
+    compare(pair, tmp_path / "out", page=False)
     lines = rows(tmp_path / "out")
     assert len(lines) == 6
     for line in lines:
         key = line["name"] + (f"-eps{line['epsilon']}" if line["epsilon"] else "") + f"-seed{line['seed']}"
         cell = tmp_path / "out" / "cells" / key
-        alone = run(cell / "config.yaml", tmp_path / key)
+        alone = run(cell / "config.yaml", tmp_path / key, page=False)
         assert (tmp_path / key / "predictions.csv").read_bytes() == (cell / "predictions.csv").read_bytes()
         assert (tmp_path / key / "traffic.csv").read_bytes() == (cell / "traffic.csv").read_bytes()
         assert float(line["rmse"]) == alone.summary["accuracy"]["rmse"]
@@ -69,23 +68,23 @@ def test_the_table_agrees_with_single_runs(pair: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_finished_is_not_done_again(pair: Path, tmp_path: Path) -> None:
-    compare(pair, tmp_path / "out")
+    compare(pair, tmp_path / "out", page=False)
     before = (tmp_path / "out" / "comparison.csv").read_bytes()
     cells = sorted((tmp_path / "out" / "cells").iterdir())
     (cells[0] / "summary.json").unlink()
     kept = {cell: (cell / "summary.json").stat().st_mtime_ns for cell in cells[1:]}
     (tmp_path / "out" / "comparison.csv").unlink()
-    compare(pair, tmp_path / "out", resume=True)
+    compare(pair, tmp_path / "out", resume=True, page=False)
     assert (tmp_path / "out" / "comparison.csv").read_bytes() == before
     assert {cell: (cell / "summary.json").stat().st_mtime_ns for cell in cells[1:]} == kept
 
 
 def test_a_killed_comparison_resumes_to_the_same_table(pair: Path, tmp_path: Path) -> None:
     # Enough cells that the last is far off when the first has ended.
-    pair.write_text(pair.read_text().replace("seeds:\n- 1\n- 2\n", f"seeds: {list(range(12))}\n"))
-    compare(pair, tmp_path / "whole")
+    pair.write_text(pair.read_text().replace("seeds:\n- 1\n- 2\n", f"seeds: {list(range(8))}\n"))
+    compare(pair, tmp_path / "whole", page=False)
     start = "from simulation.console.command_line import main; main()"
-    command = [sys.executable, "-c", start, "compare", str(pair), "-o", str(tmp_path / "killed")]
+    command = [sys.executable, "-c", start, "compare", str(pair), "-o", str(tmp_path / "killed"), "--no-page"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob("killed/cells/*/summary.json")):
@@ -94,8 +93,8 @@ def test_a_killed_comparison_resumes_to_the_same_table(pair: Path, tmp_path: Pat
         time.sleep(0.005)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    assert len(list(tmp_path.glob("killed/cells/*/summary.json"))) < 36
-    compare(pair, tmp_path / "killed", resume=True)
+    assert len(list(tmp_path.glob("killed/cells/*/summary.json"))) < 24
+    compare(pair, tmp_path / "killed", resume=True, page=False)
     assert (tmp_path / "killed/comparison.csv").read_bytes() == (
         tmp_path / "whole/comparison.csv"
     ).read_bytes()
@@ -114,12 +113,12 @@ def test_a_failed_cell_is_reported_and_the_others_are_kept(
         return whole(config, *rest, **named)
 
     monkeypatch.setattr(cell_runs, "run_prepared", fail_once)
-    result = compare(pair, tmp_path / "out")
+    result = compare(pair, tmp_path / "out", page=False)
     assert sorted(result.failures) == ["private-eps0.5-seed2", "private-eps2.0-seed2"]
     assert "planted" in result.failures["private-eps0.5-seed2"]
     assert len(rows(tmp_path / "out")) == 4
     monkeypatch.setattr(cell_runs, "run_prepared", whole)
-    assert not compare(pair, tmp_path / "out", resume=True).failures
+    assert not compare(pair, tmp_path / "out", resume=True, page=False).failures
     assert len(rows(tmp_path / "out")) == 6
 
 
@@ -128,17 +127,17 @@ def test_a_budget_that_a_protocol_cannot_keep_is_refused_before_anything_runs(
 ) -> None:
     changes = ["protocols=[{name: one-bit-gradient}]", "binarization={kind: mean}", "epsilons=[1.0, 5000.0]"]
     with pytest.raises(InputError, match=r"^protocol\.privacy\.epsilon: 5000"):
-        compare(pair, tmp_path / "out", overrides=changes)
+        compare(pair, tmp_path / "out", overrides=changes, page=False)
     assert not (tmp_path / "out").exists()
 
 
 def test_a_directory_of_another_comparison_is_refused(pair: Path, tmp_path: Path) -> None:
-    compare(pair, tmp_path / "out")
+    compare(pair, tmp_path / "out", page=False)
     before = (tmp_path / "out" / "comparison.csv").read_bytes()
     with pytest.raises(InputError, match="it holds a comparison"):
-        compare(pair, tmp_path / "out")
+        compare(pair, tmp_path / "out", page=False)
     with pytest.raises(InputError, match="epsilons"):
-        compare(pair, tmp_path / "out", resume=True, overrides=["epsilons=[3.0]"])
+        compare(pair, tmp_path / "out", resume=True, overrides=["epsilons=[3.0]"], page=False)
     assert (tmp_path / "out" / "comparison.csv").read_bytes() == before
 
 
@@ -147,34 +146,34 @@ def test_ratings_that_changed_are_not_mixed_in(pair: Path, tmp_path: Path) -> No
     lines = [f"{user},{item},{1 + (user * item) % 5}" for user in range(8) for item in range(6)]
     ratings.write_text("user,item,rating\n" + "\n".join(lines) + "\n")
     overrides = [f"dataset={{kind: csv, path: {ratings}}}"]
-    compare(pair, tmp_path / "out", overrides=overrides)
+    compare(pair, tmp_path / "out", overrides=overrides, page=False)
     for changed in (0, 11, 47):
         others = [line[:-1] + "5" if place == changed else line for place, line in enumerate(lines)]
         assert others != lines
         ratings.write_text("user,item,rating\n" + "\n".join(others) + "\n")
         with pytest.raises(InputError, match=r"comparison\.yaml: ratings\."):
-            compare(pair, tmp_path / "out", resume=True, overrides=overrides)
+            compare(pair, tmp_path / "out", resume=True, overrides=overrides, page=False)
 
 
 @pytest.mark.parametrize("damaged", ["", "{}", "[]", "null", '{"dataset": {"users": NaN}}', "{", "\xff"])
 def test_a_damaged_summary_is_named(pair: Path, tmp_path: Path, damaged: str) -> None:
-    compare(pair, tmp_path / "out")
+    compare(pair, tmp_path / "out", page=False)
     cell = next((tmp_path / "out" / "cells").iterdir())
     (cell / "summary.json").write_text(damaged, encoding="latin-1")
     with pytest.raises(InputError, match=f"{cell.name}/summary.json: .* --resume runs the cell again"):
-        compare(pair, tmp_path / "out", resume=True)
+        compare(pair, tmp_path / "out", resume=True, page=False)
 
 
 def test_panels_are_told_in_the_table(pair: Path, tmp_path: Path) -> None:
     panels = ["protocols=[{name: clear, panel: left}, {name: private, panel: right, epsilons: [1]}]"]
-    result = compare(pair, tmp_path / "out", overrides=panels)
+    result = compare(pair, tmp_path / "out", overrides=panels, page=False)
     told = {(line["name"], line["panel"]) for line in rows(tmp_path / "out")}
     assert told == {("clear", "left"), ("private", "right")}
     assert not result.failures
 
 
 def test_what_does_not_apply_is_empty_and_what_varies_is_apart(pair: Path, tmp_path: Path) -> None:
-    compare(pair, tmp_path / "out")
+    compare(pair, tmp_path / "out", page=False)
     clear = next(line for line in rows(tmp_path / "out") if line["name"] == "clear")
     assert clear["epsilon"] == clear["epsilon_per_rating"] == clear["epsilon_per_user_max"] == ""
     assert not any(column.endswith("_s") for column in clear)

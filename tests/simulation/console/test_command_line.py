@@ -73,6 +73,17 @@ def test_quiet_is_silent(dprec: Any, config: Path, tmp_path: Path) -> None:
     assert (finished.code, finished.out, finished.err) == (0, "", "")
 
 
+def test_without_a_page_the_directory_is_complete_and_the_page_is_drawn_later(
+    dprec: Any, config: Path, tmp_path: Path
+) -> None:
+    assert dprec("run", config, "-o", tmp_path / "run", "--no-page", "--quiet").code == 0
+    assert (tmp_path / "run" / "summary.json").exists()
+    assert not (tmp_path / "run" / "report.html").exists()
+    assert not (tmp_path / "run" / "figures").exists()
+    assert dprec("report", tmp_path / "run").code == 0
+    assert (tmp_path / "run" / "report.html").exists()
+
+
 def test_without_a_directory_a_run_goes_to_runs(
     dprec: Any, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

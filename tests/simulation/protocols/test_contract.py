@@ -6,7 +6,11 @@ import math
 from pathlib import Path
 from typing import Any
 
+from simulation.pages.figures.panels import WIDE
+from simulation.pages.figures.rendering import Plot, Rendered
+from simulation.pages.run_page import run_page
 from simulation.run import run
+from simulation.storage.run_files import read_run
 
 CLAIMED = {"x-map", "x-map-shrunk", "one-bit-output", "one-bit-output-effects"}
 WITHOUT_PRIVACY = {
@@ -23,8 +27,14 @@ WITHOUT_PRIVACY = {
 TRUSTING = CLAIMED | WITHOUT_PRIVACY | {"one-bit-objective", "one-bit-objective-effects"}
 
 
+def drawn(plot: Plot) -> Rendered:
+    """Draw a figure without rendering it, which would take longer than the run."""
+    plot.draw(WIDE)
+    return Rendered(plot, "<svg/>", "<svg/>", b"")
+
+
 def test_a_preset_runs_and_leaves_a_valid_directory(tmp_path: Path, preset: dict[str, Any]) -> None:
-    result = run(preset, tmp_path)
+    result = run(preset, tmp_path, page=False)
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert summary["name"] == preset["name"]
     assert summary["protocol"] == preset["protocol"]["kind"]
@@ -76,3 +86,4 @@ def test_a_preset_runs_and_leaves_a_valid_directory(tmp_path: Path, preset: dict
             spent = summary["privacy"]["epsilon_per_rating"]
         assert spent <= promised * (1 + 1e-6)
     assert result.summary["accuracy"] == summary["accuracy"]
+    assert preset["name"] in run_page(read_run(tmp_path), "", None, drawn)

@@ -3,8 +3,6 @@
 import copy
 import csv
 import json
-from collections.abc import Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +11,11 @@ import pytest
 
 from benchmarks.kill_and_resume import configuration, kill_repeatedly, results
 from dprec.errors import InputError, RunError
-from simulation.configuration.models import SimulationOptions, parse_config
 from simulation.configuration.strict_yaml import dump_yaml
 from simulation.console import command_line
-from simulation.engine.session import Session, open_session
-from simulation.execution import load_ratings, run_in
 from simulation.protocols import iterative
 from simulation.run import run
 from simulation.storage import checkpoints
-from simulation.storage.run_directory import RunDirectory
 
 ROUNDS = 6
 GRADIENTS = [
@@ -68,46 +62,28 @@ def result_of(folder: Path) -> dict[str, Any]:
     return {**results(folder), "rounds": lines_of(folder)}
 
 
-@pytest.fixture(scope="module")
-def ray_session() -> Iterator[Session]:
-    with open_session(SimulationOptions(backend="ray", workers=2), 40) as session:
-        yield session
-
-
 @pytest.mark.parametrize("gradient", GRADIENTS, ids=lambda gradient: gradient["gradient"]["kind"])
 def test_the_division_of_the_work_changes_nothing(
-    tmp_path: Path, rounds: dict[str, Any], ray_session: Session, gradient: dict[str, Any]
+    tmp_path: Path, rounds: dict[str, Any], gradient: dict[str, Any]
 ) -> None:
     rounds["protocol"].pop("privacy")
     rounds["protocol"].update(gradient, rounds=3)
-    # A node per user takes its time on Ray, and is the same for every kind of report.
-    divisions: dict[str, list[int | str]] = {"local": [1, 7, "all"], "ray": [7, "all"]}
-    if gradient is GRADIENTS[0]:
-        divisions["ray"].insert(0, 1)
-    results = {}
-    for backend, sizes in divisions.items():
-        for users_per_node in sizes:
-            rounds["simulation"].update(backend=backend, users_per_node=users_per_node)
-            folder, config = tmp_path / f"{backend}-{users_per_node}", parse_config(rounds)
-            directory = RunDirectory.claim(folder, config)
-            with (
-                nullcontext(ray_session)
-                if backend == "ray"
-                else open_session(config.simulation, 40) as session
-            ):
-                directory.write(run_in(session, config, *load_ratings(config), directory))
-            results[folder.name] = result_of(folder)
-    expected = results.pop("local-all")
-    assert sum(line["failures"] for line in expected["rounds"]) > 0
-    for name, result in results.items():
-        assert result == expected, name
+    results = []
+    for users_per_node in (1, 7, "all"):
+        rounds["simulation"]["users_per_node"] = users_per_node
+        folder = tmp_path / str(users_per_node)
+        run(rounds, folder, page=False)
+        results.append(result_of(folder))
+    assert sum(line["failures"] for line in results[0]["rounds"]) > 0
+    assert results[1] == results[0]
+    assert results[2] == results[0]
 
 
 def test_a_user_pays_for_its_rounds_and_never_more_than_the_budget(
     tmp_path: Path, rounds: dict[str, Any]
 ) -> None:
     rounds["simulation"]["faults"] = {}
-    run(rounds, tmp_path)
+    run(rounds, tmp_path, page=False)
     with (tmp_path / "traffic.csv").open(newline="") as file:
         users = list(csv.DictReader(file))
     taken = [(int(user["messages"]) - 2) / 2 for user in users]
@@ -122,10 +98,10 @@ def test_a_user_pays_for_its_rounds_and_never_more_than_the_budget(
 
 
 def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bits(tmp_path: Path) -> None:
-    total = 60
-    run(configuration(total), tmp_path / "alone")
-    ended = list(kill_repeatedly(tmp_path, total, kills=3, seed=2))
-    assert len(ended) == 3
+    total = 40
+    run(configuration(total), tmp_path / "alone", page=False)
+    ended = list(kill_repeatedly(tmp_path, total, kills=2, seed=2))
+    assert len(ended) == 2
     assert ended[-1] > 0
     assert results(tmp_path / "killed") == results(tmp_path / "alone")
     assert lines_of(tmp_path / "killed") == lines_of(tmp_path / "alone")
@@ -155,7 +131,7 @@ def test_a_run_killed_in_any_round_ends_with_the_same_bits(
     rounds["protocol"].update(gradient)
     if early_stopping:
         rounds["protocol"]["early_stopping"] = early_stopping
-    run(rounds, tmp_path / "alone")
+    run(rounds, tmp_path / "alone", page=False)
     saved = checkpoints.Checkpoints.save
 
     def dying(self: checkpoints.Checkpoints, state: Any) -> None:
@@ -172,7 +148,7 @@ def test_a_run_killed_in_any_round_ends_with_the_same_bits(
     deaths = 0
     for _ in range(3 * ROUNDS):
         try:
-            run(rounds, tmp_path / "killed", resume=True)
+            run(rounds, tmp_path / "killed", resume=True, page=False)
             break
         except Killed:
             deaths += 1
@@ -183,12 +159,12 @@ def test_a_run_killed_in_any_round_ends_with_the_same_bits(
 def test_resuming_a_finished_run_returns_its_result_and_changes_nothing(
     tmp_path: Path, rounds: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    first = run(rounds, tmp_path / "run")
+    first = run(rounds, tmp_path / "run", page=False)
     # As after a kill between the summary and the end.
     (tmp_path / "run" / ".checkpoint.npz-abc").write_text("left over")
     (tmp_path / "run" / "checkpoint.npz").write_text("left over")
     before = files_of(tmp_path / "run")
-    again = run(rounds, tmp_path / "run", resume=True)
+    again = run(rounds, tmp_path / "run", resume=True, page=False)
     assert again.summary == json.loads((tmp_path / "run" / "summary.json").read_text())
     assert again.rounds == first.rounds
     for kind in ("predictions", "traffic"):
@@ -216,22 +192,22 @@ def test_resuming_a_finished_run_returns_its_result_and_changes_nothing(
 
 
 def test_a_damaged_result_is_not_taken_for_one(tmp_path: Path, rounds: dict[str, Any]) -> None:
-    run(rounds, tmp_path)
+    run(rounds, tmp_path, page=False)
     for name in ("traffic.csv", "predictions.csv", "rounds.jsonl", "ledger.npz"):
         whole = (tmp_path / name).read_bytes()
         (tmp_path / name).write_bytes(whole[:-1])
         again = rf"{name}.* without summary\.json, --resume runs it again"
         with pytest.raises(InputError, match=again):
-            run(rounds, tmp_path, resume=True)
+            run(rounds, tmp_path, resume=True, page=False)
         (tmp_path / name).unlink()
         with pytest.raises(InputError, match=again):
-            run(rounds, tmp_path, resume=True)
+            run(rounds, tmp_path, resume=True, page=False)
         (tmp_path / name).write_bytes(whole)
     (tmp_path / "summary.json").write_text("[]")
     with pytest.raises(InputError, match=r"summary\.json: \[\].* without summary\.json, --resume runs it"):
-        run(rounds, tmp_path, resume=True)
+        run(rounds, tmp_path, resume=True, page=False)
     (tmp_path / "summary.json").unlink()
-    run(rounds, tmp_path, resume=True)
+    run(rounds, tmp_path, resume=True, page=False)
 
 
 def test_without_any_report_the_run_fails_keeps_its_state_and_can_go_on(
@@ -241,7 +217,7 @@ def test_without_any_report_the_run_fails_keeps_its_state_and_can_go_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rounds["protocol"]["max_empty_rounds"] = 2
-    run(rounds, tmp_path / "alone")
+    run(rounds, tmp_path / "alone", page=False)
     (tmp_path / "config.yaml").write_text(dump_yaml(rounds))
     command = ["run", str(tmp_path / "config.yaml"), "-o", str(tmp_path / "run"), "--resume"]
     silent = copy.deepcopy(rounds)
@@ -287,7 +263,7 @@ def test_rounds_that_bring_nothing_at_all_are_no_result(rounds: dict[str, Any]) 
 def test_faults_are_counted_and_told(tmp_path: Path, rounds: dict[str, Any]) -> None:
     rounds["protocol"]["sampling"] = {}
     rounds["simulation"]["faults"] = {"dropout": 0.1, "corrupt": 0.01}
-    result = run(rounds, tmp_path)
+    result = run(rounds, tmp_path, page=False)
     missing = sum(line["failures"] for line in result.rounds)
     assert 0 < missing < ROUNDS * 40 / 3
     assert any(
@@ -321,7 +297,7 @@ def test_settings_that_cannot_be_are_refused_before_anything_runs(
 ) -> None:
     rounds["protocol"].update(change)
     with pytest.raises(InputError) as caught:
-        run(rounds, tmp_path / "run")
+        run(rounds, tmp_path / "run", page=False)
     assert caught.value.where.removeprefix("configuration: ") == key
     assert not (tmp_path / "run").exists()
 
@@ -334,7 +310,7 @@ def test_early_stopping_keeps_the_best_round(tmp_path: Path, rounds: dict[str, A
         early_stopping={"patience": 3, "validation_fraction": 0.3},
         sampling={},
     )
-    result = run(rounds, tmp_path)
+    result = run(rounds, tmp_path, page=False)
     done = len(result.rounds)
     assert done < 40
     notes = result.summary["privacy"]["notes"]
@@ -346,7 +322,7 @@ def test_early_stopping_keeps_the_best_round(tmp_path: Path, rounds: dict[str, A
 
 def test_accuracy_and_bytes_are_told_by_round(tmp_path: Path, rounds: dict[str, Any]) -> None:
     rounds["protocol"]["evaluate_every"] = 4
-    result = run(rounds, tmp_path)
+    result = run(rounds, tmp_path, page=False)
     evaluated = [line["round"] for line in result.rounds if line["accuracy"] is not None]
     assert evaluated == [4, ROUNDS]
     assert result.rounds[-1]["accuracy"] == result.summary["accuracy"]

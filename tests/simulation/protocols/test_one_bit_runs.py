@@ -42,12 +42,6 @@ CHANNEL = (
 )
 
 
-@pytest.fixture(autouse=True)
-def _without_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out the pages, which take longer to draw than these runs take."""
-    monkeypatch.setattr("simulation.pages.report", lambda directory, population: None)
-
-
 def signs(preset: str, **changes: Any) -> dict[str, Any]:
     """Return a preset on signs of a known matrix, with values replaced by key, dots written as __."""
     values = copy.deepcopy(read_yaml(CONFIGS / f"{preset}.yaml"))
@@ -109,7 +103,7 @@ def test_a_run_says_how_accurate_it_is_and_what_it_really_guarantees(
     claimed: float | None,
     note: str,
 ) -> None:
-    run(signs(name), tmp_path)
+    run(signs(name), tmp_path, page=False)
     summary = json.loads((tmp_path / "summary.json").read_text())
     with (tmp_path / "predictions.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -303,7 +297,7 @@ def test_ratings_that_are_not_signs_are_refused_with_what_to_configure(tmp_path:
     values = stars(name)
     del values["binarization"]
     with pytest.raises(InputError) as caught:
-        run(values, tmp_path / "run")
+        run(values, tmp_path / "run", page=False)
     assert str(caught.value) == (
         "binarization: none, with ratings that are one of 1, 2, 3, 4, 5; accepted: {kind: mean}, or "
         "{kind: threshold, above: VALUE}: one-bit methods need -1 and +1"
@@ -353,7 +347,7 @@ def test_settings_that_cannot_be_are_one_line(
     tmp_path: Path, name: str, changes: dict[str, Any], key: str, accepted: str
 ) -> None:
     with pytest.raises(InputError) as caught:
-        run(signs(name, **changes), tmp_path / "run")
+        run(signs(name, **changes), tmp_path / "run", page=False)
     assert caught.value.where.removeprefix("configuration: ") == key
     assert accepted in caught.value.accepted
     assert "\n" not in str(caught.value)
@@ -373,6 +367,7 @@ def test_an_experiment_measures_every_protocol_on_the_same_matrix(tmp_path: Path
         CONFIGS / "experiments" / "one-bit-fig1.yaml",
         tmp_path,
         overrides=[*changes, "simulation={backend: local}"],
+        page=False,
     )
     assert not result.failures
     with (tmp_path / "comparison.csv").open(newline="") as file:

@@ -44,7 +44,7 @@ def test_the_channel_comes_back_to_the_last_draw(tmp_path: Path, kind: str) -> N
 
 def test_no_file_no_channel(tmp_path: Path, tiny: dict[str, Any]) -> None:
     tiny["protocol"] = {**tiny["protocol"], "privacy": None, "mechanism": {"kind": "none"}}
-    run(tiny, tmp_path)
+    run(tiny, tmp_path, page=False)
     assert not (tmp_path / "channel.npz").exists()
     assert read_run(tmp_path).channel is None
 

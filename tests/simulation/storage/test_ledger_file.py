@@ -58,21 +58,21 @@ def test_a_run_keeps_its_history(tmp_path: Path, tiny: dict[str, Any], rounds: i
         tiny["protocol"] = {
             "kind": "iterative", "privacy": budget, "gradient": gradient, "rounds": rounds, "rank": 2,
         }  # fmt: skip
-    result = run(tiny, tmp_path / "run")
+    result = run(tiny, tmp_path / "run", page=False)
     ledger = read_ledger(tmp_path / "run")
     assert [charge.round_index for charge in ledger.history] == list(range(1, rounds + 1))
     assert contents(ledger) == contents(result.privacy)
     assert ledger.per_rating.tobytes() == result.traffic["epsilon_per_rating"].tobytes()
     assert ledger.per_user.tobytes() == result.traffic["epsilon_per_user"].tobytes()
-    again = run(tiny, tmp_path / "run", resume=True)
+    again = run(tiny, tmp_path / "run", resume=True, page=False)
     assert contents(again.privacy) == contents(ledger)
 
 
 def test_without_the_file_a_finished_run_is_not_complete(tmp_path: Path, tiny: dict[str, Any]) -> None:
-    run(tiny, tmp_path)
+    run(tiny, tmp_path, page=False)
     (tmp_path / "ledger.npz").unlink()
     with pytest.raises(InputError, match=r"ledger\.npz: No such file"):
-        run(tiny, tmp_path, resume=True)
+        run(tiny, tmp_path, resume=True, page=False)
 
 
 @pytest.mark.parametrize(

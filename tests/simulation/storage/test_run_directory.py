@@ -45,7 +45,7 @@ def lines(path: Path) -> list[dict[str, str]]:
 def test_the_contract(tmp_path: Path, tiny: dict[str, Any]) -> None:
     config = parse_config(tiny)
     train, test = load_ratings(config)
-    result = run(config, tmp_path / "a" / "b")
+    result = run(config, tmp_path / "a" / "b", page=False)
     folder = tmp_path / "a" / "b"
     assert {path.name for path in folder.iterdir()} >= FILES
     assert not [path for path in folder.iterdir() if path.name.startswith(".")]
@@ -104,7 +104,7 @@ def test_a_number_that_does_not_apply_is_empty_or_null(tmp_path: Path, tiny: dic
     data.write_text("\n".join(["user,item,rating", *rows]))
     tiny["dataset"] = {"kind": "csv", "path": str(data), "high": 6.0}
     tiny["evaluation"] = {"relevant_from": 6}
-    run(tiny, tmp_path / "run")
+    run(tiny, tmp_path / "run", page=False)
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary["privacy"]["trusts_server"] is True
     assert summary["privacy"]["epsilon_per_rating"] is None
@@ -137,14 +137,14 @@ def test_a_directory_that_holds_a_run_is_refused_and_left_alone(
 ) -> None:
     (tmp_path / file).write_text("precious")
     with pytest.raises(InputError) as caught:
-        run(tiny, tmp_path)
+        run(tiny, tmp_path, page=False)
     assert caught.value.where == str(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [file]
     assert (tmp_path / file).read_text() == "precious"
 
 
 def test_a_finished_run_is_not_repeated_over(tmp_path: Path, tiny: dict[str, Any]) -> None:
-    run(tiny, tmp_path)
+    run(tiny, tmp_path, page=False)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
     with pytest.raises(InputError, match="a finished run"):
         RunDirectory.claim(tmp_path, parse_config({**tiny, "seed": 2}))
@@ -191,7 +191,7 @@ def test_only_what_changes_no_figure_may_differ(tmp_path: Path, key: str, matter
 
 def test_other_files_in_the_directory_are_left_alone(tmp_path: Path, tiny: dict[str, Any]) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    run(tiny, tmp_path)
+    run(tiny, tmp_path, page=False)
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
@@ -202,7 +202,7 @@ def test_a_directory_that_cannot_be_written_is_refused(
     (tmp_path / "file").write_text("")
     path = place.replace("FILE", str(tmp_path / "file"))
     with pytest.raises(InputError) as caught:
-        run(tiny, path)
+        run(tiny, path, page=False)
     assert caught.value.where == path
     assert caught.value.accepted == "a writable directory"
 
@@ -211,7 +211,7 @@ def test_a_directory_that_cannot_be_written_is_refused(
 def test_a_directory_without_permission_is_refused(tmp_path: Path, tiny: dict[str, Any]) -> None:
     tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)
     with pytest.raises(InputError, match="Permission denied"):
-        run(tiny, tmp_path / "run")
+        run(tiny, tmp_path / "run", page=False)
 
 
 def test_the_configuration_is_there_before_anything_runs(
@@ -223,14 +223,14 @@ def test_the_configuration_is_there_before_anything_runs(
 
     monkeypatch.setattr(sys.modules["simulation.execution"], "run_in", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        run(tiny, tmp_path)
+        run(tiny, tmp_path, page=False)
     monkeypatch.undo()
     with pytest.raises(InputError, match="an unfinished run"):
-        run(tiny, tmp_path)
+        run(tiny, tmp_path, page=False)
     with pytest.raises(InputError) as caught:
-        run({**tiny, "seed": 2}, tmp_path, resume=True)
+        run({**tiny, "seed": 2}, tmp_path, resume=True, page=False)
     assert caught.value.where.endswith("config.yaml: seed")
-    run(tiny, tmp_path, resume=True)
+    run(tiny, tmp_path, resume=True, page=False)
     assert {path.name for path in tmp_path.iterdir()} >= FILES
 
 
@@ -244,7 +244,7 @@ def test_a_result_that_cannot_be_written_fails_the_run_and_the_summary_never_app
 
     monkeypatch.setattr(integrity, "write_atomically", full_disk)
     with pytest.raises(RunError, match="No space left on device"):
-        run(tiny, tmp_path)
+        run(tiny, tmp_path, page=False)
     assert not (tmp_path / "summary.json").exists()
     assert (tmp_path / "predictions.csv").exists()
 
@@ -289,7 +289,7 @@ def test_identifiers_that_need_quotes_come_back(tmp_path: Path, tiny: dict[str, 
             for item in range(6)
         )
     tiny["dataset"] = {"kind": "csv", "path": str(data)}
-    result = run(tiny, tmp_path / "run")
+    result = run(tiny, tmp_path / "run", page=False)
     assert {row["user"] for row in lines(tmp_path / "run" / "traffic.csv")} == set(
         map(str, result.traffic["user"])
     )

@@ -17,7 +17,7 @@ from simulation.storage.summary import Summary, read_summary, write_summary
 
 @pytest.fixture
 def written(tmp_path: Path, tiny: dict[str, Any]) -> dict[str, Any]:
-    run(tiny, tmp_path)
+    run(tiny, tmp_path, page=False)
     return dict(json.loads((tmp_path / "summary.json").read_text()))
 
 
@@ -45,7 +45,7 @@ def test_what_is_beyond_the_paper_follows_from_the_configuration(
     tiny["protocol"]["mechanism"] = {"kind": "zheng-randomized-response"}
     tiny["protocol"]["privacy"] = {"epsilon": 1.0, "per": "cell"}
     own = "completion.center is mean; published: middle (zheng2016, Definitions 2 and 3)"
-    assert run(tiny, tmp_path).summary["beyond_the_paper"] == [own]
+    assert run(tiny, tmp_path, page=False).summary["beyond_the_paper"] == [own]
     summary = read_summary(tmp_path)
     assert summary.notes == (*summary.privacy.notes, f"Beyond the paper: {own}.")
 

@@ -1,0 +1,55 @@
+"""Runs whose work is divided in different ways, and the bits that must not depend on it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from simulation.configuration.models import RunConfig, parse_config
+from simulation.engine.session import Session
+from simulation.execution import load_ratings, run_in
+from simulation.run import run
+from simulation.storage.run_directory import RunDirectory
+
+PROTOCOLS: dict[str, dict[str, Any]] = {
+    "plain": {"mechanism": {"kind": "none"}},
+    "per rating": {"mechanism": {"kind": "bounded-laplace"}, "privacy": {"epsilon": 1.0, "per": "rating"}},
+    "per user": {"mechanism": {"kind": "laplace"}, "privacy": {"epsilon": 9.0, "per": "user"}},
+    "hidden": {
+        "mechanism": {"kind": "zheng-randomized-response"},
+        "privacy": {"epsilon": 4.0, "per": "cell"},
+    },
+}
+
+
+def one_shot(tiny: dict[str, Any], protocol: str) -> dict[str, Any]:
+    completion = tiny["protocol"]["completion"]
+    return {**tiny, "protocol": {"kind": "one-shot", "completion": completion, **PROTOCOLS[protocol]}}
+
+
+def divided(values: dict[str, Any], backend: str, workers: int, users_per_node: int | str) -> RunConfig:
+    simulation = {**values.get("simulation", {}), "backend": backend, "workers": workers}
+    return parse_config({**values, "simulation": {**simulation, "users_per_node": users_per_node}})
+
+
+def bits(session: Session | None, config: RunConfig, folder: Path) -> dict[str, Any]:
+    """Run, in a session if there is one, and return what must not depend on the division."""
+    if session is None:
+        run(config, folder, page=False)
+    else:
+        directory = RunDirectory.claim(folder, config)
+        directory.write(run_in(session, config, *load_ratings(config)))
+    summary = json.loads((folder / "summary.json").read_text())
+    rounds = [json.loads(line) for line in (folder / "rounds.jsonl").read_text().splitlines()]
+    return {
+        "predictions.csv": (folder / "predictions.csv").read_bytes(),
+        "traffic.csv": (folder / "traffic.csv").read_bytes(),
+        "accuracy": summary["accuracy"],
+        "privacy": summary["privacy"],
+        "traffic": summary["traffic"],
+        "rounds": [{key: value for key, value in line.items() if key != "seconds"} for line in rounds],
+    }
+
+
+def compare(one: dict[str, Any], other: dict[str, Any]) -> None:
+    for key, value in one.items():
+        assert other[key] == value, key

@@ -1,0 +1,148 @@
+"""On Ray, too, a run's bits do not depend on how the work is divided. One start of Ray serves all runs."""
+
+import copy
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flwr.app import Message
+from flwr.common.serde import message_to_proto
+from flwr.serverapp import Grid
+
+from simulation.configuration.models import SimulationOptions
+from simulation.engine.session import Session, open_session
+from simulation.execution import load_ratings, run_in
+from strategies.envelope import message_size
+from tests.simulation.divisions import PROTOCOLS, bits, compare, divided, one_shot
+
+DIVISIONS: list[int | str] = [1, 7, "all"]
+
+
+@pytest.fixture(scope="module", params=[1, 2], ids=["1 worker", "2 workers"])
+def ray_session(request: pytest.FixtureRequest) -> Iterator[tuple[int, Session]]:
+    """Start Ray once for all runs that have the same number of workers."""
+    with open_session(SimulationOptions(backend="ray", workers=request.param), 40) as session:
+        yield request.param, session
+
+
+@pytest.mark.parametrize("protocol", sorted(PROTOCOLS))
+def test_on_ray(
+    tmp_path: Path, tiny: dict[str, Any], ray_session: tuple[int, Session], protocol: str
+) -> None:
+    workers, session = ray_session
+    values = one_shot(tiny, protocol)
+    expected = bits(None, divided(values, "local", 1, "all"), tmp_path / "expected")
+    for users_per_node in DIVISIONS:
+        config = divided(values, "ray", workers, users_per_node)
+        compare(expected, bits(session, config, tmp_path / str(users_per_node)))
+
+
+REPORTS: list[dict[str, Any]] = [
+    {"gradient": {"kind": "one-bit"}, "privacy": {"epsilon": 3.0, "per": "user"}},
+    {"gradient": {"kind": "one-bit-reduced", "dimensions": 7}, "privacy": {"epsilon": 3.0, "per": "user"}},
+    {"gradient": {"kind": "full"}},
+]
+SEVERAL_ROUNDS: dict[str, dict[str, Any]] = {
+    **{
+        report["gradient"]["kind"]: {
+            "protocol": {
+                "kind": "iterative",
+                **report,
+                "rounds": 3,
+                "rank": 2,
+                "sampling": {"fraction": 0.7},
+                "downlink": {"dtype": "float16", "delta": True},
+            },
+            "simulation": {"faults": {"dropout": 0.1, "straggle": 0.1, "corrupt": 0.1}},
+        }
+        for report in REPORTS
+    },
+    "slopes": {
+        "binarization": {"kind": "mean"},
+        "protocol": {
+            "kind": "gradient-perturbation",
+            "privacy": {"epsilon": 4.0, "per": "rating"},
+            "completion": {"kind": "one-bit"},
+            "rounds": 2,
+        },
+    },
+    "replacements": {
+        "dataset": {"kind": "synthetic-domains", "users": 40, "items": 30, "ratings": 400},
+        "split": {"kind": "cold-start", "test_fraction": 0.4},
+        "protocol": {
+            "kind": "x-map",
+            "mechanism": {"kind": "none"},
+            "replacement": {"selection": "private", "epsilon": 0.6},
+            "recommendation": {"epsilon": 0.6},
+        },
+    },
+}
+
+
+@pytest.mark.parametrize("protocol", sorted(SEVERAL_ROUNDS))
+def test_several_rounds_on_ray(
+    tmp_path: Path, tiny: dict[str, Any], ray_session: tuple[int, Session], protocol: str
+) -> None:
+    workers, session = ray_session
+    values = {**tiny, **copy.deepcopy(SEVERAL_ROUNDS[protocol])}
+    expected = bits(None, divided(values, "local", 1, "all"), tmp_path / "expected")
+    # A node per user takes its time on Ray, and is the same for every kind of report.
+    for users_per_node in DIVISIONS if protocol == "one-bit" else DIVISIONS[1:]:
+        config = divided(values, "ray", workers, users_per_node)
+        compare(expected, bits(session, config, tmp_path / str(users_per_node)))
+
+
+FLOORS: dict[str, dict[str, Any]] = {
+    "nothing sent": {"kind": "nothing-sent"},
+    "one mean each": {
+        "kind": "global-mean",
+        "mechanism": {"kind": "laplace"},
+        "privacy": {"epsilon": 1.0, "per": "user"},
+    },
+}
+
+
+@pytest.mark.parametrize("floor", sorted(FLOORS))
+def test_floors_on_ray(
+    tmp_path: Path, tiny: dict[str, Any], ray_session: tuple[int, Session], floor: str
+) -> None:
+    workers, session = ray_session
+    values = {**tiny, "protocol": copy.deepcopy(FLOORS[floor])}
+    expected = bits(None, divided(values, "local", 1, "all"), tmp_path / "expected")
+    compare(expected, bits(session, divided(values, "ray", workers, 7), tmp_path / "7"))
+
+
+class Recording:
+    """A grid that keeps what goes through it."""
+
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
+        self.sent: dict[int, Message] = {}
+        self.received: dict[int, Message] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._grid, name)
+
+    def send_and_receive(self, messages: Iterable[Message], **options: Any) -> list[Message]:
+        questions = list(messages)
+        replies = list(self._grid.send_and_receive(questions, **options))
+        self.sent = {message.metadata.dst_node_id: message for message in questions}
+        self.received = {message.metadata.src_node_id: message for message in replies}
+        return replies
+
+
+def test_accounted_bytes_are_those_of_the_messages_on_ray(
+    tiny: dict[str, Any], ray_session: tuple[int, Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workers, session = ray_session
+    recording = Recording(session.grid)
+    monkeypatch.setattr(session, "grid", recording)
+    config = divided(tiny, "ray", workers, 1)
+    traffic = run_in(session, config, *load_ratings(config)).traffic
+    for user, node in enumerate(session.node_ids):
+        reply, question = recording.received[node], recording.sent[node]
+        assert traffic["uplink_message_bytes"][user] == message_size(reply)
+        assert traffic["downlink_message_bytes"][user] == message_size(question)
+        # Flower's random ids are written in up to 10 bytes each, and are counted as all 10.
+        assert 0 <= message_size(reply) - message_to_proto(reply).ByteSize() <= 4
