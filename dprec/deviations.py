@@ -40,7 +40,8 @@ class Deviation:
 
     def __str__(self) -> str:
         if not self.key.endswith("kind"):
-            return f"{self.key} is {_shown(self.value)}; published: {_shown(self.published)} ({self.source})"
+            value, published = as_in_a_file(self.value), as_in_a_file(self.published)
+            return f"{self.key} is {value}; published: {published} ({self.source})"
         if not self.source:
             return f"{self.key} is {self.value}, which is ours: no paper has it as it is"
         return f"{self.key} is {self.value}, a combination that no paper has ({self.source})"
@@ -92,7 +93,7 @@ def _kind(component: Options) -> str:
     return str(getattr(component, "kind", ""))
 
 
-def _shown(value: Any) -> str:
+def as_in_a_file(value: Any) -> str:
     """Return a value as configuration files write it."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from strategies.replacement import ReplacementExchange
     from strategies.report_collection import ReportCollection
     from strategies.roster import Roster, identify
-    from strategies.rounds import RoundRecord
+    from strategies.round_record import RoundRecord
     from strategies.sampling import SamplingOptions
     from strategies.training import TrainingRounds
 
@@ -40,7 +40,7 @@ _MODULES = {
     "ReportCollection": "report_collection",
     "Roster": "roster",
     "identify": "roster",
-    "RoundRecord": "rounds",
+    "RoundRecord": "round_record",
     "SamplingOptions": "sampling",
     "TrainingRounds": "training",
 }

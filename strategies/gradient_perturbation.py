@@ -29,7 +29,8 @@ from dprec.wire.symbol_rows import SymbolRows
 from dprec.wire.traffic import TrafficLedger
 from strategies.envelope import request_content
 from strategies.roster import Roster
-from strategies.rounds import RoundAccount, RoundRecord
+from strategies.round_record import RoundRecord
+from strategies.rounds import RoundAccount
 from strategies.training import TrainingRounds
 
 

@@ -24,7 +24,8 @@ from dprec.wire.broadcast import BroadcastOptions, Factors, encode_broadcast
 from dprec.wire.traffic import TrafficLedger
 from strategies.envelope import request_content
 from strategies.roster import Roster
-from strategies.rounds import RoundAccount, RoundRecord
+from strategies.round_record import RoundRecord
+from strategies.rounds import RoundAccount
 from strategies.sampling import SamplingOptions
 from strategies.training import TrainingRounds
 

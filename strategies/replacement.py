@@ -23,7 +23,8 @@ from dprec.sorted_keys import find
 from dprec.wire.traffic import TrafficLedger
 from strategies.envelope import request_content
 from strategies.roster import Roster
-from strategies.rounds import RoundAccount, RoundRecord
+from strategies.round_record import RoundRecord
+from strategies.rounds import RoundAccount
 
 _BYTES_AT_ONCE = 1 << 26
 """Size of the requests that are sent together: bounds the memory for messages to many small cohorts."""

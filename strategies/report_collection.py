@@ -21,7 +21,8 @@ from dprec.ragged import rows_of
 from dprec.wire.traffic import TrafficLedger
 from strategies.arrivals import Arrivals
 from strategies.roster import Roster
-from strategies.rounds import RoundAccount, RoundRecord
+from strategies.round_record import RoundRecord
+from strategies.rounds import RoundAccount
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from flwr.app import RecordDict
@@ -13,38 +13,7 @@ from numpy.typing import NDArray
 from dprec.wire.traffic import TrafficLedger, Users
 from strategies.arrivals import Arrivals
 from strategies.envelope import message_size, reply_message, report_sizes, request_message
-
-
-@dataclass(frozen=True)
-class RoundRecord:
-    """One round of a protocol.
-
-    Parameters
-    ----------
-    round : int
-        From 1.
-    replies, failures : int
-        Users whose report was accepted, and users who were asked but had none accepted.
-    accuracy : dict or None
-        Only if the round was evaluated.
-    uplink_payload_bytes, uplink_message_bytes, downlink_payload_bytes, downlink_message_bytes : int
-        Sums over the users, for this round alone.
-    seconds : float
-    """
-
-    round: int
-    replies: int
-    failures: int
-    accuracy: dict[str, float | None] | None
-    uplink_payload_bytes: int
-    uplink_message_bytes: int
-    downlink_payload_bytes: int
-    downlink_message_bytes: int
-    seconds: float
-
-    def with_traffic(self, more: dict[str, int]) -> RoundRecord:
-        """Return the record with bytes added to it, under the names of `traffic_totals`."""
-        return replace(self, **{name: getattr(self, name) + more[name] for name in more})
+from strategies.round_record import RoundRecord
 
 
 def traffic_totals(ledger: TrafficLedger) -> dict[str, int]:

@@ -9,7 +9,7 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
 
-from strategies.rounds import RoundRecord
+from strategies.round_record import RoundRecord
 
 
 class TrainingRounds(Strategy):

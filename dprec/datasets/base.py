@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dprec.errors import InputError, SettingError
 from dprec.options import Options, option
-from dprec.ratings import Ratings
+from dprec.ratings import Ratings, RatingScale
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,10 @@ class Dataset(Options):
         InputError
             When the data cannot be read; it names the file and the line.
         """
+
+    def known_scale(self) -> RatingScale | None:
+        """Return the rating scale if it is known without the ratings."""
+        return None
 
     def hidden(self) -> NDArray[np.float64] | None:
         """Return the matrix from which the signs were drawn, shape (users, items), if it is known."""

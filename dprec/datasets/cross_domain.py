@@ -16,7 +16,7 @@ from dprec.datasets.table import DelimitedColumns
 from dprec.errors import InputError
 from dprec.options import option
 from dprec.randomness import generator
-from dprec.ratings import Ratings
+from dprec.ratings import Ratings, RatingScale
 
 _FIRST_GENRE, _GENRES = 5, 19
 """Number of columns of u.item before the genres, and number of genres."""
@@ -32,6 +32,10 @@ class MovieLensGenres(FileDataset):
 
     kind: Literal["movielens-genres"] = "movielens-genres"
     target: Literal["A", "B"] = option("The target domain; the other one is the source.", "B")
+
+    def known_scale(self) -> RatingScale | None:
+        """Return 1 to 5 stars."""
+        return MovieLens100K(path=self.path).known_scale()
 
     def load(self) -> Ratings:
         """Return the ratings of both domains; InputError names the file and line at fault."""
@@ -108,6 +112,10 @@ class SyntheticDomains(Dataset):
     ratings: int = option("Number of ratings before users are limited to one domain.", 100_000, ge=1)
     straddling: float = option("Share of the users who rate in both domains.", 0.5, gt=0, le=1)
     seed: int = option("Seed of the data; a run's own seed does not change them.", 0, ge=0)
+
+    def known_scale(self) -> RatingScale | None:
+        """Return 1 to 5 stars."""
+        return Synthetic().known_scale()
 
     def load(self) -> CrossDomainRatings:
         """Return the ratings; InputError when there are more than users x items."""

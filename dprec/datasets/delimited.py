@@ -32,6 +32,10 @@ class DelimitedDataset(FileDataset):
     layout: ClassVar[Layout]
     scale: ClassVar[RatingScale]
 
+    def known_scale(self) -> RatingScale:
+        """Return the scale that the distributor documents."""
+        return self.scale
+
     def load(self) -> Ratings:
         """Return all ratings; an InputError names the file and line of what cannot be read."""
         return Ratings.from_rows(

@@ -29,6 +29,10 @@ class Douban(FileDataset):
     source: Domain | None = option("The source domain, for recommendation across domains.", None)
     target: Domain | None = option("The target domain; with a source domain, both are loaded.", None)
 
+    def known_scale(self) -> RatingScale:
+        """Return 1 to 5 stars."""
+        return _SCALE
+
     def load(self) -> Ratings:
         """Return all ratings, of both domains if a source and a target are named.
 

@@ -41,9 +41,13 @@ class Jester(FileDataset):
         gt=0,
     )
 
+    def known_scale(self) -> RatingScale:
+        """Return -10 to 10, continuous, with a level at every step."""
+        return RatingScale.evenly(-10, 10, self.step, continuous=True)
+
     def load(self) -> Ratings:
         """Return all ratings; InputError names the file and line of what cannot be read."""
-        scale = RatingScale.evenly(-10, 10, self.step, continuous=True)
+        scale = self.known_scale()
         path = locate(self.path, *_FILES)
         if path.suffix.lower() in _SHEETS:
             return _from_wide(_sheet(path), scale, str(path))

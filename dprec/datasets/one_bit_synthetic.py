@@ -14,7 +14,7 @@ from dprec.datasets.base import Dataset
 from dprec.errors import SettingError
 from dprec.options import option
 from dprec.randomness import generator
-from dprec.ratings import Ratings
+from dprec.ratings import Ratings, RatingScale
 
 _MOST_CELLS = 50_000_000
 
@@ -31,6 +31,10 @@ class OneBitSynthetic(Dataset):
     link: LinkKind = option("How an entry makes a +1 likely: logistic, or gaussian.", "logistic")
     sigma: float = option("Standard deviation of the Gaussian link's noise.", 1.0, gt=0)
     seed: int = option("Seed of the data; a run's own seed does not change them.", 0, ge=0)
+
+    def known_scale(self) -> RatingScale:
+        """Return the two signs."""
+        return binary_scale()
 
     def load(self) -> Ratings:
         """Return the sign of every cell; a split decides which of them are observed.

@@ -21,6 +21,7 @@ from dprec.randomness import categories, generator
 from dprec.ratings import Ratings, RatingScale
 
 _STARS = np.array([6110, 11370, 27145, 34174, 21201])  # Ratings of 1 to 5 stars in MovieLens 100K.
+_SCALE = RatingScale.evenly(1, 5, 1)
 _LEAST_PER_USER = 20
 # Quartiles of MovieLens 100K: 33, 65, 148 ratings per user; 6, 27, 80 ratings per item.
 _ACTIVITY_SHAPE, _POPULARITY_SHAPE = 0.7, 0.5
@@ -41,6 +42,10 @@ class Synthetic(Dataset):
     noise: float = option("Standard deviation, in stars, of what no model can predict.", 0.85, ge=0)
     seed: int = option("Seed of the data; a run's own seed does not change them.", 0, ge=0)
 
+    def known_scale(self) -> RatingScale:
+        """Return 1 to 5 stars."""
+        return _SCALE
+
     def load(self) -> Ratings:
         """Return the ratings; SettingError when there are more than users x items."""
         most = self.users * self.items
@@ -53,7 +58,7 @@ class Synthetic(Dataset):
             indptr=offsets(counts),
             items=items,
             levels=self._levels(rows_of(counts, np.int32), items),
-            scale=RatingScale.evenly(1, 5, 1),
+            scale=_SCALE,
             user_ids=np.arange(1, self.users + 1),
             item_ids=np.arange(1, self.items + 1),
         )

@@ -54,6 +54,12 @@ class DelimitedColumns(FileDataset):
             if isinstance(column, str) and not self.has_header:
                 raise SettingError(name, repr(column), "a position counted from 1, as there is no header")
 
+    def known_scale(self) -> RatingScale | None:
+        """Return the scale if it is configured in full."""
+        if self.low is None or self.high is None or self.step is None:
+            return None
+        return RatingScale.evenly(self.low, self.high, self.step, continuous=self.continuous)
+
     def read(self, path: str) -> RatingRows:
         """Read one file; an InputError names the line of what cannot be read."""
         layout = Layout(

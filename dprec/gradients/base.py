@@ -144,5 +144,16 @@ class GradientReport(Options):
         return 0.0
 
     @abstractmethod
+    def report_bits(self, shape: tuple[int, int], ratings: int) -> int:
+        """Return the size in bits of the report of a user with that many ratings, evenly spread.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Items and rank.
+        ratings : int
+        """
+
+    @abstractmethod
     def exact_epsilon(self, epsilon: float) -> float:
         """Return the exact loss of one report calibrated to a budget."""

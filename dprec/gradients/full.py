@@ -88,6 +88,12 @@ class FullGradient(GradientReport):
         """Return the mean gradient per user."""
         return aggregate.total.astype(np.float64) * (_UNIT / aggregate.users)
 
+    def report_bits(self, shape: tuple[int, int], ratings: int) -> int:
+        """Return the bits of the item set and of a row of numbers for each item in it."""
+        items = np.linspace(0, shape[0] - 1, ratings).astype(np.int64)
+        lengths = ItemSets.plan(np.array([0, ratings]), items, shape[0]).lengths
+        return int(-(-lengths[0] // 8) * 8) + ratings * shape[1] * _FLOAT.itemsize * 8
+
     def exact_epsilon(self, epsilon: float) -> float:
         """Return infinity: nothing is protected."""
         return float("inf")

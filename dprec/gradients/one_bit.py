@@ -59,6 +59,10 @@ class OneBitGradient(GradientReport):
         """Return sqrt(n d) (e + 1) / (e - 1), e = exp(epsilon), attained where the gradient is 0."""
         return math.sqrt(shape[0] * shape[1]) * randomizer.unbiased_scale(epsilon)
 
+    def report_bits(self, shape: tuple[int, int], ratings: int) -> int:
+        """Return the bits of the coordinate and its answer; see `GradientReport.report_bits`."""
+        return randomizer.report_bits(shape[0] * shape[1])
+
     def exact_epsilon(self, epsilon: float) -> float:
         """Return the exact loss of the bit; the choice of the coordinate depends on nothing private."""
         return randomizer.exact_epsilon(epsilon)

@@ -72,6 +72,10 @@ class ReducedOneBitGradient(GradientReport):
         """Return sqrt(q d) (e + 1) / (e - 1), e = exp(epsilon), for a projected coordinate at 0."""
         return math.sqrt(self.dimensions * shape[1]) * randomizer.unbiased_scale(epsilon)
 
+    def report_bits(self, shape: tuple[int, int], ratings: int) -> int:
+        """Return the bits of the projected coordinate and its answer; see `GradientReport.report_bits`."""
+        return randomizer.report_bits(self.dimensions * shape[1])
+
     def exact_epsilon(self, epsilon: float) -> float:
         """Return the exact loss of the bit."""
         return randomizer.exact_epsilon(epsilon)

@@ -62,7 +62,7 @@ def pack_answers(
 ) -> list[bytes]:
     """Encode the coordinate that each user drew and the answer: ceil(log2(coordinates)) + 1 bits."""
     size = _report_bytes(n_coordinates)
-    fields = (coordinates << 1 | answers) << (size * 8 - _report_bits(n_coordinates))
+    fields = (coordinates << 1 | answers) << (size * 8 - report_bits(n_coordinates))
     packed = fields.astype(">u8").tobytes()
     return [packed[end - size : end] for end in range(8, len(packed) + 1, 8)]
 
@@ -87,15 +87,16 @@ def unpack_answers(
         for report, ok in zip(reports, sound.tolist(), strict=True)
     )
     fields = np.frombuffer(whole, dtype=">u8").astype(np.int64)
-    padding = size * 8 - _report_bits(n_coordinates)
+    padding = size * 8 - report_bits(n_coordinates)
     coordinates = fields >> (padding + 1)
     valid = sound & (coordinates < n_coordinates) & (fields & ((1 << padding) - 1) == 0)
     return valid, coordinates, (fields >> padding & 1).astype(np.bool_)
 
 
-def _report_bits(n_coordinates: int) -> int:
+def report_bits(n_coordinates: int) -> int:
+    """Return the bits of a report: those of the coordinate, and the answer."""
     return max(1, (n_coordinates - 1).bit_length()) + 1
 
 
 def _report_bytes(n_coordinates: int) -> int:
-    return -(-_report_bits(n_coordinates) // 8)
+    return -(-report_bits(n_coordinates) // 8)

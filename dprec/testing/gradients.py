@@ -107,6 +107,13 @@ class GradientContract:
         if gradient.private:
             assert len({len(report) for report in self.encoded(gradient, self.profiles(self.users))}) == 1
 
+    def test_the_size_of_a_report_is_known_beforehand(self, gradient: GradientReport) -> None:
+        """From the catalogue, the rank and the number of ratings, up to the padding to bytes."""
+        items = np.linspace(0, self.items - 1, 6).astype(np.int32)
+        profile = Profiles(np.array([0, 6]), items, np.full(6, 3.0), self.items)
+        (report,) = self.encoded(gradient, profile)
+        assert len(report) == -(-gradient.report_bits(self.shape, 6) // 8)
+
     def test_the_loss_of_a_report_is_the_budget(self, gradient: GradientReport) -> None:
         """Never more, and infinite if nothing is protected."""
         if gradient.private:

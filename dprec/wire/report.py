@@ -71,7 +71,8 @@ class ReportCodec:
         self._blank = int(np.flatnonzero(np.isnan(channel.values))[0]) if channel.hides_rated_items else None
         if self._blank is None:
             self._whole_row = False
-            self._code = PrefixCode.for_distribution(channel.marginal())
+            self._shares, self._shown_per_item = channel.marginal(), 0.0
+            self._code = PrefixCode.for_distribution(self._shares)
             return
         # Nearly all items of a user are not rated, so symbols mostly follow that row of the channel.
         shares = channel.probabilities[0]
@@ -82,12 +83,28 @@ class ReportCodec:
         set_bits = min(1.0, rate * _rice_bits_per_item(rate))
         self._whole_row = row_code.expected_bits(shares) < set_bits + rate * cell_code.expected_bits(shown)
         self._code = row_code if self._whole_row else cell_code
+        self._shares, self._shown_per_item = (shares, 1.0) if self._whole_row else (shown, rate)
 
     @property
     def longest_report(self) -> int:
         """Greatest size in bytes of a valid report."""
         set_bits = 0 if self._whole_row else longest_item_set(self.n_items)
         return -(-(set_bits + self.n_items * self._code.longest) // 8)
+
+    def expected_bits(self, ratings: int) -> float:
+        """Return the mean size in bits, before padding, of the report of a user with that many ratings.
+
+        The items are taken to be spread evenly over the catalogue. If the rated items are revealed, all
+        levels are taken to be equally frequent; if they are hidden, the report is that of a user without
+        ratings, from which a rating hardly differs.
+        """
+        hidden = self._blank is not None
+        cells = round(self._shown_per_item * self.n_items) if hidden else ratings
+        symbol_bits = cells * self._code.expected_bits(self._shares)
+        if self._whole_row:
+            return symbol_bits
+        items = np.linspace(0, self.n_items - 1, cells).astype(np.int64)
+        return symbol_bits + float(ItemSets.plan(np.array([0, cells]), items, self.n_items).lengths[0])
 
     def encode(
         self, indptr: NDArray[np.int64], items: NDArray[np.integer], symbols: NDArray[np.integer]

@@ -1,4 +1,4 @@
-"""The command line: dprec run, compare, audit, report, advise, list, schema, fetch.
+"""The command line: dprec run, compare, audit, report, advise, list, describe, schema and fetch.
 
 Every command imports what it needs when it is called, so that the help appears at once.
 """
@@ -242,6 +242,33 @@ def list_names(
     for name, description in listing(what):
         table.add_row(name, description)
     Console().print(table)
+
+
+@app.command()
+def describe(
+    config: Annotated[
+        Path | None,
+        typer.Argument(metavar="[CONFIG]", help="A YAML configuration, or the name of a preset."),
+    ] = None,
+    set_: Overrides = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of words.")] = False,
+) -> None:
+    """Say what CONFIG is: protocol, channel, guarantee, every setting, and what is beyond the paper.
+
+    Without CONFIG, list the presets.
+    """
+    if config is None:
+        list_names("presets")
+        return
+    from simulation.analysis import description as descriptions
+    from simulation.configuration.presets import find_configuration, preset_summary
+    from simulation.console.description_text import print_description
+
+    described = descriptions.describe(simulation.load(config, set_ or []))
+    if as_json:
+        typer.echo(json.dumps(descriptions.as_json(described), indent=2, ensure_ascii=False))
+    else:
+        print_description(described, preset_summary(find_configuration(config)))
 
 
 @app.command()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +13,7 @@ from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.units import ComparableUnit, PrivacyUnit
 from dprec.wire.traffic import TrafficLedger
-
-if TYPE_CHECKING:
-    from strategies.rounds import RoundRecord
+from strategies.round_record import RoundRecord
 
 EXACT_CHANNEL = (
     "epsilon is the largest log ratio of a channel's rows, counted in the same whole draws with which "

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Self
 from dprec.errors import SettingError
 from dprec.options import Options, option
 from dprec.privacy.calibration import PrivacyBudget
+from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
 from dprec.setups import Setup
 from simulation.protocols.outcome import Outcome
+from simulation.protocols.sent import Example, Sent
 from simulation.protocols.task import Task
 
 if TYPE_CHECKING:
@@ -81,6 +83,20 @@ class Protocol(Options):
         """
         accepted = "a protocol that can be audited: one-shot, iterative or gradient-perturbation"
         raise SettingError("kind", repr(self.kind), accepted)
+
+    @abstractmethod
+    def guarantee(self, shape: tuple[int, int]) -> Guarantee:
+        """Return what everybody who takes part is promised.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Users and items.
+        """
+
+    @abstractmethod
+    def sent(self, example: Example) -> Sent | None:
+        """Return what a device sends before anything is asked back; None if nothing."""
 
     @abstractmethod
     def setup(self) -> Setup:

@@ -29,6 +29,7 @@ from simulation.protocols.accounting import (
 from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyMechanism
 from simulation.protocols.outcome import Outcome
+from simulation.protocols.sent import Example, Sent, sent_ratings
 from simulation.protocols.task import Task
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class GlobalMeanProtocol(Protocol):
             predict=everybody.predict,
             traffic=collected.traffic,
             privacy=mechanism_ledger(calibrated, means.counts, collected.sent),
-            guarantee=self._guarantee(),
+            guarantee=self.guarantee((task.train.n_users, task.train.n_items)),
             rounds=(collected.record,),
             channel=channel,
             notes=notes_on_failures([collected.record]),
@@ -107,10 +108,17 @@ class GlobalMeanProtocol(Protocol):
             deployed_factor=measured_deployment(REPORT, collected.mean_payload, task.group),
         )
 
+    def sent(self, example: Example) -> Sent:
+        """Return the one mean, as one rating of a catalogue of one item."""
+        mean = replace(example, items=1, ratings=1)
+        calibrated = CalibratedMechanism(self.mechanism, self.privacy, example.scale, mean.items)
+        return replace(sent_ratings(calibrated, mean), per="user")
+
     def _calibrated(self, means: Ratings) -> CalibratedMechanism:
         return CalibratedMechanism(self.mechanism, self.privacy, means.scale, means.n_items)
 
-    def _guarantee(self) -> Guarantee:
+    def guarantee(self, shape: tuple[int, int]) -> Guarantee:
+        """Promise the loss of the channel for a whole profile, if there is a budget."""
         if self.privacy is None:
             return Guarantee("none", "server", True, "the server receives every user's true mean.")
         notes = ["One number is sent for a whole profile, so the loss per rating is at most that per user."]

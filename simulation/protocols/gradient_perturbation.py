@@ -27,6 +27,7 @@ from simulation.protocols.accounting import (
 )
 from simulation.protocols.base import Protocol
 from simulation.protocols.outcome import Outcome
+from simulation.protocols.sent import Example, Sent, sent_through
 from simulation.protocols.task import Task
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ class GradientPerturbationProtocol(Protocol):
             predict=strategy.matrix.predict,
             traffic=strategy.traffic,
             privacy=strategy.privacy,
-            guarantee=self._guarantee(),
+            guarantee=self.guarantee(strategy.shape),
             rounds=tuple(strategy.records),
             notes=cold_notes(*strategy.observed, strategy.shape) + notes_on_failures(strategy.records),
             diagnostics={"tau": self.completion.radius(strategy.shape), "rounds": self.rounds},
@@ -149,10 +150,15 @@ class GradientPerturbationProtocol(Protocol):
             deployed_factor=measured_deployment(SLOPES, payload, task.group),
         )
 
+    def sent(self, example: Example) -> Sent:
+        """Return the reports of noisy slopes, one in each round."""
+        return sent_through(self._channel(), example, protected=True, reports=self.rounds)
+
     def _channel(self) -> Channel:
         return slope_channel(self.clamp, self.symbols, self.epsilon_per_round)
 
-    def _guarantee(self) -> Guarantee:
+    def guarantee(self, shape: tuple[int, int]) -> Guarantee:
+        """Promise the loss of the channel, once for each round."""
         return Guarantee(
             status="proved",
             trust="nobody",

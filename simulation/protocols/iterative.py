@@ -32,6 +32,7 @@ from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyGradient
 from simulation.protocols.early_stopping import EarlyStopping
 from simulation.protocols.outcome import Outcome
+from simulation.protocols.sent import Example, Sent
 from simulation.protocols.task import Predict, Task
 from strategies.sampling import SamplingOptions
 
@@ -143,7 +144,7 @@ class IterativeProtocol(Protocol):
             predict=self._predictor(state, fit),
             traffic=state.traffic,
             privacy=state.privacy,
-            guarantee=self._guarantee(),
+            guarantee=self.guarantee((fit.n_users, fit.n_items)),
             rounds=tuple(state.records),
             notes=self._notes(state, fit.n_users),
             deployed_factor=measured_deployment(TRAIN, payload, task.group),
@@ -206,7 +207,20 @@ class IterativeProtocol(Protocol):
         user_factors = solve_user_factors(profiles, item_factors, self.ridge)
         return partial(inner_products, user_factors, item_factors)
 
-    def _guarantee(self) -> Guarantee:
+    def sent(self, example: Example) -> Sent:
+        """Return the reports, one in each round that a device is asked in."""
+        answers = 1 if self.gradient.hides_rated_items else example.ratings * self.rank
+        return Sent(
+            reports=self.rounds,
+            symbols=2 if self.private else None,
+            answers=answers,
+            bits=self.gradient.report_bits((example.items, self.rank), example.ratings),
+            epsilon=self.gradient.exact_epsilon(self.epsilon_per_round) if self.private else None,
+            per="user",
+        )
+
+    def guarantee(self, shape: tuple[int, int]) -> Guarantee:
+        """Promise the loss of a bit, once for each round, if there is a budget."""
         if self.privacy is None:
             why = "gradients at the rated items let the server compute the ratings."
             return Guarantee("none", "server", False, why)

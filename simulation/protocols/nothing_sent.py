@@ -16,6 +16,7 @@ from dprec.setups import SilentSetup
 from dprec.wire.traffic import TrafficLedger
 from simulation.protocols.base import Protocol
 from simulation.protocols.outcome import Outcome
+from simulation.protocols.sent import Example
 from simulation.protocols.task import Task
 
 if TYPE_CHECKING:
@@ -66,6 +67,14 @@ class NothingSentProtocol(Protocol):
         if self.prior is not None and not low <= self.prior <= high:
             raise SettingError("prior", f"{self.prior:g}", f"a rating from {low:g} to {high:g}")
 
+    def guarantee(self, shape: tuple[int, int]) -> Guarantee:
+        """Promise that nothing is learned about anybody."""
+        why = "nothing is sent; every device predicts for its user from the user's own ratings alone."
+        return Guarantee("proved", "nobody", True, why)
+
+    def sent(self, example: Example) -> None:
+        """Return None: nothing is sent."""
+
     def setup(self) -> SilentSetup:
         """Return the setup with which devices refuse every request."""
         return SilentSetup()
@@ -78,12 +87,11 @@ class NothingSentProtocol(Protocol):
         everybody = train.counts >= 0
         ledger = PrivacyLedger(rated=train.counts > 0)
         ledger.charge(0, everybody, 0.0, 0.0)
-        why = "nothing is sent; every device predicts for its user from the user's own ratings alone."
         return Outcome(
             predict=averages.predict,
             traffic=TrafficLedger(train.n_users),
             privacy=ledger,
-            guarantee=Guarantee("proved", "nobody", True, why),
+            guarantee=self.guarantee((train.n_users, train.n_items)),
             rounds=(),
             diagnostics=averages.diagnostics,
             deployed_factor=None,

@@ -27,6 +27,7 @@ from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyCompletion, AnyMechanism
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.reported_cells import RatedCells, note_on_made_up_cells
+from simulation.protocols.sent import Example, Sent, sent_ratings
 from simulation.protocols.task import Task
 from simulation.protocols.zheng_distance import distance_per_cell
 
@@ -115,7 +116,7 @@ class OneShotProtocol(Protocol):
             predict=completed.predict,
             traffic=collected.traffic,
             privacy=mechanism_ledger(calibrated, task.train.counts, collected.sent),
-            guarantee=self._guarantee(),
+            guarantee=self.guarantee((task.train.n_users, task.train.n_items)),
             rounds=(collected.record,),
             channel=device_channel(calibrated, task.train.counts),
             notes=notes,
@@ -125,10 +126,16 @@ class OneShotProtocol(Protocol):
             deployed_factor=measured_deployment(REPORT, collected.mean_payload, task.group),
         )
 
+    def sent(self, example: Example) -> Sent:
+        """Return the one report."""
+        calibrated = CalibratedMechanism(self.mechanism, self.privacy, example.scale, example.items)
+        return sent_ratings(calibrated, example)
+
     def _calibrated(self, train: Ratings) -> CalibratedMechanism:
         return CalibratedMechanism(self.mechanism, self.privacy, train.scale, train.n_items)
 
-    def _guarantee(self) -> Guarantee:
+    def guarantee(self, shape: tuple[int, int]) -> Guarantee:
+        """Promise the loss of the channel, if there is a budget."""
         if self.privacy is None:
             return Guarantee("none", "server", False, "the server receives the true ratings.")
         hides = self.mechanism.hides_rated_items

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dprec.privacy.device_channel import DeviceChannel
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.wire.traffic import TrafficLedger
 from simulation.protocols.task import Predict
-
-if TYPE_CHECKING:
-    from strategies.rounds import RoundRecord
+from strategies.round_record import RoundRecord
 
 
 @dataclass(frozen=True, eq=False)

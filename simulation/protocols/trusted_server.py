@@ -25,6 +25,7 @@ from simulation.protocols.accounting import check_unit, measured_deployment, not
 from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyPerturbation
 from simulation.protocols.outcome import Outcome
+from simulation.protocols.sent import Example, Sent, sent_ratings
 from simulation.protocols.task import Task
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class TrustedServerProtocol(Protocol):
             traffic=collected.traffic,
             privacy=_ledger(noise.proved, times, counts, collected),
             claimed=self._claimed(noise, counts, collected),
-            guarantee=self._guarantee(noise),
+            guarantee=self.guarantee(collected.observations.shape),
             rounds=(collected.record,),
             notes=completed.notes + notes_on_failures([collected.record]),
             diagnostics={**completed.diagnostics, "noise_scale": noise.scale},
@@ -105,14 +106,19 @@ class TrustedServerProtocol(Protocol):
             deployed_factor=measured_deployment(REPORT, collected.mean_payload, task.group),
         )
 
+    def sent(self, example: Example) -> Sent:
+        """Return the report of true signs."""
+        return sent_ratings(CalibratedMechanism(_MECHANISM, None, example.scale, example.items), example)
+
     def _calibrated(self, train: Ratings) -> CalibratedMechanism:
         return CalibratedMechanism(_MECHANISM, None, train.scale, train.n_items)
 
     def _noise(self, shape: tuple[int, int]) -> CalibratedNoise:
         return self.perturbation.noise(self.completion, shape, self.privacy.epsilon)
 
-    def _guarantee(self, noise: CalibratedNoise) -> Guarantee:
+    def guarantee(self, shape: tuple[int, int]) -> Guarantee:
         """Say what is claimed against all but the server, and how much of it is proved."""
+        noise = self._noise(shape)
         asked, proved = self.privacy.epsilon, noise.proved
         where = f"{self.perturbation.kind} perturbation, {self.perturbation.calibration} calibration"
         kept = proved <= asked

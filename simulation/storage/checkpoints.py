@@ -7,7 +7,7 @@ import io
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,10 @@ from dprec.errors import InputError
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.ledger_arrays import ledger_arrays, ledger_from_arrays
 from simulation.storage.atomic import write_atomically
-from strategies.iterative import State
-from strategies.rounds import RoundRecord
+from strategies.round_record import RoundRecord
+
+if TYPE_CHECKING:
+    from strategies.iterative import State
 
 CHECKPOINT = "checkpoint.npz"
 

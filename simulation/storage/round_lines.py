@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from simulation.storage.documents import Document, parse_document
-from strategies.rounds import RoundRecord
+from strategies.round_record import RoundRecord
 
 
 class _Bytes(Document):

@@ -14,7 +14,7 @@ from simulation.configuration.models import RunConfig
 from simulation.protocols import Outcome
 from simulation.storage.summary import Summary
 from simulation.storage.tables import Columns
-from strategies.rounds import RoundRecord
+from strategies.round_record import RoundRecord
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,8 +28,8 @@ def test_starting_imports_nothing_heavy(program: str) -> None:
     assert imported_by(program).isdisjoint(HEAVY)
 
 
-def test_a_configuration_is_loaded_without_flower() -> None:
-    modules = imported_by("import simulation\nsimulation.load('pg-mf')")
+def test_a_configuration_is_described_without_flower() -> None:
+    modules = imported_by(HELP.replace('"--help"', '"describe", "pg-mf"'))
     assert modules.isdisjoint({"flwr", "ray", "matplotlib", "pandas"})
 
 

@@ -12,7 +12,7 @@ from simulation.pages.figures.axes import log_axis, plain_axis
 from simulation.pages.figures.colours import INK, SERIES
 from simulation.pages.figures.panels import Style, axis_labels, panels, title
 from simulation.storage.run_files import RunFiles
-from strategies.rounds import RoundRecord
+from strategies.round_record import RoundRecord
 
 
 def evaluated_rounds(rounds: Sequence[RoundRecord], measure: Measure) -> list[tuple[int, float, float]]:

@@ -16,6 +16,7 @@ from dprec.messages import REPLACE
 from dprec.options import option
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.privacy.device_channel import device_channel
+from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
@@ -30,6 +31,7 @@ from simulation.protocols.accounting import (
 from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyMechanism
 from simulation.protocols.outcome import Outcome
+from simulation.protocols.sent import Example, Sent, sent_ratings
 from simulation.protocols.task import Task
 from simulation.protocols.x_map.diagnostics import diagnostics_of, note_on_items, note_on_profiles
 from simulation.protocols.x_map.guarantee import guarantee_of, unprotected_results
@@ -170,13 +172,22 @@ class XMapProtocol(Protocol):
             traffic=collected.traffic,
             privacy=mechanism_ledger(calibrated, train.counts, collected.sent),
             claimed=self._claimed(train, collected, exchanged),
-            guarantee=guarantee_of(self.mechanism, self.replacement, self.recommendation),
+            guarantee=self.guarantee((train.n_users, train.n_items)),
             rounds=rounds,
             channel=device_channel(calibrated, train.counts),
             notes=_failures(collected, exchanged) + notes + note_on_profiles(recommender),
             diagnostics=diagnostics_of(train, comparison, egos, recommender, deviations=deviations),
             deployed_factor=_deployed_factor(collected, exchanged, task.group),
         )
+
+    def guarantee(self, shape: tuple[int, int]) -> Guarantee:
+        """Promise what the mechanism or the trusted server's selection and noise give."""
+        return guarantee_of(self.mechanism, self.replacement, self.recommendation)
+
+    def sent(self, example: Example) -> Sent:
+        """Return the report of the ratings; AlterEgos follow it in a second round."""
+        calibrated = CalibratedMechanism(self.mechanism, self.privacy, example.scale, example.items)
+        return sent_ratings(calibrated, example)
 
     def _calibrated(self, train: Ratings) -> CalibratedMechanism:
         return CalibratedMechanism(self.mechanism, self.privacy, train.scale, train.n_items)

@@ -364,3 +364,29 @@ def test_the_presets_are_listed(dprec: Any) -> None:
     assert finished.code == 0
     for name in presets():
         assert name in finished.out
+
+
+def test_a_description_fits_a_narrow_terminal_and_names_what_is_beyond_the_paper(dprec: Any) -> None:
+    finished = dprec("describe", "x-map-shrunk")
+    assert (finished.code, finished.err) == (0, "")
+    assert finished.out.startswith("x-map-shrunk: X-Map (Guerraoui et al.) that transfers deviations")
+    lines = finished.out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "…" not in finished.out
+    assert any(line.startswith("guarantee") and "claimed" in line for line in lines)
+    assert "  - replacement.transfer is deviation; published: rating (guerraoui2017, section" in finished.out
+    assert "beyond the paper: nothing" in dprec("describe", "x-map").out
+
+
+def test_a_description_as_json_holds_overrides(dprec: Any) -> None:
+    finished = dprec("describe", "blp-mf", "--set", "protocol.privacy.epsilon=3", "--json")
+    values = json.loads(finished.out)
+    assert values["sent"]["epsilon"] == pytest.approx(3, abs=1e-9)
+
+
+def test_without_a_name_the_presets_are_described_in_a_line_each(dprec: Any) -> None:
+    assert dprec("describe").out == dprec("list", "presets").out != ""
+
+
+def test_an_unknown_name_is_refused_with_the_most_similar_presets(dprec: Any) -> None:
+    assert "blp-mog-mf" in one_line(dprec("describe", "blp-mg-mf"), 2)

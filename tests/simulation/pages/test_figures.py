@@ -34,7 +34,7 @@ from simulation.pages.figures.rendering import to_svg
 from simulation.pages.figures.run_overview import PREDICTION_QUANTILES, draw_summary, group_by_rating
 from simulation.pages.figures.run_rounds import evaluated_rounds
 from simulation.storage.run_files import read_run
-from strategies.rounds import RoundRecord
+from strategies.round_record import RoundRecord
 
 RMSE = MEASURES[0]
 Directories = Callable[..., Path]

@@ -17,7 +17,7 @@ from simulation.protocols.accounting import (
     mechanism_ledger,
     notes_on_failures,
 )
-from strategies.rounds import RoundRecord
+from strategies.round_record import RoundRecord
 
 ITEMS = 5
 COUNTS = np.array([0, 1, 4])

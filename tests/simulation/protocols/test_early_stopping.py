@@ -8,7 +8,7 @@ from dprec.datasets.synthetic import Synthetic
 from dprec.ratings import Ratings
 from simulation.protocols.early_stopping import EarlyStopping
 from strategies.iterative import State
-from strategies.rounds import RoundRecord
+from strategies.round_record import RoundRecord
 
 SEED = 3
 STOPPING = EarlyStopping(patience=2, validation_fraction=0.25)

@@ -1,0 +1,191 @@
+"""What a configuration is, from the configuration alone: no rating is read, and nothing runs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from dprec.binarization import binary_scale
+from dprec.datasets.base import Dataset
+from dprec.deviations import Deviation, deviations
+from dprec.errors import within
+from dprec.options import Options, published_of
+from dprec.privacy.guarantee import Guarantee
+from dprec.ratings import RatingScale
+from dprec.registry import summary_of
+from simulation.analysis.vocabulary import server_sees
+from simulation.configuration.models import RunConfig
+from simulation.protocols.sent import Example, Sent
+
+_STARS = RatingScale.evenly(1, 5, 1)
+_USERS, _ITEMS, _RATINGS = 943, 1682, 106
+"""The shape of MovieLens 100K, with the mean number of ratings of its users."""
+
+REQUIRED = "required"
+"""Stands for the default of a setting that has none."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A component of a configuration, in words.
+
+    Parameters
+    ----------
+    key, kind : str
+        Where it is configured, dotted, and its name.
+    words : str
+        The first line of its documentation.
+    papers : tuple of str
+        Keys of docs/references.bib; empty for what is ours.
+    """
+
+    key: str
+    kind: str
+    words: str
+    papers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SettingLine:
+    """A setting, what it would be by default, and what the paper has.
+
+    Parameters
+    ----------
+    key : str
+        Dotted, below ``protocol``.
+    value, default : object
+        As in a file; a default of `REQUIRED` means that there is none.
+    published : tuple
+        What the paper has, the main value first; empty where the paper leaves the choice.
+    source : str
+        Where the paper says so; empty with ``published``.
+    """
+
+    key: str
+    value: Any
+    default: Any
+    published: tuple[Any, ...]
+    source: str
+
+
+@dataclass(frozen=True)
+class Description:
+    """A configuration in words and figures.
+
+    Parameters
+    ----------
+    name : str
+    parts : tuple of Part
+        The protocol first, with an empty key.
+    example : Example
+        For whom the report and the guarantee are described.
+    sent : Sent or None
+        What a device sends; None if nothing.
+    guarantee : Guarantee
+    settings : tuple of SettingLine
+    beyond_the_paper : tuple of Deviation
+    """
+
+    name: str
+    parts: tuple[Part, ...]
+    example: Example
+    sent: Sent | None
+    guarantee: Guarantee
+    settings: tuple[SettingLine, ...]
+    beyond_the_paper: tuple[Deviation, ...]
+
+    @property
+    def server_sees(self) -> str:
+        """What the server learns directly from the devices."""
+        return server_sees(
+            trusts_server=self.guarantee.trusts_server,
+            hides_rated_items=self.guarantee.hides_rated_items,
+            sends=self.sent is not None,
+        )
+
+
+def describe(config: RunConfig) -> Description:
+    """Describe a configuration.
+
+    Raises
+    ------
+    InputError
+        When its settings do not fit together.
+    """
+    protocol, example = config.protocol, _example(config)
+    with within("protocol"):
+        sent, guarantee = protocol.sent(example), protocol.guarantee(example.shape)
+    return Description(
+        name=config.name,
+        parts=tuple(_parts(protocol, "")),
+        example=example,
+        sent=sent,
+        guarantee=guarantee,
+        settings=tuple(_settings(protocol, "")),
+        beyond_the_paper=deviations(protocol),
+    )
+
+
+def as_json(description: Description) -> dict[str, Any]:
+    """Return a description as JSON values, under the names that the terminal shows."""
+    example, sent, guarantee = description.example, description.sent, description.guarantee
+    return {
+        "name": description.name,
+        "parts": [dataclasses.asdict(part) for part in description.parts],
+        "example": {
+            "levels": example.scale.values.tolist(),
+            "users": example.users,
+            "items": example.items,
+            "ratings": example.ratings,
+        },
+        "sent": None if sent is None else dataclasses.asdict(sent),
+        "guarantee": {
+            "status": guarantee.status,
+            "reason": guarantee.reason,
+            "trust": guarantee.trust,
+            "server_sees": description.server_sees,
+            "hides_rated_items": guarantee.hides_rated_items,
+            "notes": list(guarantee.notes),
+        },
+        "settings": [
+            dataclasses.asdict(line) | {"published": list(line.published)} for line in description.settings
+        ],
+        "beyond_the_paper": [
+            dataclasses.asdict(own) | {"words": str(own)} for own in description.beyond_the_paper
+        ],
+    }
+
+
+def _example(config: RunConfig) -> Example:
+    """Return the population that the data set states, or the shape of MovieLens 100K."""
+    dataset: Dataset = config.dataset
+    scale = binary_scale() if config.binarization is not None else dataset.known_scale()
+    users, items = (getattr(dataset, name, shape) for name, shape in (("users", _USERS), ("items", _ITEMS)))
+    ratings = getattr(dataset, "ratings", _RATINGS * users) // users
+    return Example(scale or _STARS, users, items, min(items, max(1, ratings)))
+
+
+def _parts(options: Options, key: str) -> Iterator[Part]:
+    if hasattr(options, "kind"):
+        yield Part(key, options.kind, summary_of(type(options)), options.papers)
+    for field in dataclasses.fields(options):
+        value = getattr(options, field.name)
+        if isinstance(value, Options):
+            yield from _parts(value, f"{key}.{field.name}" if key else field.name)
+
+
+def _settings(options: Options, prefix: str) -> Iterator[SettingLine]:
+    """Yield the settings that hold a plain value, also those of components, whose kinds are their parts'."""
+    for field in dataclasses.fields(options):
+        if field.name == "kind":
+            continue
+        value, published = getattr(options, field.name), published_of(field)
+        key = prefix + field.name
+        if isinstance(value, Options):
+            yield from _settings(value, f"{key}.")
+        else:
+            default = REQUIRED if field.default is dataclasses.MISSING else field.default
+            values, source = (published.values, published.source) if published else ((), "")
+            yield SettingLine(key, value, default, values, source)

@@ -1,0 +1,37 @@
+"""What is kept of a round: who answered, how accurate it was, and its bytes and seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class RoundRecord:
+    """One round of a protocol.
+
+    Parameters
+    ----------
+    round : int
+        From 1.
+    replies, failures : int
+        Users whose report was accepted, and users who were asked but had none accepted.
+    accuracy : dict or None
+        Only if the round was evaluated.
+    uplink_payload_bytes, uplink_message_bytes, downlink_payload_bytes, downlink_message_bytes : int
+        Sums over the users, for this round alone.
+    seconds : float
+    """
+
+    round: int
+    replies: int
+    failures: int
+    accuracy: dict[str, float | None] | None
+    uplink_payload_bytes: int
+    uplink_message_bytes: int
+    downlink_payload_bytes: int
+    downlink_message_bytes: int
+    seconds: float
+
+    def with_traffic(self, more: dict[str, int]) -> RoundRecord:
+        """Return the record with bytes added to it, under the names of the fields."""
+        return replace(self, **{name: getattr(self, name) + more[name] for name in more})

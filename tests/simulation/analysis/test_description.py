@@ -1,0 +1,97 @@
+"""What `dprec describe` says, from the configuration alone."""
+
+import json
+import math
+
+import pytest
+
+from dprec.errors import InputError
+from dprec.wire.report import ReportCodec
+from simulation import load
+from simulation.analysis.description import REQUIRED, Description, as_json, describe
+from simulation.configuration.presets import presets
+
+PRESETS = sorted(name for name, path in presets().items() if path.parent.name == "configs")
+RUNS = [name for name in PRESETS if not name.startswith("compare")]
+
+
+def described(name: str, *overrides: str) -> Description:
+    return describe(load(name, overrides))
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_every_preset_can_be_described_and_written_as_json(name: str) -> None:
+    description = described(name)
+    config = load(name)
+    assert description.parts[0].kind == config.protocol.kind
+    assert description.guarantee.reason
+    values = json.loads(json.dumps(as_json(description), allow_nan=False))
+    assert values["name"] == name
+    assert len(values["settings"]) == len(description.settings) == len({s["key"] for s in values["settings"]})
+
+
+def test_the_channel_is_that_of_the_budget_on_the_data_sets_scale() -> None:
+    blp = described("blp-mog-mf", "protocol.privacy.epsilon=0.5", "protocol.mechanism.symbols=64")
+    assert blp.sent is not None
+    assert (blp.sent.reports, blp.sent.symbols, blp.sent.answers, blp.sent.per) == (1, 64, 106, "rating")
+    assert blp.sent.epsilon == pytest.approx(0.5, abs=1e-9)
+    assert (blp.example.scale.levels, blp.example.users, blp.example.items) == (5, 943, 1682)
+    zheng = described("zheng-rr")
+    assert zheng.sent is not None
+    assert (zheng.sent.answers, zheng.sent.symbols, zheng.sent.per) == (1682, 6, "cell")
+    signs = described("one-bit-input")
+    assert signs.sent is not None
+    assert (signs.sent.symbols, signs.example.scale.levels) == (2, 2)
+
+
+def test_a_budget_per_user_is_divided_among_the_ratings() -> None:
+    sent = described("blp-mf", "protocol.privacy.per=user").sent
+    assert sent is not None
+    assert sent.epsilon == pytest.approx(1 / 106, rel=1e-3)
+
+
+def test_rounds_divide_the_budget() -> None:
+    gradient = described("pg-mf").sent
+    assert gradient is not None
+    assert (gradient.reports, gradient.symbols, gradient.per) == (4, 2, "user")
+    assert gradient.epsilon == pytest.approx(0.4, abs=1e-12)
+    assert gradient.bits == math.ceil(math.log2(100 * 2)) + 1
+    slopes = described("one-bit-gradient", "protocol.rounds=5").sent
+    assert slopes is not None
+    assert slopes.reports == 5
+    assert slopes.epsilon == pytest.approx(0.2, abs=1e-9)
+
+
+def test_what_is_not_protected_has_no_epsilon_and_what_is_not_sent_no_report() -> None:
+    clear = described("plain-mf")
+    assert clear.sent is not None
+    assert clear.sent.epsilon is None
+    assert clear.server_sees == "true ratings"
+    silent = described("nothing-sent")
+    assert silent.sent is None
+    assert silent.server_sees == "nothing"
+    assert as_json(silent)["sent"] is None
+
+
+def test_a_setting_stands_beside_its_default_and_what_the_paper_has() -> None:
+    lines = {line.key: line for line in described("x-map-shrunk").settings}
+    transfer = lines["replacement.transfer"]
+    assert (transfer.value, transfer.default, transfer.published) == ("deviation", "rating", ("rating",))
+    assert transfer.source == "guerraoui2017, section 4.3"
+    assert lines["graph.neighbors"].published == ()
+    epsilon = {line.key: line for line in described("blp-mf").settings}["privacy.epsilon"]
+    assert (epsilon.value, epsilon.default) == (1.0, REQUIRED)
+    assert [own.key for own in described("isgd-variational").beyond_the_paper] == ["completion.kind"]
+    assert described("isgd").beyond_the_paper == ()
+
+
+def test_settings_that_do_not_fit_together_are_refused_by_their_key() -> None:
+    with pytest.raises(InputError, match=r"protocol\.privacy\.per"):
+        described("blp-mf", "protocol.privacy.per=cell")
+
+
+def test_the_bits_are_those_of_the_codec(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ReportCodec, "expected_bits", lambda codec, ratings: 10.0 * ratings)
+    sent = described("blp-mf").sent
+    assert sent is not None
+    assert sent.bits == 1060
