@@ -4,7 +4,7 @@ Philox is keyed by the seed, the purpose of the draws and the round; the counter
 of the cell or user that the draw belongs to. A cohort reads only the range that its users own, so any
 division of the users among nodes, workers or machines gives the same bits.
 
-This module also turns words into other random values (a number below a limit, a coin, noise). If privacy
+This module also turns words into other random values (a number below a limit, a coin, a subset). If privacy
 depends on a probability, it is a whole number of `DRAWS`, with which the word itself is compared.
 """
 
@@ -22,7 +22,6 @@ DRAWS = 1 << DRAW_BITS
 """Number of equally likely draws; a probability is a whole number of them."""
 
 _WORDS_PER_BLOCK = 4
-_LEAST_TAIL = 1e-300
 
 
 def words(seed: int, purpose: str, start: int, count: int, *, round_index: int = 0) -> NDArray[np.uint64]:
@@ -97,19 +96,6 @@ def categories(cumulative: NDArray[np.float64], draws: NDArray[np.float64]) -> N
         Uniform on [0, 1), or on any range from 0.
     """
     return np.searchsorted(cumulative, draws, side="right")
-
-
-def laplace_of_uniforms(
-    draws: NDArray[np.float64], scale: NDArray[np.float64] | float
-) -> NDArray[np.float64]:
-    """Return Laplace noise from numbers uniform on [0, 1), by the inverse of its distribution.
-
-    For draws that are also used as plain uniform numbers; at a draw of 0, the tail counts as 1e-300.
-    """
-    centred = draws - 0.5
-    magnitude = -np.log(np.maximum(1 - 2 * np.abs(centred), _LEAST_TAIL))
-    noise: NDArray[np.float64] = scale * np.sign(centred) * magnitude
-    return noise
 
 
 def subset(size: int, random_words: NDArray[np.uint64]) -> NDArray[np.bool_]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from dprec.crossdomain.bounds import limited_width, selection_width
-from dprec.randomness import laplace_of_uniforms
+from dprec.discrete_laplace import NoiseGrid
 
 _TINY = 1e-300
+_LEAST_SENSITIVITY = 2.0**-16
+"""Smaller sensitivities count as this one, so that a similarity is a number of steps below 2**52."""
 
 
 def truncated_similarities(
@@ -92,26 +96,44 @@ def select_neighbors(
     return chosen
 
 
-def noisy_similarities(
-    similarities: NDArray[np.float64],
-    sensitivity: NDArray[np.float64],
-    epsilon: float,
-    draws: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Add Laplace noise of scale SS / (eps' / 2) to each similarity (PNCF).
+@dataclass(frozen=True)
+class SimilarityNoise:
+    """Noise of scale SS / (eps' / 2) on every similarity of a prediction (PNCF), in whole numbers.
+
+    Guerraoui et al. [guerraoui2017], section 4.4. The scale protects one similarity: for a user who moves all
+    k similarities of a prediction, the loss can be k times as large.
 
     Parameters
     ----------
-    similarities : ndarray of float64, shape (rows, k)
-    sensitivity : ndarray of float64, shape (rows,)
-    epsilon : float
-        eps', for selection and prediction together.
-    draws : ndarray of float64, shape (rows, k)
-        Uniform on [0, 1).
-
-    Notes
-    -----
-    Guerraoui et al. [guerraoui2017], section 4.4. The scale protects one similarity: for a user who moves
-    all k similarities of a prediction, the loss can be k times as large.
+    unit : NoiseGrid
+        The grid of an item with a sensitivity of 1; the steps of others are proportional to theirs.
     """
-    return similarities + laplace_of_uniforms(draws, (sensitivity / (epsilon / 2))[:, None])
+
+    unit: NoiseGrid
+
+    @classmethod
+    def of(cls, epsilon: float) -> SimilarityNoise:
+        """Return the noise at eps', for selection and prediction together."""
+        return cls(NoiseGrid.of(1.0, epsilon / 2, 1))
+
+    def added(
+        self,
+        similarities: NDArray[np.float64],
+        sensitivity: NDArray[np.float64],
+        noise: NDArray[np.int64],
+    ) -> NDArray[np.float64]:
+        """Round similarities to their items' grids and add noise, shape (rows, k).
+
+        Parameters
+        ----------
+        similarities : ndarray of float64, shape (rows, k)
+            From -1 to 1.
+        sensitivity : ndarray of float64, shape (rows,)
+            SS of each row; what no user can move, 0, is left as it is.
+        noise : ndarray of int64, shape (rows, k)
+            In steps, from `unit`.
+        """
+        # Rounded upwards, so that SS is never more steps than the noise covers.
+        steps = np.nextafter(np.maximum(sensitivity, _LEAST_SENSITIVITY) * self.unit.step, np.inf)[:, None]
+        whole = np.rint(similarities / steps).astype(np.int64) + noise
+        return np.where(sensitivity[:, None] > 0, whole * steps, similarities)

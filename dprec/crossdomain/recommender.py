@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dprec.crossdomain.prediction import item_based, nearest_neighbors
-from dprec.crossdomain.private_neighbors import noisy_similarities, select_neighbors
+from dprec.crossdomain.private_neighbors import SimilarityNoise, select_neighbors
 from dprec.crossdomain.sensitivity import largest_sensitivities
 from dprec.crossdomain.similarity import LOWEST, RatedItems, SimilarityKind, dense_similarities
 from dprec.crossdomain.similarity import global_sensitivity as width_of
@@ -128,7 +128,6 @@ class ItemBasedRecommender:
             chosen = nearest_neighbors(similarities, k)
             weights = np.take_along_axis(similarities, chosen, axis=1)
         else:
-            draws = self._draws(user, wanted)
             moved = self.sensitivities[wanted]
             chosen = select_neighbors(
                 similarities,
@@ -137,21 +136,27 @@ class ItemBasedRecommender:
                 options.epsilon,
                 options.failure,
                 LOWEST[self.kind],
-                draws[:, : self._most],
+                self._selection_draws(user, wanted),
             )
             near = np.take_along_axis(similarities, chosen, axis=1)
-            noise = draws[:, self._most : self._most + k]
-            weights = noisy_similarities(near, moved, options.epsilon, noise)
+            noise = SimilarityNoise.of(options.epsilon)
+            indices = self._indices(user, wanted)[:, :k]
+            steps = noise.unit.noise(self.seed, "similarities", indices.ravel()).reshape(indices.shape)
+            weights = noise.added(near, moved, steps)
             shrinkage += options.noise_shrinkage * k * moved / (options.epsilon / 2)
         if options.positive_only:
             weights = np.maximum(weights, 0.0)
         return item_based(self.items.means[wanted], weights, deviations[chosen], shrinkage)
 
-    def _draws(self, user: int, wanted: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Return the draws of a user's predictions, shape (cells, 2 neighbours)."""
-        per_cell = 2 * self._most
-        first, count = int(wanted.min()), int(wanted.max() - wanted.min()) + 1
-        start = (user * self.items.n_items + first) * per_cell
-        draws = uniforms(words(self.seed, "neighbours", start, count * per_cell))
-        of_cells: NDArray[np.float64] = draws.reshape(count, per_cell)[wanted - first]
-        return of_cells
+    def _indices(self, user: int, wanted: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Return the global indices of the draws of a user's predictions, shape (cells, neighbours)."""
+        cells = user * self.items.n_items + wanted.astype(np.int64)
+        return cells[:, None] * self._most + np.arange(self._most)
+
+    def _selection_draws(self, user: int, wanted: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Return the draws of a user's neighbours, uniform on [0, 1), shape (cells, neighbours)."""
+        indices = self._indices(user, wanted)
+        start = int(indices.min())
+        return uniforms(words(self.seed, "neighbours", start, int(indices.max()) - start + 1))[
+            indices - start
+        ]

@@ -11,7 +11,6 @@ from dprec.randomness import (
     categories,
     coins,
     generator,
-    laplace_of_uniforms,
     shuffled_within,
     subset,
     uniform_below,
@@ -108,16 +107,6 @@ def test_numbers_below_a_limit_are_uniform_and_in_range(limit: int) -> None:
 def test_a_draw_falls_into_the_category_whose_sum_passes_it() -> None:
     draws = np.array([0.0, 0.24, 0.25, 0.99, 1.0])
     assert categories(np.array([0.25, 0.25, 1.0]), draws).tolist() == [0, 0, 2, 2, 3]
-
-
-def test_laplace_noise_has_its_distribution() -> None:
-    # Kolmogorov and Smirnov's test; rejects true Laplace noise with probability 1e-7.
-    noise = laplace_of_uniforms(uniforms(words(2, "laplace", 0, 200_000)), 2.0)
-    assert stats.kstest(noise, stats.laplace(scale=2.0).cdf).pvalue > 1e-7
-
-
-def test_laplace_noise_is_finite() -> None:
-    assert np.all(np.isfinite(laplace_of_uniforms(uniforms(EXTREMES), 1.0)))
 
 
 @pytest.mark.parametrize("size", [0, 3, 10])

@@ -1,15 +1,21 @@
 """Private neighbour selection and similarities, and Theorems 3 and 4 in simulation."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import scipy.stats
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dprec.crossdomain.bounds import limited_width, selection_width
 from dprec.crossdomain.private_neighbors import (
-    noisy_similarities,
+    SimilarityNoise,
     select_neighbors,
     truncated_similarities,
 )
+from dprec.crossdomain.recommender import ItemBasedRecommender, RecommendationOptions
+from dprec.crossdomain.similarity import RatedItems
 from dprec.randomness import generator
 
 FALSE_ALARM = 1e-7
@@ -88,9 +94,49 @@ def test_no_sensitivity_takes_the_nearest() -> None:
 
 
 def test_the_noise_of_similarities_is_laplace() -> None:
-    draws = generator(2, "noise").random((1, 200_000))
-    noisy = noisy_similarities(np.full((1, 200_000), 0.25), np.array([0.9]), 0.6, draws)[0]
+    noise = SimilarityNoise.of(0.6)
+    steps = noise.unit.noise(2, "noise", np.arange(200_000))[None, :]
+    noisy = noise.added(np.full((1, 200_000), 0.25), np.array([0.9]), steps)[0]
     # The Kolmogorov-Smirnov test fails by chance once in ten million runs.
     test = scipy.stats.kstest(noisy, scipy.stats.laplace(0.25, 0.9 / 0.3).cdf)
     assert test.pvalue > FALSE_ALARM
-    assert np.isfinite(noisy_similarities(np.zeros((1, 1)), np.ones(1), 0.1, np.zeros((1, 1)))).all()
+
+
+@given(
+    sensitivity=st.floats(1e-9, 2.0),
+    similarity=st.floats(-1.0, 1.0),
+    moved=st.floats(-1.0, 1.0),
+    epsilon=st.floats(0.01, 20.0),
+)
+def test_a_similarity_moves_by_no_more_steps_than_the_noise_covers(
+    sensitivity: float, similarity: float, moved: float, epsilon: float
+) -> None:
+    other = min(1.0, max(-1.0, similarity + moved * sensitivity))
+    noise = SimilarityNoise.of(epsilon)
+    without = np.zeros((1, 2), dtype=np.int64)
+    values = noise.added(np.array([[similarity, other]]), np.array([sensitivity]), without)
+    one = noise.added(np.zeros((1, 1)), np.array([sensitivity]), np.ones((1, 1), dtype=np.int64))[0, 0]
+    first, second = np.rint(values[0] / one)
+    assert np.array_equal(values[0], np.array([first, second]) * one), "a whole number of steps"
+    assert Fraction(abs(second - first)) / 2**noise.unit.bits <= Fraction(epsilon) / 2
+    assert 2**noise.unit.bits * one == pytest.approx(max(sensitivity, 2.0**-16) / (epsilon / 2), rel=1e-6)
+
+
+def test_what_no_user_can_move_gets_no_noise() -> None:
+    steps = np.full((2, 3), 1 << 40)
+    similarities = np.array([[0.1, 0.2, 0.3], [0.1, 0.2, 0.3]])
+    noisy = SimilarityNoise.of(1.0).added(similarities, np.array([0.0, 0.5]), steps)
+    assert noisy[0].tolist() == [0.1, 0.2, 0.3]
+    assert np.all(noisy[1] > 1)
+
+
+@pytest.mark.parametrize("epsilon", [None, 0.8])
+def test_a_prediction_does_not_depend_on_what_else_is_asked_for(random_ratings, sparse, epsilon) -> None:
+    ratings = sparse(random_ratings(4, 30, 12, 0.4))
+    items = RatedItems.of(ratings, "adjusted-cosine")
+    options = RecommendationOptions(neighbors=3, epsilon=epsilon)
+    recommender = ItemBasedRecommender(options, "adjusted-cosine", items, ratings, 7)
+    users, wanted = np.repeat(np.arange(30), 12), np.tile(np.arange(12), 30)
+    together = recommender.predict(users, wanted)
+    some = np.array([300, 17, 4, 299, 301])
+    assert recommender.predict(users[some], wanted[some]).tolist() == together[some].tolist()

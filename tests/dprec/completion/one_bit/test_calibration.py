@@ -25,7 +25,7 @@ from dprec.completion.one_bit.perturbation import NoisyMatrix, ObjectivePerturba
 from dprec.completion.one_bit.solver import SignLikelihood
 from dprec.discrete_laplace import NoiseGrid
 from dprec.errors import InputError
-from dprec.randomness import generator, laplace_of_uniforms, uniforms, words
+from dprec.randomness import generator
 
 EPSILON = 1.0
 SIDE = 6
@@ -78,9 +78,7 @@ def test_output_perturbation_as_published_is_caught_by_sampling() -> None:
         away = completion.fit(signs_of(True), 0).hidden(*CELLS)[-SIDE:]
         side = np.sign(towards - away)
         for name, row in (("towards", towards), ("away", away)):
-            noise = laplace_of_uniforms(
-                uniforms(words(5, f"audit {calibration} {name}", 0, draws * SIDE)), scale
-            )
+            noise = generator(5, f"audit {calibration} {name}").laplace(scale=scale, size=draws * SIDE)
             agree = (np.clip(row, -1, 1) + noise.reshape(draws, SIDE)) * side > 0
             shares[calibration, name] = float(agree.all(axis=1).mean())
     assert shares["published", "towards"] - miss > math.e * (shares["published", "away"] + miss)
@@ -106,7 +104,7 @@ def test_objective_perturbation_with_the_logistic_link_is_the_laplace_mechanism_
 ) -> None:
     # Changing a bit and its noise alike changes nothing: the solution is a function of Y - H.
     before, after = signs_of(False), signs_of(True)
-    noise = laplace_of_uniforms(uniforms(words(1, "objective", 0, before.values.size)), 1.0)
+    noise = generator(1, "objective").laplace(size=before.values.size)
     bits = [(observations.values > 0).astype(float) for observations in (before, after)]
     completion = OneBit(bounded=bounded)
     one = completion.fit_perturbed(before, noise, 0)
