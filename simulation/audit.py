@@ -20,6 +20,7 @@ def audit(
     *,
     overrides: Sequence[str] = (),
     trials: int = 100_000,
+    seed: int | None = None,
     confidence: float = 0.99,
     progress: Progress = silent,
 ) -> Audit:
@@ -36,9 +37,11 @@ def audit(
         ``dotted.key=value`` replacements.
     trials : int
         Number of people per profile.
+    seed : int, optional
+        Seed of the audit's runs; by default, that of the configuration.
     confidence : float
-        Probability with which each lower bound holds; a promise that is kept fails by chance with at
-        most the remaining probability.
+        Probability with which all lower bounds hold together; a promise that is kept fails by chance with
+        at most the remaining probability.
     progress : callable, optional
 
     Raises
@@ -46,8 +49,8 @@ def audit(
     InputError
         When the protocol's devices promise nothing, or an argument is out of range.
     """
-    from simulation.auditing import audit_protocol
+    from simulation import auditing
     from simulation.configuration.loading import load
 
     loaded = load(config, overrides)
-    return audit_protocol(loaded, output, trials=trials, confidence=confidence, progress=progress)
+    return auditing.audit(loaded, output, trials=trials, seed=seed, confidence=confidence, progress=progress)

@@ -2,16 +2,27 @@
 
 A guarantee bounds the loss from above, by a proof. Samples bound it from below, whatever the proof
 says and however the mechanism is implemented: if an event is e^x times as likely under one profile as
-under its neighbour, epsilon is at least x.
+under its neighbour, epsilon is at least x (Jagielski et al. [jagielski2020], section 4).
+
+The people who sent something are divided into three parts. The first serves to estimate how much a
+report favours a profile (`dprec.privacy.evidence`), the second to choose profiles, evidence and threshold,
+the third to bound the probabilities of the event that was chosen. So a bound holds whatever was chosen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import beta
+
+from dprec.privacy.audit_power import power_of
+from dprec.privacy.evidence import Scores, Sent, bounding, choosing, scores_of
+
+_THRESHOLDS = 2000
+_CURVE = 16
 
 
 def proportion_below(successes: ArrayLike, trials: int, failure: float) -> NDArray[np.float64]:
@@ -35,17 +46,39 @@ def proportion_above(successes: ArrayLike, trials: int, failure: float) -> NDArr
     return 1 - proportion_below(trials - np.asarray(successes), trials, failure)
 
 
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """How well the best pair of profiles could be distinguished.
+
+    Parameters
+    ----------
+    pair : int
+        Index of the pair that was chosen.
+    at_least : float
+        Lower bound on the loss; 0 if none was detected.
+    trials : int
+        Number of people per profile whose reports bound it.
+    failure : float
+        Probability with which the bound may fail.
+    curve : ndarray of float64, shape (events, 2)
+        Estimated probabilities of events, under the profile that they favour and under the other.
+    """
+
+    pair: int
+    at_least: float
+    trials: int
+    failure: float
+    curve: NDArray[np.float64]
+
+    def power(self, promised: float) -> float:
+        """Return the probability that a leak of twice the promise would be detected; see `audit_power`."""
+        return power_of(self.curve, self.trials, promised, self.failure / 2)
+
+
 def loss_at_least(
     one: Sequence[NDArray[np.int64]], other: Sequence[NDArray[np.int64]], confidence: float
 ) -> float:
     """Return a lower bound of the privacy loss between two profiles; 0 if no loss was detected.
-
-    Half of the people serve to choose an event, the other half to measure it: the log of a lower bound
-    of its probability under one profile over an upper bound under the other (Jagielski et al.
-    [jagielski2020], section 4). The event is that everything a person sent, over all rounds, favours
-    one of the profiles: that its log-likelihood ratio is beyond some threshold, where the ratio is the
-    sum of those of the rounds, or that of all rounds taken as one report. Nothing is assumed about how
-    the rounds depend on each other.
 
     Parameters
     ----------
@@ -53,63 +86,70 @@ def loss_at_least(
         What was sent for the two profiles, one array per round, reports numbered from 0.
     confidence : float
         Probability with which the bound holds, between 0 and 1.
+    """
+    if not one:
+        return 0.0
+    sides = Sent.of_rounds(one), Sent.of_rounds(other)
+    return measured([sides], 1 - confidence).at_least
+
+
+def measured(pairs: Sequence[tuple[Sent, Sent]], failure: float) -> Measurement:
+    """Bound the largest loss between pairs of profiles from below.
+
+    Everybody's reports of all rounds count as one event, so nothing is assumed about how the rounds
+    depend on each other.
+
+    Parameters
+    ----------
+    pairs : sequence of tuple of Sent
+    failure : float
+        Probability with which the bound may fail, between 0 and 1.
 
     Notes
     -----
     People count as independent. If a server's later questions depend on earlier reports, they are so
     only up to each person's influence on the questions that all are asked.
     """
-    if not one or not one[0].size:
-        return 0.0
-    together = _joined(one, other)
-    # For each of the two ratios, two bounds may fail.
-    failure = (1 - confidence) / 4
-    return max(0.0, *(_measured(*_evidence(*rounds), failure) for rounds in ((one, other), together)))
-
-
-def _joined(
-    one: Sequence[NDArray[np.int64]], other: Sequence[NDArray[np.int64]]
-) -> tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]:
-    """Return a number for everything that each person sent over all rounds, as if it were one report."""
-    rounds = [np.concatenate(sides) for sides in zip(one, other, strict=True)]
-    numbers = np.unique(np.stack(rounds, axis=1), axis=0, return_inverse=True)[1].ravel()
-    return [numbers[: one[0].size]], [numbers[one[0].size :]]
-
-
-def _measured(for_one: NDArray[np.float64], for_other: NDArray[np.float64], failure: float) -> float:
-    """Choose a threshold of the evidence on the first halves, and measure the loss on the second."""
-    sides = [(for_one, for_other), (-for_other, -for_one)]
-    chosen = [_promising(speaking[::2], against[::2], failure) for speaking, against in sides]
-    best = int(chosen[1][0] > chosen[0][0])
-    threshold = chosen[best][1]
-    counts = [(int((side[1::2] >= threshold).sum()), side[1::2].size) for side in sides[best]]
-    return float(_log_ratio(counts[0][0], counts[1][0], counts[0][1], counts[1][1], failure))
-
-
-def _evidence(
-    one: Sequence[NDArray[np.int64]], other: Sequence[NDArray[np.int64]]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return how much each person's reports favour the one profile, as estimated on the first halves."""
-    for_one, for_other = np.zeros(one[0].size), np.zeros(other[0].size)
-    for a, b in zip(one, other, strict=True):
-        kinds = int(max(a.max(), b.max())) + 1
-        # A report that was hardly ever seen favours neither.
-        seen = [np.bincount(reports[::2], minlength=kinds) + 1 for reports in (a, b)]
-        ratio = np.log(seen[0] / seen[0].sum()) - np.log(seen[1] / seen[1].sum())
-        for_one += ratio[a]
-        for_other += ratio[b]
-    return for_one, for_other
+    best, chosen, pair = (-np.inf, 0.0), None, 0
+    for number, sides in enumerate(pairs):
+        if min(side.people for side in sides) == 0:
+            continue
+        for scores in scores_of(*sides):
+            for one, other in (scores, (-scores[1], -scores[0])):
+                promising = _promising(choosing(one), choosing(other), failure / 2)
+                if promising[0] > best[0]:
+                    best, chosen, pair = promising, (one, other), number
+    if chosen is None:
+        return Measurement(0, 0.0, 0, failure, np.zeros((0, 2)))
+    counts = [int((bounding(side) >= best[1]).sum()) for side in chosen]
+    sizes = [bounding(side).size for side in chosen]
+    bound = float(_log_ratio(counts[0], counts[1], sizes[0], sizes[1], failure / 2))
+    return Measurement(pair, max(0.0, bound), min(sizes), failure, _curve(chosen))
 
 
 def _promising(
     speaking: NDArray[np.float64], against: NDArray[np.float64], failure: float
 ) -> tuple[float, float]:
     """Return the largest loss bound that a threshold of the evidence yields, and that threshold."""
-    thresholds = np.unique(np.concatenate([speaking, against]))
+    thresholds = _thinned(np.unique(np.concatenate([speaking, against])), _THRESHOLDS)
     counts = [side.size - np.searchsorted(np.sort(side), thresholds) for side in (speaking, against)]
     promises = _log_ratio(counts[0], counts[1], speaking.size, against.size, failure)
     best = int(np.argmax(promises))
     return float(promises[best]), float(thresholds[best])
+
+
+def _curve(scores: Scores) -> NDArray[np.float64]:
+    """Return estimated probabilities that the evidence is beyond each of some thresholds."""
+    one, other = (np.sort(choosing(side)) for side in scores)
+    thresholds = _thinned(np.unique(np.concatenate([one, other])), _CURVE)
+    above = [side.size - np.searchsorted(side, thresholds) for side in (one, other)]
+    # Counts that may be 0 by chance must not promise an endless ratio.
+    return np.stack([above[0] / one.size, (above[1] + 1) / (other.size + 1)], axis=1)
+
+
+def _thinned(values: NDArray[np.float64], most: int) -> NDArray[np.float64]:
+    """Return at most so many of ascending values, evenly."""
+    return values[np.unique(np.linspace(0, values.size - 1, most).astype(np.int64))]
 
 
 def _log_ratio(

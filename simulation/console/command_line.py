@@ -172,10 +172,10 @@ def audit(
         wide_console().print(audit_table(result))
         typer.echo(f"audit directory: {folder}")
     for finding in result.findings:
-        if not finding.holds:
+        if finding.defect:
             raise RunError(
-                f"{finding.difference}: epsilon = {finding.claimed:.4g} per {finding.unit} is promised, but "
-                f"it is at least {finding.at_least:.4g}"
+                f"{finding.test}: epsilon = {finding.promised:.4g} per {finding.unit} is promised, but "
+                f"{finding.defect}"
             )
 
 

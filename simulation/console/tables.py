@@ -58,23 +58,24 @@ def comparison_tables(rows: Sequence[Row]) -> list[Table]:
 
 
 def audit_table(audit: Audit) -> Table:
-    """Return one line per pair of profiles: the epsilon that is promised, and its lower bound."""
+    """Return one line per test: the epsilon that is promised, its lower bound, and the verdict."""
+    people = f"{audit.trials:,} people per profile"
     table = Table(
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         padding=(0, 1),
-        caption=f"{audit.trials:,} people per profile; a bound holds with probability {audit.confidence:g}",
+        caption=f"{people}; all bounds hold together with probability {audit.confidence:g}",
         caption_justify="left",
     )
-    table.add_column("profiles differ in")
+    table.add_column("test")
     table.add_column("promised for a")
-    for column in ("ε promised", "ε at least"):
+    for column in ("ε promised", "ε charged", "ε at least"):
         table.add_column(column, justify="right")
-    table.add_column("")
+    table.add_column("verdict")
     for finding in audit.findings:
-        verdict = "no evidence against it" if finding.holds else "broken"
-        spent = number(finding.claimed, 4), number(finding.at_least, 4)
-        table.add_row(finding.difference, finding.unit, *spent, verdict)
+        verdict = f"{finding.defect or 'no evidence against it'}; {finding.strength}"
+        figures = (number(value, 4) for value in (finding.promised, finding.charged, finding.at_least))
+        table.add_row(finding.test, finding.unit, *figures, verdict)
     return table
 
 

@@ -28,6 +28,18 @@ def mechanism_budget(mechanism: Mechanism, epsilon: float, unit: ComparableUnit)
     return PrivacyBudget(epsilon=epsilon, per="cell" if hidden else unit)
 
 
+def check_private(mechanism: Mechanism) -> None:
+    """Refuse to audit a mechanism that promises nothing.
+
+    Raises
+    ------
+    SettingError
+    """
+    if not mechanism.private:
+        promise = f"{mechanism.kind!r}, which promises nothing"
+        raise SettingError("mechanism.kind", promise, "a private mechanism")
+
+
 def check_unit(privacy: PrivacyBudget, accepted: PrivacyUnit, reason: str) -> None:
     """Refuse a budget in a unit other than the one that a protocol can promise.
 

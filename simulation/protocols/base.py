@@ -67,21 +67,15 @@ class Protocol(Options):
         """Return the ratings that are installed on the devices."""
         return train
 
-    def audited(self) -> tuple[Self, int]:
+    def audited(self) -> Protocol:
         """Return the protocol for an audit, with as little work as possible but the same reports.
-
-        Returns
-        -------
-        Protocol
-        int
-            Size of the smallest catalogue that an audit can use.
 
         Raises
         ------
         SettingError
             When the devices themselves do not protect what they send.
         """
-        accepted = "a protocol that can be audited: one-shot, iterative or gradient-perturbation"
+        accepted = "a protocol whose devices protect what they send"
         raise SettingError("kind", repr(self.kind), accepted)
 
     @abstractmethod

@@ -21,6 +21,7 @@ from dprec.ratings import Ratings
 from dprec.setups import OneShotSetup
 from simulation.protocols.accounting import (
     EXACT_CHANNEL,
+    check_private,
     check_unit,
     measured_deployment,
     mechanism_ledger,
@@ -79,6 +80,11 @@ class GlobalMeanProtocol(Protocol):
     def held_ratings(self, train: Ratings, seed: int) -> Ratings:
         """Return what devices report: their means."""
         return one_mean_per_user(train)
+
+    def audited(self) -> Self:
+        """Return the protocol as it is; see `Protocol.audited`."""
+        check_private(self.mechanism)
+        return self
 
     def setup(self) -> OneShotSetup:
         """Return the mechanism and the budget."""

@@ -99,9 +99,9 @@ class GradientPerturbationProtocol(Protocol):
             ) from None
         ReportCodec(channel, train.n_items)
 
-    def audited(self) -> tuple[Self, int]:
+    def audited(self) -> Self:
         """Return the protocol as it is; see `Protocol.audited`."""
-        return self, 1
+        return self
 
     def setup(self) -> GradientPerturbationSetup:
         """Return what a device needs to know about the rounds."""

@@ -103,12 +103,12 @@ class IterativeProtocol(Protocol):
         with within("sampling"):
             self.sampling.size(train.n_users)
 
-    def audited(self) -> tuple[Self, int]:
-        """Return the protocol with one factor and everybody in every round; see `Protocol.audited`."""
+    def audited(self) -> Self:
+        """Return the protocol with everybody in every round, measured at the end; see `Protocol.audited`."""
         if not self.private:
             promise = f"{self.gradient.kind!r}, which promises nothing"
             raise SettingError("gradient.kind", promise, "a private gradient")
-        return replace(self, rank=1, sampling=SamplingOptions(), early_stopping=None), 2
+        return replace(self, sampling=SamplingOptions(), early_stopping=None, evaluate_every=self.rounds)
 
     def setup(self) -> IterativeSetup:
         """Return what a device needs to know about the rounds."""

@@ -18,6 +18,7 @@ from dprec.ratings import Ratings
 from dprec.setups import OneShotSetup
 from simulation.protocols.accounting import (
     EXACT_CHANNEL,
+    check_private,
     measured_deployment,
     mechanism_budget,
     mechanism_ledger,
@@ -84,12 +85,10 @@ class OneShotProtocol(Protocol):
         with within("completion"):
             self.completion.check((train.n_users, train.n_items))
 
-    def audited(self) -> tuple[Self, int]:
+    def audited(self) -> Self:
         """Return the protocol without a costly completion; see `Protocol.audited`."""
-        if not self.private:
-            promise = f"{self.mechanism.kind!r}, which promises nothing"
-            raise SettingError("mechanism.kind", promise, "a private mechanism")
-        return replace(self, completion=ItemAverage()), 1
+        check_private(self.mechanism)
+        return replace(self, completion=ItemAverage())
 
     def setup(self) -> OneShotSetup:
         """Return the mechanism and the budget."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.completion.averages import ItemAverage
 from dprec.crossdomain.alter_ego import AlterEgos, ReplacementOptions
 from dprec.crossdomain.domains import CrossDomainRatings
 from dprec.crossdomain.recommender import RecommendationOptions
@@ -22,6 +23,7 @@ from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
 from dprec.setups import ReplacementSetup, XMapSetup
 from simulation.protocols.accounting import (
+    check_private,
     mean_payload,
     measured_deployment,
     mechanism_budget,
@@ -30,6 +32,7 @@ from simulation.protocols.accounting import (
 )
 from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyMechanism
+from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.sent import Example, Sent, sent_ratings
 from simulation.protocols.task import Task
@@ -124,6 +127,11 @@ class XMapProtocol(Protocol):
                 f"{self.recommendation.epsilon:g}, with mechanism {self.mechanism.kind}",
                 "no budget: what follows a private upload costs no more privacy",
             )
+
+    def audited(self) -> Protocol:
+        """Return the uploads alone, of which all else is a function; see `Protocol.audited`."""
+        check_private(self.mechanism)
+        return OneShotProtocol(privacy=self.privacy, mechanism=self.mechanism, completion=ItemAverage())
 
     def setup(self) -> XMapSetup:
         """Return the mechanism, its budget, and how the device draws replacements."""

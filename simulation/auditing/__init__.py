@@ -1,0 +1,6 @@
+"""Audits: lower bounds on what is revealed, beside what a configuration promises."""
+
+from simulation.auditing.auditing import audit
+from simulation.auditing.result import Audit, Finding
+
+__all__ = ["Audit", "Finding", "audit"]

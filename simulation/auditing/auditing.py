@@ -1,0 +1,168 @@
+"""Audits what devices send: how reliably it distinguishes two neighbouring profiles.
+
+Groups of people take part in the protocol in this process, as in a run. Everybody in a group has the same
+small profile, and what the devices of two groups send is compared. What is promised is read from the
+configuration, and what the run's ledger charges is compared with it too, so that defects in devices,
+noise, wire format and ledger can show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dprec.errors import InputError, within
+from dprec.privacy.audit import measured
+from dprec.progress import Progress, silent
+from dprec.ratings import RatingScale
+from simulation.auditing import experiments
+from simulation.auditing.exact import exact_findings, worst_levels
+from simulation.auditing.experiments import Experiment, Profile
+from simulation.auditing.listening import Overheard, overhear, reduced
+from simulation.auditing.promise import Promise, promise_of
+from simulation.auditing.result import Audit, Finding
+from simulation.auditing.reuse import RUNS, suspicions
+from simulation.configuration.models import RunConfig
+from simulation.execution import load_ratings
+from simulation.protocols.iterative import IterativeProtocol
+from simulation.storage.atomic import write_atomically
+from simulation.storage.names import AUDIT
+from simulation.storage.run_directory import RunDirectory
+
+_LEAST_TRIALS = 100
+_SUSPICIONS = 5
+
+
+def audit(
+    config: RunConfig,
+    output: str | Path | None = None,
+    *,
+    trials: int = 100_000,
+    seed: int | None = None,
+    confidence: float = 0.99,
+    progress: Progress = silent,
+) -> Audit:
+    """Audit the promise of a configuration's protocol.
+
+    Parameters
+    ----------
+    config : RunConfig
+    output : str or Path, optional
+        Directory for config.yaml and audit.json.
+    trials : int
+        Number of people per profile, at least 100.
+    seed : int, optional
+        Seed of the audit's runs; by default, that of the configuration.
+    confidence : float
+        Probability with which all lower bounds hold together.
+    progress : callable, optional
+
+    Raises
+    ------
+    InputError
+        When the protocol's devices promise nothing, or an argument is out of range.
+    """
+    _check(trials, confidence)
+    if seed is not None:
+        config = config.model_copy(update={"seed": seed})
+    findings = tuple(_Auditor.of(config, trials, confidence).findings(progress))
+    protocol = config.protocol
+    result = Audit(config.name, protocol.kind, protocol.mechanism_name, trials, confidence, findings)
+    if output is not None:
+        directory = RunDirectory.claim(output, config)
+        write_atomically(directory.path / AUDIT, result.to_json())
+    return result
+
+
+def _check(trials: int, confidence: float) -> None:
+    if not isinstance(trials, int) or trials < _LEAST_TRIALS:
+        raise InputError("--trials", repr(trials), f"a whole number, at least {_LEAST_TRIALS}")
+    if not isinstance(confidence, int | float) or not 0 < confidence < 1:
+        raise InputError("--confidence", repr(confidence), "a number between 0 and 1")
+
+
+@dataclass(frozen=True)
+class _Auditor:
+    """A protocol, reduced for an audit.
+
+    Parameters
+    ----------
+    config : RunConfig
+        With as little work as possible, but the same reports.
+    promise : Promise
+    scale : RatingScale
+        Rating scale of the configuration's data set.
+    trials : int
+        Number of people per profile.
+    confidence : float
+    """
+
+    config: RunConfig
+    promise: Promise
+    scale: RatingScale
+    trials: int
+    confidence: float
+
+    @classmethod
+    def of(cls, config: RunConfig, trials: int, confidence: float) -> _Auditor:
+        """Check a configuration as a run would, and reduce it."""
+        with within("protocol"):
+            small = reduced(config)
+        train, _ = load_ratings(config)
+        with within("protocol"):
+            config.protocol.check(train)
+        scale = replace(train.scale, continuous=False)
+        return cls(small, promise_of(config.protocol), scale, trials, confidence)
+
+    def findings(self, progress: Progress) -> Iterator[Finding]:
+        """Yield what every test of the audit measures."""
+        planned = self._experiments()
+        runs = len(planned) + 1
+        tests = sum(len(each.questions) for each in planned) + _SUSPICIONS
+        failure = (1 - self.confidence) / tests
+        yield from exact_findings(self.config.protocol, self.promise, self.scale)
+        for done, experiment in enumerate(planned):
+            progress("auditing", done, runs)
+            overheard = overhear(self.config, experiment.population(self.trials, self.scale))
+            sent = overheard.by_profile(len(experiment.profiles))
+            for question in experiment.questions:
+                pairs = [(sent[one], sent[other]) for one, other in question.pairs]
+                result = measured(pairs, failure)
+                promised = self.promise.loss(question.entries)
+                yield Finding(
+                    test=question.test,
+                    unit=self.promise.unit_of(question.entries),
+                    promised=promised,
+                    at_least=result.at_least,
+                    charged=overheard.charged["rating" if question.entries == 1 else "user"],
+                    exact=False,
+                    power=result.power(promised),
+                )
+        progress("auditing", runs - 1, runs)
+        # With other starting factors, another run asks other questions.
+        alike = not isinstance(self.config.protocol, IterativeProtocol)
+        suspected = suspicions(*self._same_people(), alike=alike)
+        yield from (suspicion.finding(failure) for suspicion in suspected)
+        progress("auditing", runs, runs)
+
+    def _experiments(self) -> list[Experiment]:
+        """Return what is compared for the kind of protocol."""
+        protocol, levels = self.config.protocol, self.scale.levels
+        if isinstance(protocol, IterativeProtocol):
+            return [experiments.of_factors(1, levels), experiments.of_canaries(1, levels)]
+        hides = self.promise.hides_rated_items
+        planned = [
+            experiments.of_one_rating(levels, worst_levels(protocol, self.scale, 1), hides=hides),
+            experiments.of_profiles(worst_levels(protocol, self.scale, 3)),
+        ]
+        return [*planned, experiments.of_item_sets(levels)] if hides else planned
+
+    def _same_people(self) -> tuple[list[Overheard], Overheard | None]:
+        """Run people who all have one profile with several seeds."""
+        levels = self.scale.levels
+        iterative = isinstance(self.config.protocol, IterativeProtocol)
+        profile = Profile((levels, 1) if iterative else (levels, levels, 1))
+        people = Experiment((profile,), ()).population(max(8, self.trials // RUNS), self.scale)
+        configs = [self.config.model_copy(update={"seed": self.config.seed + run}) for run in range(RUNS)]
+        return [overhear(config, people) for config in configs], None

@@ -1,0 +1,72 @@
+"""Reads the symbols in what devices send, as any server can."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.completion.one_bit.slope_channel import slope_channel
+from dprec.mechanisms.channel import Channel
+from dprec.privacy.calibration import CalibratedMechanism
+from dprec.ragged import rows_of
+from dprec.ratings import Ratings
+from dprec.setups import GradientPerturbationSetup, ReportSetup
+from dprec.wire import ReportCodec
+from dprec.wire.symbol_rows import SymbolRows
+from simulation.protocols.base import Protocol
+
+Decoder = Callable[[int, list[bytes]], NDArray[np.int64]]
+"""From a round, counted from 0, and its reports to the symbols of every item, shape (people, items)."""
+
+
+def calibrated_of(protocol: Protocol, people: Ratings) -> CalibratedMechanism | None:
+    """Return the mechanism that devices apply to ratings; None if the protocol has none."""
+    setup = protocol.setup()
+    if not isinstance(setup, ReportSetup):
+        return None
+    return CalibratedMechanism(setup.mechanism, setup.privacy, people.scale, people.n_items)
+
+
+def channel_of(protocol: Protocol, people: Ratings, entries: int) -> Channel | None:
+    """Return the matrix that devices should apply to each of so many entries; None if there is none."""
+    setup = protocol.setup()
+    if isinstance(setup, GradientPerturbationSetup):
+        return slope_channel(setup.clamp, setup.symbols, setup.epsilon_per_round)
+    calibrated = calibrated_of(protocol, people)
+    return None if calibrated is None else calibrated.channel(entries)
+
+
+def decoder_of(protocol: Protocol, people: Ratings) -> Decoder | None:
+    """Return what reads the symbols in reports; None if reports hold no symbols of items."""
+    setup = protocol.setup()
+    calibrated = calibrated_of(protocol, people)
+    if calibrated is not None:
+        codec = calibrated.codec()
+        return lambda _, reports: _by_item(codec, reports)
+    if isinstance(setup, GradientPerturbationSetup):
+        channel = slope_channel(setup.clamp, setup.symbols, setup.epsilon_per_round)
+        first, later = ReportCodec(channel, people.n_items), SymbolRows(channel)
+
+        def decode(number: int, reports: list[bytes]) -> NDArray[np.int64]:
+            return _by_item(first, reports) if number == 0 else _in_order(later, reports, people)
+
+        return decode
+    return None
+
+
+def _by_item(codec: ReportCodec, reports: list[bytes]) -> NDArray[np.int64]:
+    """Return one more than the symbol of every item; 0 if there is none."""
+    decoded = codec.decode(reports)
+    symbols = np.zeros((len(reports), codec.n_items), dtype=np.int64)
+    symbols[rows_of(np.diff(decoded.indptr)), decoded.items] = decoded.symbols.astype(np.int64) + 1
+    return symbols
+
+
+def _in_order(codec: SymbolRows, reports: list[bytes], people: Ratings) -> NDArray[np.int64]:
+    valid, read = codec.decode(reports, people.counts)
+    symbols = np.zeros((len(reports), people.n_items), dtype=np.int64)
+    rated = np.repeat(valid, people.counts)
+    symbols[people.users[rated], people.items[rated]] = read.astype(np.int64) + 1
+    return symbols

@@ -1,0 +1,62 @@
+"""What an audit computes without samples: the losses of the matrices that devices apply."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dprec.privacy.pairwise import worst_pair
+from dprec.ratings import Ratings, RatingScale
+from dprec.setups import GradientPerturbationSetup, IterativeSetup
+from simulation.auditing.decoding import channel_of
+from simulation.auditing.experiments import of_profiles
+from simulation.auditing.promise import Promise
+from simulation.auditing.result import Finding
+from simulation.protocols.base import Protocol
+
+
+def exact_findings(protocol: Protocol, promise: Promise, scale: RatingScale) -> Iterator[Finding]:
+    """Yield the exact losses of one entry, and of the three entries of a profile.
+
+    Parameters
+    ----------
+    protocol : Protocol
+    promise : Promise
+    scale : RatingScale
+        Of the ratings.
+    """
+    setup = protocol.setup()
+    if isinstance(setup, IterativeSetup) and setup.epsilon_per_round is not None:
+        loss = setup.gradient.exact_epsilon(setup.epsilon_per_round) * setup.rounds
+        yield _finding("answers of all rounds, as probabilities", promise, 1, loss)
+    rounds = setup.rounds if isinstance(setup, GradientPerturbationSetup) else 1
+    for entries in (1, 3):
+        channel = channel_of(protocol, _held(protocol, scale), entries)
+        if channel is not None:
+            losses = worst_pair(channel.weights)[0] * entries * rounds
+            text = "all pairs of levels, from the matrix" + (f", {entries} entries" if entries > 1 else "")
+            yield _finding(text, promise, entries, losses)
+
+
+def worst_levels(protocol: Protocol, scale: RatingScale, entries: int) -> tuple[int, int]:
+    """Return the two levels of a rating that devices separate most when they report so many entries.
+
+    If the device's matrix has other inputs than the levels of the scale, these are the extremes.
+    """
+    channel = channel_of(protocol, _held(protocol, scale), entries)
+    if channel is None:
+        return 1, scale.levels
+    rated = channel.weights[1 - channel.first_level :]
+    if len(rated) != scale.levels:
+        return 1, scale.levels
+    low, high = worst_pair(rated)[1]
+    return low + 1, high + 1
+
+
+def _held(protocol: Protocol, scale: RatingScale) -> Ratings:
+    """Return three ratings as devices would hold them, for their scale and catalogue."""
+    return protocol.held_ratings(of_profiles((1, scale.levels)).population(1, scale), 0)
+
+
+def _finding(test: str, promise: Promise, entries: int, loss: float) -> Finding:
+    promised, unit = promise.loss(entries), promise.unit_of(entries)
+    return Finding(test, unit, promised, loss, None, exact=True, power=1.0)

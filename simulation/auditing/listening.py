@@ -1,0 +1,105 @@
+"""Runs a protocol on the people of an experiment and collects what their devices send."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.datasets.synthetic import Synthetic
+from dprec.privacy.evidence import Sent
+from dprec.privacy.units import COMPARABLE_UNITS, ComparableUnit
+from dprec.ratings import Ratings
+from simulation.auditing.byte_features import byte_features
+from simulation.auditing.decoding import decoder_of
+from simulation.configuration.models import RunConfig, SimulationOptions
+from simulation.engine.overhearing import open_overheard_session
+from simulation.execution import run_in
+from simulation.protocols.base import Protocol
+from simulation.protocols.iterative import IterativeProtocol
+from strategies.arrivals import arrivals_of
+
+_MOST_FEATURES = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Overheard:
+    """What the people of a population sent, and what they were charged.
+
+    Parameters
+    ----------
+    reports : list of list of bytes
+        By round, then by person.
+    symbols : list of ndarray of int64, shape (people, items)
+        The symbols in them, by round; empty if there are none.
+    charged : dict
+        Largest loss in the ledger, by unit.
+    """
+
+    reports: list[list[bytes]]
+    symbols: list[NDArray[np.int64]]
+    charged: dict[ComparableUnit, float]
+
+    def symbols_of(self, item: int) -> list[NDArray[np.int64]]:
+        """Return the symbols of one item, by round."""
+        return [symbols[:, item] for symbols in self.symbols]
+
+    def by_profile(self, profiles: int) -> list[Sent]:
+        """Return what people of each profile sent, if the profiles take turns."""
+        share = _MOST_FEATURES // max(1, len(self.reports))
+        features = [byte_features(reports, share) for reports in self.reports]
+        columns = [column for symbols in self.symbols for column in symbols.T]
+        whole = np.column_stack([*features, *columns]).astype(np.float32)
+        rounds = [_numbered(reports) for reports in self.reports]
+        return [
+            Sent(
+                tuple(column[turn::profiles] for column in rounds),
+                tuple(column[turn::profiles] for column in columns),
+                whole[turn::profiles],
+            )
+            for turn in range(profiles)
+        ]
+
+
+def reduced(config: RunConfig) -> RunConfig:
+    """Return a configuration with as little work as possible, but the same reports.
+
+    Raises
+    ------
+    SettingError
+        When the devices do not protect what they send.
+    """
+    alone = SimulationOptions(backend="local", workers=1, users_per_node="all")
+    small = {"protocol": config.protocol.audited(), "dataset": Synthetic(), "simulation": alone}
+    return config.model_copy(update=small)
+
+
+def overhear(config: RunConfig, people: Ratings) -> Overheard:
+    """Run a reduced configuration on people and listen to their devices."""
+    protocol = config.protocol
+    if isinstance(protocol, IterativeProtocol):
+        # A factorisation has fewer factors than items.
+        protocol = replace(protocol, rank=min(protocol.rank, people.n_items - 1))
+        config = config.model_copy(update={"protocol": protocol})
+    with open_overheard_session() as (session, replies):
+        result = run_in(session, config, people, people)
+    arrivals = (arrivals_of(reply, 0, np.arange(people.n_users)) for reply in replies)
+    rounds = [arrived.reports for arrived in arrivals if arrived is not None]
+    losses = {unit: result.traffic[f"epsilon_per_{unit}"] for unit in COMPARABLE_UNITS}
+    return Overheard(
+        rounds,
+        _decoded(rounds, protocol, protocol.held_ratings(people, config.seed)),
+        {unit: float(np.nanmax(loss)) for unit, loss in losses.items()},
+    )
+
+
+def _decoded(rounds: list[list[bytes]], protocol: Protocol, people: Ratings) -> list[NDArray[np.int64]]:
+    decode = decoder_of(protocol, people)
+    return [] if decode is None else [decode(number, reports) for number, reports in enumerate(rounds)]
+
+
+def _numbered(reports: list[bytes]) -> NDArray[np.int64]:
+    """Return one number per report, equal for equal bytes."""
+    numbers: dict[bytes, int] = {}
+    return np.array([numbers.setdefault(report, len(numbers)) for report in reports], dtype=np.int64)

@@ -1,0 +1,56 @@
+"""What a configuration promises, read from what is written in it and from nothing that a run computes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dprec.privacy.units import PrivacyUnit
+from dprec.setups import IterativeSetup, ReportSetup
+from simulation.protocols.base import Protocol
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What the devices of a protocol promise.
+
+    Parameters
+    ----------
+    epsilon : float
+        For everything that is sent over all rounds.
+    unit : {"rating", "cell", "user"}
+        What two profiles may differ in.
+    hides_rated_items : bool
+        Whether it holds for which items are rated, too.
+    """
+
+    epsilon: float
+    unit: PrivacyUnit
+    hides_rated_items: bool
+
+    def loss(self, entries: int) -> float:
+        """Return the largest loss between two profiles that differ in so many entries.
+
+        A promise per user holds for any difference; one per rating or cell adds up.
+        """
+        return self.epsilon if self.unit == "user" else self.epsilon * entries
+
+    def unit_of(self, entries: int) -> PrivacyUnit:
+        """Return the unit in which a difference in so many entries is counted."""
+        return self.unit if entries == 1 else "user"
+
+
+def promise_of(protocol: Protocol) -> Promise:
+    """Return what the budget of a protocol promises.
+
+    Parameters
+    ----------
+    protocol : Protocol
+        With a budget; see `Protocol.audited`.
+    """
+    assert protocol.privacy is not None, "a protocol without a budget"
+    setup = protocol.setup()
+    if isinstance(setup, ReportSetup):
+        hides = setup.mechanism.hides_rated_items
+    else:
+        hides = isinstance(setup, IterativeSetup) and setup.gradient.hides_rated_items
+    return Promise(protocol.privacy.epsilon, protocol.privacy.per, hides)

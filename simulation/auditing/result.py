@@ -1,0 +1,127 @@
+"""The result of an audit: its findings, and whether they leave the promise standing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+from dprec.privacy.units import PrivacyUnit
+
+SCHEMA = 2
+
+ROUNDING = 1e-3
+"""Relative excess over the promise that whole draws may cause in an exact loss."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one of the tests of an audit measured.
+
+    Parameters
+    ----------
+    test : str
+        What was compared, in words.
+    unit : {"rating", "cell", "user"}
+        Unit of the promise.
+    promised : float
+        Largest epsilon that the configuration allows; 0 for reports that must not depend on each other.
+    at_least : float
+        Lower bound on the true epsilon; the loss itself if it is exact.
+    charged : float or None
+        Epsilon that the run's ledger charges; None if the ledger does not state it.
+    exact : bool
+        Whether the loss was computed from a matrix rather than bounded by samples.
+    power : float
+        Probability that a leak of twice the promise would have been detected, or noise that is reused.
+    """
+
+    test: str
+    unit: PrivacyUnit
+    promised: float
+    at_least: float
+    charged: float | None
+    exact: bool
+    power: float
+
+    @property
+    def defect(self) -> str | None:
+        """What contradicts the promise, in words; None if nothing does."""
+        allowed = self.promised * (1 + ROUNDING)
+        if self.at_least > (allowed if self.exact else self.promised):
+            return f"epsilon is at least {self.at_least:.4g}"
+        if self.charged is not None and self.charged > allowed:
+            return f"the ledger charges {self.charged:.4g}"
+        if self.charged is not None and self.at_least > self.charged * (1 + ROUNDING):
+            return f"epsilon is at least {self.at_least:.4g}, and the ledger charges {self.charged:.4g}"
+        return None
+
+    @property
+    def holds(self) -> bool:
+        """Whether there is no evidence against the promise."""
+        return self.defect is None
+
+    @property
+    def strength(self) -> str:
+        """How strong the test was, in words."""
+        if self.exact:
+            return "exact"
+        leak = "a twofold leak" if self.promised else "noise that is reused"
+        return f"{leak} would be seen with probability {self.power:.2f}"
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The result of an audit.
+
+    Parameters
+    ----------
+    name, protocol, mechanism : str
+    trials : int
+        Number of people per profile.
+    confidence : float
+        Probability with which all lower bounds hold together.
+    findings : tuple of Finding
+    """
+
+    name: str
+    protocol: str
+    mechanism: str
+    trials: int
+    confidence: float
+    findings: tuple[Finding, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether there is no evidence against any of the promises."""
+        return all(finding.holds for finding in self.findings)
+
+    @property
+    def worst(self) -> Finding:
+        """The finding that contradicts the promise, or the one that comes nearest to its promise."""
+        return max(self.findings, key=lambda each: (not each.holds, each.at_least / max(each.promised, 1e-9)))
+
+    @property
+    def promised(self) -> float:
+        """Epsilon that is promised where the audit found most."""
+        return self.worst.promised
+
+    @property
+    def lower_bound(self) -> float:
+        """Lower bound on epsilon where the audit found most."""
+        return self.worst.at_least
+
+    @property
+    def power(self) -> float:
+        """Largest probability with which one of the tests would have detected a leak of twice the promise."""
+        return max((each.power for each in self.findings if each.promised and not each.exact), default=0.0)
+
+    def to_json(self) -> str:
+        """Return the contents of audit.json."""
+        values = asdict(self)
+        values["findings"] = [
+            {**asdict(finding), "holds": finding.holds, "defect": finding.defect} for finding in self.findings
+        ]
+        return (
+            json.dumps({"schema": SCHEMA, **values, "holds": self.holds, "power": self.power}, indent=2)
+            + "\n"
+        )

@@ -1,0 +1,141 @@
+"""Whether noise is used again: across users, items, rounds, runs and budgets.
+
+Everybody has the same profile, so reports may agree by chance alone. Pairs of reports that could share
+noise are compared with pairs that cannot: if an event distinguishes the two kinds, noise is shared. No
+report belongs to two pairs of a kind, so that pairs count as independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.privacy.audit import measured
+from dprec.privacy.audit_power import detection
+from dprec.privacy.evidence import Sent
+from simulation.auditing.listening import Overheard
+from simulation.auditing.result import Finding
+
+RUNS = 4
+"""Runs with seeds of their own, an even number."""
+
+_DISTANCES = (1, 2, 3, 5, 8)
+"""Distances between users whose reports are compared."""
+
+Column = NDArray[np.int64]
+Pairs = tuple[Column, Column]
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """Where noise could be used again.
+
+    Parameters
+    ----------
+    test : str
+        In words.
+    comparisons : tuple
+        Pairs of reports that could share noise, each with pairs that cannot.
+    """
+
+    test: str
+    comparisons: tuple[tuple[Pairs, Pairs], ...]
+
+    def finding(self, failure: float) -> Finding:
+        """Return how reliably the two kinds of pairs could be distinguished.
+
+        Parameters
+        ----------
+        failure : float
+            Probability with which independent reports may be found dependent.
+        """
+        views: tuple[Callable[[Pairs], Sent], ...] = (Sent.of_rounds, _agreement)
+        sides = [(view(close), view(apart)) for close, apart in self.comparisons for view in views]
+        result = measured(sides, failure)
+        by_chance = min(float(np.mean(one == other)) for _, (one, other) in self.comparisons)
+        power = detection(1.0, by_chance, result.trials, 0.0, failure / 2)
+        return Finding(self.test, "user", 0.0, result.at_least, None, exact=False, power=power)
+
+
+def _agreement(pairs: Pairs) -> Sent:
+    return Sent.of_rounds([(pairs[0] == pairs[1]).astype(np.int64)])
+
+
+def suspicions(
+    runs: Sequence[Overheard], other_budget: Overheard | None, *, alike: bool
+) -> Iterator[Suspicion]:
+    """Yield where noise could be used again.
+
+    Parameters
+    ----------
+    runs : sequence of Overheard
+        Runs with different seeds, of people who all have the same profile; `RUNS` of them.
+    other_budget : Overheard or None
+        The first run at another epsilon.
+    alike : bool
+        Whether a first report has the same distribution in all runs.
+    """
+    heard = [*runs, *([] if other_budget is None else [other_budget])]
+    # By run, then by round: the symbols of the first item, or numbers that stand for whole reports.
+    columns = [each.symbols_of(0) for each in heard] if runs[0].symbols else _numbered(heard)
+    own = columns[:RUNS]
+    yield Suspicion(
+        "noise of two users", tuple(_of_users(own, distance, alike=alike) for distance in _DISTANCES)
+    )
+    if len(own[0]) > 1:
+        yield Suspicion("noise of two rounds", tuple(_of_rounds(own, at) for at in range(len(own[0]) - 1)))
+    if runs[0].symbols and runs[0].symbols[0].shape[1] > 1:
+        yield Suspicion("noise of two items", (_of_items(runs),))
+    yield Suspicion("noise of two runs", tuple(_of_runs(own, at) for at in range(len(own[0]))))
+    if other_budget is not None:
+        pairs = zip(own[0], columns[-1], strict=True)
+        yield Suspicion("noise at two budgets", tuple(_same_user(one, other) for one, other in pairs))
+
+
+def _same_user(one: Column, other: Column) -> tuple[Pairs, Pairs]:
+    """Compare pairs that belong to one user with pairs of a user and the next one."""
+    return (one, other), (one, np.roll(other, -1))
+
+
+def _of_users(runs: Sequence[Sequence[Column]], distance: int, *, alike: bool) -> tuple[Pairs, Pairs]:
+    """Compare users of one run at a distance with users who are far apart, in the first round.
+
+    These are of two runs, so that noise that all users of a run share can show, if runs are alike.
+    """
+    firsts = [columns[0] for columns in runs]
+    places = np.arange(firsts[0].size - distance)
+    places = places[places % (2 * distance) < distance]
+    one = np.concatenate([column[places] for column in firsts])
+    other = [column[places + distance] for column in firsts]
+    far = [*other[1:], other[0]] if alike else [np.roll(column, column.size // 2) for column in other]
+    return (one, np.concatenate(other)), (one, np.concatenate(far))
+
+
+def _of_rounds(runs: Sequence[Sequence[Column]], at: int) -> tuple[Pairs, Pairs]:
+    one, other = (np.concatenate([columns[place] for columns in runs]) for place in (at, at + 1))
+    return _same_user(one, other)
+
+
+def _of_items(runs: Sequence[Overheard]) -> tuple[Pairs, Pairs]:
+    one, other = (np.concatenate([each.symbols_of(item)[0] for each in runs]) for item in (0, 1))
+    return _same_user(one, other)
+
+
+def _of_runs(runs: Sequence[Sequence[Column]], at: int) -> tuple[Pairs, Pairs]:
+    one, other = (np.concatenate([columns[at] for columns in runs[start::2]]) for start in (0, 1))
+    return _same_user(one, other)
+
+
+def _numbered(heard: Sequence[Overheard]) -> list[list[Column]]:
+    """Return one number per report of every run and round, equal for equal bytes."""
+    numbers: dict[bytes, int] = {}
+    return [
+        [
+            np.fromiter((numbers.setdefault(report, len(numbers)) for report in reports), dtype=np.int64)
+            for reports in each.reports
+        ]
+        for each in heard
+    ]
