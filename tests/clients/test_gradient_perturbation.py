@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from flwr.app import Context, RecordDict
+from scipy.stats import binomtest
 
 from clients.faults import FaultOptions
 from clients.gradient_perturbation import installed_on, slope_reports
 from clients.population import Cohort, open_population, write_population
 from dprec.binarization import binary_scale
 from dprec.completion.one_bit.links import Logistic
+from dprec.completion.one_bit.slope_channel import slope_channel
 from dprec.messages import ROW_ENTRY, SlopesRequest
 from dprec.ratings import Ratings
 from dprec.setups import GradientPerturbationSetup
@@ -113,3 +116,29 @@ def test_a_round_is_answered_for_one_row_only(tmp_path: Path) -> None:
 def test_a_malformed_request_is_refused(tmp_path: Path, rows: list[bytes], reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         ask(cohort_at(tmp_path), 1, rows)
+
+
+def test_slopes_have_the_odds_of_a_rounds_share_and_noise_of_their_own_in_every_round(tmp_path: Path) -> None:
+    """Six exact binomial tests at 1e-7 each; the seed is fixed. Where nothing is known, slopes are +-1/2."""
+    each = 3_000
+    population = replace(
+        cohort_at(tmp_path).population,
+        indptr=np.arange(2 * each + 1),
+        items=np.zeros(2 * each, dtype=np.int32),
+        levels=np.repeat(np.array([1, 2], dtype=np.uint8), each),
+    )
+    cohort, channel, context = Cohort(population, 0, 2 * each), slope_channel(0.5, 256, 2.0), device()
+    positive = []
+    for round_index in (1, 2):
+        reports = ask(cohort, round_index, [b""] * (2 * each), context)
+        symbols = installed_on(population).first.decode(reports).symbols
+        positive.append(channel.values[symbols] > 0)
+    # A rating of -1, the lower level, has the slope +1/2.
+    for own, level in ((slice(0, each), -1), (slice(each, None), 0)):
+        share = float(channel.probabilities[level, channel.values > 0].sum())
+        for seen, expected in (
+            (positive[0], share),
+            (positive[1], share),
+            (positive[0] & positive[1], share**2),
+        ):
+            assert binomtest(int(seen[own].sum()), each, expected).pvalue > 1e-7

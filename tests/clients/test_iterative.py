@@ -1,18 +1,24 @@
 """What a device gives away, whatever a server asks of it."""
 
+import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from flwr.app import ConfigRecord, Message, RecordDict
+from flwr.app import ConfigRecord, Context, Message, RecordDict
 from numpy.typing import NDArray
+from scipy.stats import binomtest
 
 from clients.app import client_app
 from clients.faults import FaultOptions
-from clients.population import HeldFactors, write_held_factors, write_population
+from clients.iterative import gradient_reports
+from clients.population import Cohort, HeldFactors, open_population, write_held_factors, write_population
 from dprec.datasets.synthetic import Synthetic
 from dprec.gradients.one_bit import OneBitGradient
+from dprec.gradients.randomizer import unpack_answers
+from dprec.messages import GradientRequest
 from dprec.ratings import Ratings
 from dprec.setups import IterativeSetup
 from dprec.wire.broadcast import BroadcastOptions, encode_broadcast
@@ -179,3 +185,28 @@ def test_devices_of_a_resumed_run_remember(tmp_path: Path) -> None:
     assert server.ask(2, whole(2)) is None
     assert server.ask(2, whole(1)) == before
     assert server.ask(3, encode_broadcast(factors(1), factors(1))) is not None
+
+
+def test_answers_have_the_odds_of_a_rounds_share_and_are_drawn_anew_in_every_round(tmp_path: Path) -> None:
+    """Six exact binomial tests at 1e-7 each; the seed is fixed.
+
+    Every coordinate of those who gave 5 to every item is far below -1, and 0 of those who rated nothing.
+    """
+    each = 3_000
+    install(tmp_path, Synthetic(users=USERS, items=ITEMS, ratings=60).load())
+    population = replace(
+        open_population(str(tmp_path / RUNS[0])),
+        indptr=np.minimum(np.arange(2 * each + 1), each) * ITEMS,
+        items=np.tile(np.arange(ITEMS, dtype=np.int32), each),
+        levels=np.full(each * ITEMS, 5, dtype=np.uint8),
+    )
+    broadcast = encode_broadcast(DOWNLINK.rounded(np.full((ITEMS, RANK), 0.1)))
+    context = Context(1, 1, {}, RecordDict(), {})
+    yes = []
+    for round_index in (1, 2):
+        request = GradientRequest(round_index, broadcast)
+        reports = gradient_reports(Cohort(population, 0, 2 * each), request, context)
+        yes.append(unpack_answers(reports, ITEMS * RANK)[2])
+    for own, share in ((slice(0, each), 1 / (1 + math.exp(0.4))), (slice(each, None), 0.5)):
+        for answers, expected in ((yes[0], share), (yes[1], share), (yes[0] & yes[1], share**2)):
+            assert binomtest(int(answers[own].sum()), each, expected).pvalue > 1e-7

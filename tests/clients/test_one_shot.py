@@ -2,6 +2,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from clients import one_shot
 from clients.faults import FaultOptions
@@ -9,12 +10,15 @@ from clients.population import Population, open_population, write_population
 from dprec.datasets.synthetic import Synthetic
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
+from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.mechanisms.raw import Raw
 from dprec.mechanisms.zheng_laplace import ZhengLaplace
 from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
-from dprec.ratings import Ratings
+from dprec.privacy.units import PrivacyUnit
+from dprec.ratings import Ratings, RatingScale
 from dprec.setups import OneShotSetup
+from dprec.wire import ReportCodec
 
 USERS, ITEMS = 25, 30
 
@@ -99,3 +103,56 @@ def test_a_node_without_users_sends_no_report(tmp_path: Path, ratings: Ratings) 
     for name, (mechanism, budget) in enumerate(MECHANISMS):
         population = populate(tmp_path / str(name), ratings, mechanism, budget, 7)
         assert one_shot.reports(population.cohort(100)) == []
+
+
+def profiles_of_one_to_three(users: int, items: int) -> Ratings:
+    """Return users who rated one, two or three items of a small catalogue, at any level."""
+    random = np.random.default_rng(7)
+    rated = random.random((users, items)).argsort(axis=1) < random.integers(1, 4, users)[:, None]
+    who, which = np.nonzero(rated)
+    return Ratings.from_triples(
+        who, which, random.integers(1, 6, who.size), RatingScale.evenly(1, 5, 1), item_ids=np.arange(items)
+    )
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "epsilon", "per"),
+    [
+        (RandomizedResponse(), 1.0, "rating"),
+        (RandomizedResponse(), 3.0, "user"),
+        (ZhengRandomizedResponse(), 1.0, "cell"),
+    ],
+)
+def test_the_odds_are_those_promised_for_any_profile_item_and_level(
+    tmp_path: Path, mechanism: Mechanism, epsilon: float, per: PrivacyUnit
+) -> None:
+    """Exact binomial tests of all counts: false alarm 1e-6 together; the seed is fixed."""
+    users, items = 6_000, 4
+    profiles = profiles_of_one_to_three(users, items)
+    population = populate(
+        tmp_path / "run", profiles, mechanism, PrivacyBudget(epsilon=epsilon, per=per), users
+    )
+    decoded = population_codec(population).decode(all_reports(population))
+    assert decoded.valid.all()
+    hidden = mechanism.hides_rated_items
+    sent, levels = np.zeros((2, users, items), dtype=np.int64)
+    sent[np.repeat(np.arange(users), np.diff(decoded.indptr)), decoded.items] = decoded.symbols
+    levels[profiles.users, profiles.items] = profiles.levels
+    tails = []
+    for length in (1, 2, 3):
+        expected = mechanism.channel(profiles.scale, epsilon / length if per == "user" else epsilon)
+        for level, shares in enumerate(expected.probabilities, start=expected.first_level):
+            for item in range(items):
+                own = (profiles.counts == length) & (levels[:, item] == level)
+                counts = np.bincount(sent[own, item], minlength=expected.symbols)
+                tails += [binom.cdf(counts, own.sum(), shares), binom.sf(counts - 1, own.sum(), shares)]
+    tested = np.concatenate(tails)
+    assert tested.size == 2 * 3 * items * (5 + hidden) ** 2
+    assert tested.min() > 1e-6 / tested.size
+
+
+def population_codec(population: Population) -> ReportCodec:
+    """Return the code of the reports, as the server knows it."""
+    setup = population.installed(OneShotSetup)
+    calibrated = CalibratedMechanism(setup.mechanism, setup.privacy, population.scale, population.n_items)
+    return calibrated.codec()

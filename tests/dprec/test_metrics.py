@@ -92,3 +92,8 @@ def test_errors_are_what_loops_find(pairs: list[tuple[float, float]]) -> None:
     absolute = math.fsum(abs(p - t) for p, t in pairs) / len(pairs)
     assert root_mean_squared_error(predictions, truth) == pytest.approx(squared, abs=1e-12)
     assert mean_absolute_error(predictions, truth) == pytest.approx(absolute, abs=1e-12)
+
+
+def test_short_lists_count_by_their_length_and_relevance_by_the_train_ratings() -> None:
+    test, train = ratings({(0, 0): 4, (1, 0): 2, (1, 1): 5}), ratings({(0, 2): 3, (1, 2): 1})
+    assert ranking_accuracy(np.array([3.0, 4.0, 3.0]), test, train, 5) == RankingAccuracy(1.0, 1.0, 1.0)

@@ -70,6 +70,12 @@ def datasets(draw: st.DrawFn, smallest: int = 2) -> Given:
 SEEDS = st.integers(0, 2**32)
 
 
+@pytest.mark.parametrize("split", [KFold(), Holdout(), LeaveNPerUser()], ids=lambda split: split.kind)
+def test_no_rating_is_in_both_parts(split: KFold | Holdout | LeaveNPerUser) -> None:
+    dataset = Synthetic(users=20, items=10, ratings=120)
+    assert_partition(dataset.load(), *split.split(dataset, 1))
+
+
 @given(datasets(), SEEDS, st.data())
 def test_folds_partition_the_ratings(dataset: Given, seed: int, data: st.DataObject) -> None:
     whole = dataset.load()

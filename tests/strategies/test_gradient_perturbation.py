@@ -82,6 +82,9 @@ def test_what_is_recorded_adds_up_to_the_traffic(tmp_path: Path) -> None:
     assert first.downlink_payload_bytes == 0
     assert second.downlink_payload_bytes > 0
     assert second.uplink_payload_bytes < first.uplink_payload_bytes
+    # Every rating of a profile is charged in every round.
+    loss = slope_channel(CLAMP, SYMBOLS, EPSILON).epsilon
+    assert strategy.privacy.per_user == pytest.approx(ROUNDS * strategy.counts * loss)
 
 
 def test_devices_answer_no_round_beyond_their_budget(tmp_path: Path) -> None:

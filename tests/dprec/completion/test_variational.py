@@ -71,6 +71,25 @@ def test_a_weighted_half_step_solves_the_weighted_normal_equations() -> None:
     assert misfit == pytest.approx(weights @ squares)
 
 
+def test_a_half_step_averages_over_what_is_uncertain_about_the_other_side() -> None:
+    cells, residuals, weights = problem()
+    users, items = random_side(9, 2, "users"), random_side(7, 2, "items")
+    solved, misfit = users.solve(WeightedCells.of(cells.by_user, residuals, weights), items)
+    # Moments of (effect, factors), with 1 in place of the effect.
+    seconds = items.means[:, :, None] * items.means[:, None, :] + unpack(items.covariances)
+    design, with_effect = items.means.copy(), seconds[:, 0].copy()
+    design[:, 0], with_effect[:, 0] = 1.0, items.means[:, 0]
+    grams = seconds.copy()
+    grams[:, 0, :] = grams[:, :, 0] = design
+    for user in range(9):
+        mine = cells.users == user
+        rated, own = cells.items[mine], weights[mine]
+        gram = np.einsum("r,rij->ij", own, grams[rated]) + np.diag(1 / users.prior)
+        target = own @ (design[rated] * residuals[mine, None] - with_effect[rated])
+        np.testing.assert_allclose(solved.means[user], np.linalg.solve(gram, target))
+    assert misfit == pytest.approx(weights @ expected_squares(solved, items, cells, residuals))
+
+
 def test_a_uniform_weight_is_an_inverse_noise_variance() -> None:
     cells, residuals, _ = problem()
     users, items = random_side(9, 2, "users"), random_side(7, 2, "items")

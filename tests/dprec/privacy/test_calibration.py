@@ -114,6 +114,25 @@ def test_symbols_are_read_with_the_channel_that_made_them() -> None:
     assert divided.read(counts, symbols).tolist() == expected
 
 
+def test_the_noise_variance_is_that_of_the_channels_over_all_reported_ratings() -> None:
+    cells, variances = np.array([1, 0, 3]), []
+    for reported in cells.tolist():
+        rows = RandomizedResponse().channel(STARS, 3.0 / max(reported, 1)).probabilities
+        spread = (rows * (STARS.values - rows @ STARS.values[:, None]) ** 2).sum(axis=1)
+        variances += [spread.mean()] * reported
+    divided = calibrated(RandomizedResponse(), 3.0, "user")
+    assert divided.noise_variance(cells) == pytest.approx(np.mean(variances))
+    assert calibrated(RandomizedResponse(), 3.0).noise_variance(cells) == pytest.approx(variances[0])
+    assert divided.noise_variance(np.zeros(2, dtype=np.int64)) is None
+
+
+def test_the_likelihood_is_that_of_the_channel_of_each_user() -> None:
+    divided = calibrated(RandomizedResponse(), 3.0, "user")
+    given = divided.likelihood(np.array([1, 0, 2]), np.array([4, 0, 4], dtype=np.uint16))
+    one, two = (RandomizedResponse().channel(STARS, epsilon).probabilities for epsilon in (3.0, 1.5))
+    np.testing.assert_array_equal(given, [one[:, 4], two[:, 0], two[:, 4]])
+
+
 @pytest.mark.parametrize(
     ("mechanism", "epsilon", "per", "key"),
     [

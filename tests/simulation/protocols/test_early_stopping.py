@@ -5,8 +5,10 @@ from dataclasses import replace
 import numpy as np
 
 from dprec.datasets.synthetic import Synthetic
+from dprec.gradients.one_bit import OneBitGradient
 from dprec.ratings import Ratings
 from simulation.protocols.early_stopping import EarlyStopping
+from simulation.protocols.iterative import IterativeProtocol
 from strategies.iterative import State
 from strategies.round_record import RoundRecord
 
@@ -42,3 +44,11 @@ def test_only_the_ratings_held_back_judge_and_the_best_round_is_remembered() -> 
     assert (state.best_factors == 2).all()
     assert state.best_error == np.sqrt(np.mean((held_back.values - mean) ** 2))
     assert stopped == [False, False, False, True]
+
+
+def test_devices_hold_no_rating_that_is_held_back() -> None:
+    protocol = IterativeProtocol(gradient=OneBitGradient(), rounds=4, early_stopping=STOPPING)
+    held_back = STOPPING.held_back(TRAIN, SEED)
+    held = protocol.held_ratings(TRAIN, SEED)
+    assert held.users.tolist() == TRAIN.users[~held_back].tolist()
+    assert held.items.tolist() == TRAIN.items[~held_back].tolist()

@@ -302,7 +302,7 @@ def test_settings_that_cannot_be_are_refused_before_anything_runs(
     assert not (tmp_path / "run").exists()
 
 
-def test_early_stopping_keeps_the_best_round(tmp_path: Path, rounds: dict[str, Any]) -> None:
+def test_early_stopping_keeps_the_best_round(rounds: dict[str, Any]) -> None:
     """Steps that are far too long get worse and worse."""
     rounds["protocol"].update(
         rounds=40,
@@ -310,11 +310,12 @@ def test_early_stopping_keeps_the_best_round(tmp_path: Path, rounds: dict[str, A
         early_stopping={"patience": 3, "validation_fraction": 0.3},
         sampling={},
     )
-    result = run(rounds, tmp_path, page=False)
+    result = run(rounds)
     done = len(result.rounds)
     assert done < 40
     notes = result.summary["privacy"]["notes"]
     assert any(f"Stopped after round {done} with the factors of round {done - 3}" in note for note in notes)
+    assert result.summary["accuracy"]["rmse"] == pytest.approx(result.rounds[done - 4]["accuracy"]["rmse"])
     # A round that was not run is not paid for.
     assert result.summary["privacy"]["epsilon_per_user"]["max"] <= done * 3.0 / 40
     assert result.summary["traffic"]["rounds"] == done

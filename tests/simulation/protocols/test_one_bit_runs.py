@@ -120,6 +120,11 @@ def test_a_run_says_how_accurate_it_is_and_what_it_really_guarantees(
     assert summary["completion"] == "one-bit"
 
 
+def test_noise_on_the_objective_is_charged_for_each_rating_of_a_profile() -> None:
+    traffic = run(signs("one-bit-objective")).traffic
+    assert traffic["epsilon_per_user"] == pytest.approx(EPSILON * traffic["ratings"])
+
+
 def test_the_relative_error_is_that_of_the_whole_matrix() -> None:
     config = parse_config(signs("one-bit-clear-effects"))
     train, _ = load_ratings(config)

@@ -374,13 +374,13 @@ def test_a_device_refuses_malformed_requests_and_a_second_table(tmp_path: Path) 
 
         context = Context(1, 1, {}, RecordDict(), {})
         assert ask(whole) == [b""] * train.n_users
-        for wrong in (
-            {**whole, "stop": train.n_items + 1},
-            {**whole, "rows": b"\1\2\3"},
-            {**whole, "rows": _row(train, item=train.target_start, step=5)},
-            {**whole, "rows": _row(train, item=int(np.flatnonzero(~train.in_target)[0]), step=-5)},
+        for wrong, reason in (
+            ({**whole, "stop": train.n_items + 1}, "beyond the catalogue"),
+            ({**whole, "rows": b"\1\2\3"}, "rows"),
+            ({**whole, "rows": _row(train, item=train.target_start, step=5)}, "of the target domain itself"),
+            ({**whole, "rows": _row(train, item=source, step=-5)}, "below 0, for a sensitivity of 1"),
         ):
-            with pytest.raises(ValueError):
+            with pytest.raises(ValueError, match=reason):
                 ask(wrong)
 
 

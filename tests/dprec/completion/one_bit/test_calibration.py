@@ -139,6 +139,16 @@ def test_what_output_perturbation_releases_lies_on_the_grid() -> None:
     np.testing.assert_array_equal(steps, np.rint(steps))
 
 
+def test_output_perturbation_adds_its_noise_to_entries_within_its_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(NoiseGrid, "noise", lambda *_: np.int64(0))
+    completion = OneBit(alpha=0.1)
+    assert np.abs(completion.fit(signs_of(False), 0).hidden(*CELLS)).max() > 0.2
+    noisy = OutputPerturbation().complete(completion, signs_of(False), EPSILON, seed=3)
+    assert np.abs(noisy.hidden(*CELLS)).max() == pytest.approx(0.1)
+
+
 def loss_of_one_cell(link: Link, alpha: float, scale: float) -> float:
     """Return the exact loss of the minimiser of l(y x) + H x over |x| <= alpha between y = +1 and -1.
 
