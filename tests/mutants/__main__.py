@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> int:
     verdicts = try_mutants([mutant for mutant in every_mutant() if not names or mutant.name in names])
     width = max(len(verdict.mutant.name) for verdict in verdicts)
     for verdict in verdicts:
-        for number, test in enumerate(verdict.mutant.caught_by or ("",)):
+        for number, test in enumerate(verdict.mutant.caught_by):
             name = "" if number else verdict.mutant.name
             result = "" if verdict.caught.get(test) else f"  SURVIVES {verdict.broken}"
             print(f"{name:{width}}  {verdict.seconds:4.1f} s  {test}{result}")

@@ -28,16 +28,17 @@ class Verdict:
 
     Parameters
     ----------
-    mutant : Mutant
+    mutant : Mutant or None
+        None for the tests without a mutant.
     caught : dict of str to str
-        What each catcher saw, empty if it saw nothing or was not asked.
+        What each test that was run said, empty if it passed.
     broken : str
         Why the gate could not decide; empty if it could.
     seconds : float
         Processor time.
     """
 
-    mutant: Mutant
+    mutant: Mutant | None
     caught: dict[str, str]
     broken: str
     seconds: float
@@ -45,7 +46,7 @@ class Verdict:
     @property
     def passed(self) -> bool:
         """Whether every catcher caught the mutant."""
-        named = self.mutant.caught_by
+        named = self.mutant.caught_by if self.mutant else ()
         return bool(named) and not self.broken and all(self.caught.get(test) for test in named)
 
 
@@ -59,7 +60,9 @@ class Gate:
 
     def __init__(self, mutants: Sequence[Mutant]) -> None:
         self.mutants = mutants
+        self.tests = list(dict.fromkeys(test for mutant in mutants for test in mutant.caught_by))
         self.verdicts: list[Verdict] = []
+        self._items: list[pytest.Item] = []
         self._loaded: list[FunctionType] = []
         self._raised: BaseException | None = None
 
@@ -69,26 +72,29 @@ class Gate:
             self._raised = call.excinfo.value
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Try every mutant."""
+        """Run all tests without a mutant, then those of each mutant with it."""
         if session.testsfailed:
             raise session.Interrupted("a test that should catch a mutant cannot be collected")
         session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
-        self._loaded = loaded_functions()
+        self._items, self._loaded = session.items, loaded_functions()
         # A child that counts references or collects would copy the memory that it shares with its parent.
         gc.disable()
         gc.freeze()
-        for mutant in self.mutants:
-            self.verdicts.append(self._tried(mutant, session.items))
+        sound = self._in_a_child(None)
+        failing = [test for test, complaint in sound.caught.items() if complaint]
+        if failing or sound.broken:
+            raise session.Interrupted(f"without a mutant, {failing} fail; {sound.broken}")
+        self.verdicts = [self._in_a_child(mutant) for mutant in self.mutants]
         return True
 
-    def _tried(self, mutant: Mutant, items: list[pytest.Item]) -> Verdict:
+    def _in_a_child(self, mutant: Mutant | None) -> Verdict:
         """Fork, and return what the child found."""
         reading, writing = os.pipe()
         child = os.fork()
         if child == 0:
             os.close(reading)
             with os.fdopen(writing, "w") as pipe:
-                json.dump(self._found(mutant, items), pipe)
+                json.dump(self._found(mutant), pipe)
             os._exit(0)
         os.close(writing)
         with os.fdopen(reading) as pipe:
@@ -97,16 +103,14 @@ class Gate:
         found = json.loads(answer) if answer else {"caught": {}, "broken": f"ended with status {status}"}
         return Verdict(mutant, found["caught"], found["broken"], usage.ru_utime + usage.ru_stime)
 
-    def _found(self, mutant: Mutant, items: list[pytest.Item]) -> dict[str, object]:
+    def _found(self, mutant: Mutant | None) -> dict[str, object]:
+        """Plant a mutant, if there is one, and return what the tests say."""
         caught: dict[str, str] = {}
         try:
-            plant(mutant, self._loaded)
-            for test in mutant.caught_by:
-                own = [
-                    item
-                    for item in items
-                    if item.nodeid == test or item.nodeid.startswith((f"{test}[", f"{test}::"))
-                ]
+            if mutant is not None:
+                plant(mutant, self._loaded)
+            for test in self.tests if mutant is None else mutant.caught_by:
+                own = [item for item in self._items if f"{item.nodeid}[".startswith(f"{test}[")]
                 caught[test] = next(filter(None, map(self._complaint, own)), "")
         except Exception as error:
             return {"caught": caught, "broken": f"{type(error).__name__}: {error}"}
@@ -135,14 +139,13 @@ def try_mutants(mutants: Sequence[Mutant]) -> list[Verdict]:
     Raises
     ------
     RuntimeError
-        When a test that should catch a mutant does not exist or cannot be imported.
+        When a test that should catch a mutant does not exist, or fails without one.
     """
     gate = Gate(mutants)
-    tests = dict.fromkeys(test for mutant in mutants for test in mutant.caught_by)
     with tempfile.TemporaryDirectory() as folder:
         options = ["-p", "no:cacheprovider", "-p", "no:xdist", "-o", "addopts=--import-mode=importlib"]
         options += ["--capture=sys", "--no-header", "-qq", "-p", "no:warnings", f"--basetemp={folder}/tests"]
-        code = pytest.main([*options, *tests], plugins=[gate])
+        code = pytest.main([*options, *gate.tests], plugins=[gate])
     if len(gate.verdicts) != len(mutants):
-        raise RuntimeError(f"the tests could not be collected (pytest ended with {code!r})")
+        raise RuntimeError(f"the tests that should catch mutants cannot be run (pytest ended with {code!r})")
     return gate.verdicts

@@ -143,8 +143,8 @@ def test_output_perturbation_adds_its_noise_to_entries_within_its_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(NoiseGrid, "noise", lambda *_: np.int64(0))
-    completion = OneBit(alpha=0.1)
-    assert np.abs(completion.fit(signs_of(False), 0).hidden(*CELLS)).max() > 0.2
+    completion = OneBit(alpha=0.1, effects=True)
+    assert np.abs(completion.fit(signs_of(False), 0).hidden(*CELLS)).max() > 1.0
     noisy = OutputPerturbation().complete(completion, signs_of(False), EPSILON, seed=3)
     assert np.abs(noisy.hidden(*CELLS)).max() == pytest.approx(0.1)
 
