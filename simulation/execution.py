@@ -108,6 +108,7 @@ def run_in(
     if outcome.rounds:
         *earlier, last = outcome.rounds
         outcome = replace(outcome, rounds=(*earlier, replace(last, accuracy=measured)))
+    composed = outcome.composed(config.protocol.delta)
     return RunRecord(
         config=config,
         summary=summarise(
@@ -115,12 +116,13 @@ def run_in(
             train,
             test,
             outcome,
+            composed,
             measured,
             session.startup_seconds,
             time.perf_counter() - began,
         ),
         predictions=prediction_columns(test, predictions),
-        traffic=traffic_columns(train, outcome),
+        traffic=traffic_columns(train, outcome, composed),
         rounds=outcome.rounds,
         channel=outcome.channel,
         privacy=outcome.privacy,

@@ -1,15 +1,17 @@
 """From the budget in a configuration to the channel that each user's device applies.
 
 A budget per rating or per cell gives one channel for everybody. A budget per user is divided evenly
-among the cells that the user reports, so users with different numbers of ratings apply different
-channels of the same family; the server sees how many cells a user reports anyway.
+among the cells that the user reports, by their sum or by what they cost when composed, so users with
+different numbers of ratings apply different channels of the same family; the server sees how many cells a
+user reports anyway.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +21,16 @@ from dprec.exact_loss import even_share
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.channel import Channel
 from dprec.options import Options, option
+from dprec.privacy.composed_budget import largest_share
 from dprec.privacy.units import PrivacyUnit
 from dprec.ratings import RatingScale
 from dprec.wire.report import ReportCodec
 
 LARGEST_CELL_EPSILON = 20.0
 """Largest loss of one cell for which whole draws out of 2**60 preserve the ratios that epsilon requires."""
+
+DELTA = 1e-6
+"""Default: less than one in the number of users of any data set here."""
 
 _SMALLEST_CELL_EPSILON = 1e-9
 
@@ -35,6 +41,26 @@ class PrivacyBudget(Options):
 
     epsilon: float = option("Privacy loss, in natural logarithms.", gt=0)
     per: PrivacyUnit = option("What the loss is guaranteed for.", "rating")
+    composition: Literal["sum", "pld"] = option(
+        "How the draws about a user share a budget per user: by the sum of their losses, or by their privacy "
+        "loss distributions, so that (epsilon, delta) holds.",
+        "sum",
+    )
+    delta: float = option(
+        "Probability beyond which composed losses hold; sums hold without.", DELTA, ge=1e-9, le=0.1
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.composition == "pld" and self.per != "user":
+            accepted = "'sum', or per: user, which is what draws are composed for"
+            raise SettingError("composition", f"'pld' per {self.per}", accepted)
+
+    def share(self, channel: Callable[[float], Channel], draws: int, most: float = math.inf) -> float:
+        """Return the budget of each of a user's draws, at most ``most``; see `largest_share`."""
+        if self.composition == "sum":
+            return min(even_share(self.epsilon, draws), most)
+        return largest_share(channel, draws, self.epsilon, self.delta, most)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +127,7 @@ class CalibratedMechanism:
             with within("mechanism"):
                 return self.mechanism.channel(self.scale, math.inf)
         # Users with few cells may have more budget than a channel can spend; the rest stays unspent.
-        epsilon = min(even_share(self.budget.epsilon, cells), LARGEST_CELL_EPSILON)
+        epsilon = self._share(self.budget, cells)
         channel = self._within(epsilon)
         if channel is None:
             shares = f"{self.budget.epsilon:g} leaves {epsilon:g} per cell"
@@ -124,6 +150,22 @@ class CalibratedMechanism:
         except ValueError:
             return None
         return channel if channel.epsilon <= epsilon else None
+
+    def _share(self, budget: PrivacyBudget, cells: int) -> float:
+        """Return the budget of one of ``cells`` cells."""
+        even = even_share(budget.epsilon, cells)
+        if even < _SMALLEST_CELL_EPSILON:
+            return even
+        try:
+            with within("mechanism"):
+                return budget.share(
+                    lambda epsilon: self.mechanism.channel(self.scale, epsilon), cells, LARGEST_CELL_EPSILON
+                )
+        except InputError:
+            raise
+        except ValueError:
+            # Whole draws are too coarse for a share that was tried.
+            return even
 
     @property
     def reference_channel(self) -> Channel:

@@ -81,6 +81,14 @@ class PrivacyLedger:
         return self._sums("per_user")
 
     @property
+    def exchanges(self) -> NDArray[np.int64]:
+        """In how many exchanges each user took part, shape (users,)."""
+        count = np.zeros(self.n_users, dtype=np.int64)
+        for charge in self.history:
+            count += charge.took_part(self.n_users)
+        return count
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the arrays that the ledger keeps; consecutive charges share equal arrays."""
         arrays = {id(self.rated): self.rated.nbytes}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from dprec.privacy.units import ComparableUnit
 from simulation.analysis.floors import NOTHING_SENT, Gain, gain, gain_digits, nothing_sent
 from simulation.analysis.measures import Measure
-from simulation.analysis.numbers import DASH, number, spread_in_words, with_claim, with_spread
+from simulation.analysis.numbers import DASH, loss, number, spread_in_words, with_claim, with_spread
 from simulation.analysis.settings import Setting
 from simulation.analysis.vocabulary import loss_per
 
@@ -106,6 +106,23 @@ def figure_column(
 def mean_column(title: str, hint: str, column: str, digits: int) -> SettingColumn:
     """Return a column of comparison.csv, averaged over folds and seeds."""
     return figure_column(title, hint, lambda setting: setting.mean(column), digits)
+
+
+def composed_column(settings: Sequence[Setting]) -> SettingColumn:
+    """Return the column of the losses per user by composition; its hint has the delta with which they hold.
+
+    Parameters
+    ----------
+    settings : sequence of Setting
+        Those of the table.
+    """
+    deltas = sorted({delta for setting in settings if (delta := setting.mean("delta")) is not None})
+    return SettingColumn(
+        f"{loss_per('user')}, composed",
+        ", ".join(["largest", *(f"δ={delta:g}" for delta in deltas)]),
+        lambda setting: setting.composed,
+        lambda setting: loss(setting.composed),
+    )
 
 
 def _loss_column(unit: ComparableUnit, hint: str) -> SettingColumn:

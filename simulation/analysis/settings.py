@@ -94,6 +94,11 @@ class Setting:
         """Return the largest proved loss in a unit, over users and runs; None where there is none."""
         return self._largest(EPSILON_COLUMNS[unit])
 
+    @property
+    def composed(self) -> float | None:
+        """The largest loss per user by composition, over users and runs; None where there is none."""
+        return self._largest("epsilon_composed_max")
+
     def claimed(self, unit: ComparableUnit) -> float | None:
         """Return the largest loss that is claimed and not proved in a unit; None where none is."""
         return self._largest(CLAIM_COLUMNS[unit])

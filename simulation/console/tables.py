@@ -19,6 +19,7 @@ from simulation.analysis.columns import (
     STATUS,
     SettingColumn,
     accuracy_column,
+    composed_column,
     floor_columns,
     spread_column,
 )
@@ -37,7 +38,7 @@ def results_table(summary: Mapping[str, Any]) -> Table:
     """Return a run as one line: accuracy, privacy and bytes side by side."""
     setting = _run_as_setting(summary)
     measures = _measures([setting])
-    return _settings_table("run", [*map(accuracy_column, measures), *_COSTS], [setting])
+    return _settings_table("run", [*map(accuracy_column, measures), *_costs([setting])], [setting])
 
 
 def comparison_tables(rows: Sequence[Row]) -> list[Table]:
@@ -51,7 +52,7 @@ def comparison_tables(rows: Sequence[Row]) -> list[Table]:
         main = evaluation.measure
         others = [accuracy_column(each) for each in _measures(settings) if each != main]
         columns = [spread_column(main, settings), *floor_columns(main, settings), *others]
-        table = _settings_table("protocol", [BUDGET, *columns, *_COSTS], settings)
+        table = _settings_table("protocol", [BUDGET, *columns, *_costs(settings)], settings)
         table.title = ", ".join(distinguishing_words(evaluation, list(groups))) or None
         tables.append(table)
     return tables
@@ -82,7 +83,9 @@ def audit_table(audit: Audit) -> Table:
 _HEADING = 12
 """Characters per line of a heading, so that the numbers below it decide the width of a column."""
 
-_COSTS = (STATUS, *LOSSES, BYTES_UP[0], BYTES_DOWN[0], SERVER_SEES)
+
+def _costs(settings: Sequence[Setting]) -> tuple[SettingColumn, ...]:
+    return STATUS, *LOSSES, composed_column(settings), BYTES_UP[0], BYTES_DOWN[0], SERVER_SEES
 
 
 def _measures(settings: Sequence[Setting]) -> list[Measure]:
@@ -112,6 +115,8 @@ def _run_as_setting(summary: Mapping[str, Any]) -> Setting:
         **summary["accuracy"],
         "epsilon_per_rating": privacy["epsilon_per_rating"],
         "epsilon_per_user_max": privacy["epsilon_per_user"]["max"],
+        "delta": privacy["delta"],
+        "epsilon_composed_max": privacy["epsilon_composed"]["max"],
         "epsilon_claimed_per_rating": privacy["epsilon_claimed"]["per_rating"],
         "epsilon_claimed_per_user": privacy["epsilon_claimed"]["per_user"],
         "status": privacy["status"],
@@ -146,5 +151,5 @@ def projection_table(rows: Sequence[tuple[str, Projection]], population: float) 
 def wide_console() -> Console:
     """Return a console that is wide enough for the columns of a table, even without a terminal."""
     console = Console()
-    console.width = max(console.width, 200)
+    console.width = max(console.width, 220)
     return console

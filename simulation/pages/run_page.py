@@ -72,6 +72,7 @@ def _tiles(run: RunFiles) -> Markup:
         if (value := accuracy.get(measure.column)) is not None
     ]
     per_user, claimed = privacy.epsilon_per_user, privacy.epsilon_claimed
+    composed = privacy.epsilon_composed
     seen = server_sees(
         trusts_server=privacy.trusts_server,
         hides_rated_items=privacy.hides_rated_items,
@@ -84,6 +85,11 @@ def _tiles(run: RunFiles) -> Markup:
             "ε per user",
             with_claim(per_user.max, claimed.per_user),
             f"largest; median {loss(per_user.median)}",
+        ),
+        (
+            "ε per user, composed",
+            loss(composed.max),
+            f"largest, δ = {privacy.delta:g}; median {loss(composed.median)}",
         ),
         (SERVER_SEES.title, seen, plural(traffic.rounds, "round")),
     ]

@@ -23,6 +23,7 @@ _USER_FIGURES = (
     ("messages", "messages", 0),
     ("epsilon_per_rating", "ε per rating", 3),
     ("epsilon_per_user", "ε per user", 3),
+    ("epsilon_composed", "ε per user, composed", 3),
 )
 
 

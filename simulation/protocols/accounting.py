@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.errors import SettingError
+from dprec.errors import SettingError, within
 from dprec.mechanisms import Mechanism
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.privacy.ledger import PrivacyLedger
@@ -22,10 +23,20 @@ EXACT_CHANNEL = (
 """Why the loss of a channel is proved."""
 
 
-def mechanism_budget(mechanism: Mechanism, epsilon: float, unit: ComparableUnit) -> PrivacyBudget:
+def budget_at(privacy: PrivacyBudget | None, epsilon: float, unit: PrivacyUnit) -> PrivacyBudget:
+    """Return a budget with another epsilon and unit."""
+    if privacy is None:
+        return PrivacyBudget(epsilon=epsilon, per=unit)
+    with within("privacy"):
+        return replace(privacy, epsilon=epsilon, per=unit)
+
+
+def mechanism_budget(
+    mechanism: Mechanism, privacy: PrivacyBudget | None, epsilon: float, unit: ComparableUnit
+) -> PrivacyBudget:
     """Return the budget of a mechanism; if it hides the rated items, per rating means per cell."""
     hidden = mechanism.hides_rated_items and unit == "rating"
-    return PrivacyBudget(epsilon=epsilon, per="cell" if hidden else unit)
+    return budget_at(privacy, epsilon, "cell" if hidden else unit)
 
 
 def check_private(mechanism: Mechanism) -> None:

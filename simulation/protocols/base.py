@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from dprec.errors import SettingError
 from dprec.options import Options, option
-from dprec.privacy.calibration import PrivacyBudget
+from dprec.privacy.calibration import DELTA, PrivacyBudget
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
@@ -27,6 +27,11 @@ class Protocol(Options):
 
     kind: str
     privacy: PrivacyBudget | None = option("What is promised; left out if nothing is.", None)
+
+    @property
+    def delta(self) -> float:
+        """Delta at which losses are composed."""
+        return DELTA if self.privacy is None else self.privacy.delta
 
     @property
     @abstractmethod

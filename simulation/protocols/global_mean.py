@@ -13,14 +13,16 @@ from dprec.errors import SettingError
 from dprec.mechanisms.raw import Raw
 from dprec.messages import REPORT
 from dprec.options import option
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.device_channel import DeviceChannel, device_channel
 from dprec.privacy.guarantee import Guarantee
+from dprec.privacy.releases import mechanism_releases
 from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
 from dprec.setups import OneShotSetup
 from simulation.protocols.accounting import (
     EXACT_CHANNEL,
+    budget_at,
     check_private,
     check_unit,
     measured_deployment,
@@ -57,7 +59,7 @@ class GlobalMeanProtocol(Protocol):
 
     def at_budget(self, epsilon: float, unit: ComparableUnit) -> Self:
         """Return the protocol at a budget: a mean stands for the whole profile, so both units are one."""
-        return replace(self, privacy=PrivacyBudget(epsilon=epsilon, per="user"))
+        return replace(self, privacy=budget_at(self.privacy, epsilon, "user"))
 
     @property
     def mechanism_name(self) -> str:
@@ -106,6 +108,7 @@ class GlobalMeanProtocol(Protocol):
             predict=everybody.predict,
             traffic=collected.traffic,
             privacy=mechanism_ledger(calibrated, means.counts, collected.sent),
+            releases=(mechanism_releases(calibrated, means.counts, collected.sent),),
             guarantee=self.guarantee((task.train.n_users, task.train.n_items)),
             rounds=(collected.record,),
             channel=channel,

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dprec.completion.one_bit.completion import OneBit, cold_notes
 from dprec.completion.one_bit.slope_channel import slope_channel
 from dprec.errors import RunError, SettingError, within
@@ -14,12 +17,15 @@ from dprec.messages import SLOPES
 from dprec.options import option
 from dprec.privacy.calibration import LARGEST_CELL_EPSILON, PrivacyBudget
 from dprec.privacy.guarantee import Guarantee
+from dprec.privacy.ledger import PrivacyLedger
+from dprec.privacy.releases import Releases
 from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
 from dprec.setups import GradientPerturbationSetup
 from dprec.wire import ReportCodec
 from simulation.protocols.accounting import (
     EXACT_CHANNEL,
+    budget_at,
     check_unit,
     mean_payload,
     measured_deployment,
@@ -61,7 +67,7 @@ class GradientPerturbationProtocol(Protocol):
 
     def at_budget(self, epsilon: float, unit: ComparableUnit) -> Self:
         """Return the protocol at a budget; `check` refuses a budget per user."""
-        return replace(self, privacy=PrivacyBudget(epsilon=epsilon, per=unit))
+        return replace(self, privacy=budget_at(self.privacy, epsilon, unit))
 
     @property
     def mechanism_name(self) -> str:
@@ -142,6 +148,7 @@ class GradientPerturbationProtocol(Protocol):
             predict=strategy.matrix.predict,
             traffic=strategy.traffic,
             privacy=strategy.privacy,
+            releases=(self._releases(strategy.privacy, task.train.counts),),
             guarantee=self.guarantee(strategy.shape),
             rounds=tuple(strategy.records),
             notes=cold_notes(*strategy.observed, strategy.shape) + notes_on_failures(strategy.records),
@@ -156,6 +163,11 @@ class GradientPerturbationProtocol(Protocol):
 
     def _channel(self) -> Channel:
         return slope_channel(self.clamp, self.symbols, self.epsilon_per_round)
+
+    def _releases(self, ledger: PrivacyLedger, counts: NDArray[np.int64]) -> Releases:
+        """Return what was drawn: a slope for every rating, in every round that was answered."""
+        slopes = ledger.exchanges * counts
+        return Releases((self._channel(),), np.zeros_like(slopes), slopes)
 
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
         """Promise the loss of the channel, once for each round."""

@@ -13,16 +13,18 @@ from dprec.completion.factors import inner_products
 from dprec.completion.item_updates import StepOptions
 from dprec.completion.local_factors import Profiles, solve_user_factors
 from dprec.errors import RunError, SettingError, within
-from dprec.exact_loss import even_share
+from dprec.mechanisms.channel import Channel
 from dprec.messages import TRAIN
 from dprec.options import option
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.guarantee import Guarantee
+from dprec.privacy.releases import Releases, least_private_channel
 from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
 from dprec.setups import IterativeSetup
 from dprec.wire.broadcast import BroadcastOptions
 from simulation.protocols.accounting import (
+    budget_at,
     check_unit,
     mean_payload,
     measured_deployment,
@@ -69,7 +71,7 @@ class IterativeProtocol(Protocol):
 
     def at_budget(self, epsilon: float, unit: ComparableUnit) -> Self:
         """Return the protocol at a budget; a promise per user holds per rating as well."""
-        return replace(self, privacy=PrivacyBudget(epsilon=epsilon, per="user"))
+        return replace(self, privacy=budget_at(self.privacy, epsilon, "user"))
 
     @property
     def mechanism_name(self) -> str:
@@ -84,7 +86,11 @@ class IterativeProtocol(Protocol):
     @property
     def epsilon_per_round(self) -> float:
         """Budget of one report: an even share of the user's; infinite if nothing is protected."""
-        return even_share(self.privacy.epsilon, self.rounds) if self.privacy else math.inf
+        return self.privacy.share(self._channel_at, self.rounds) if self.privacy else math.inf
+
+    def _channel_at(self, epsilon: float) -> Channel:
+        """Return a channel that is no more private than a report at a budget."""
+        return least_private_channel(self.gradient.exact_epsilon(epsilon))
 
     def check(self, train: Ratings) -> None:
         """Refuse a budget, gradient, sampling and catalogue that do not fit together."""
@@ -144,6 +150,7 @@ class IterativeProtocol(Protocol):
             predict=self._predictor(state, fit),
             traffic=state.traffic,
             privacy=state.privacy,
+            releases=(self._releases(state),),
             guarantee=self.guarantee((fit.n_users, fit.n_items)),
             rounds=tuple(state.records),
             notes=self._notes(state, fit.n_users),
@@ -206,6 +213,11 @@ class IterativeProtocol(Protocol):
         profiles = Profiles(fit.indptr, fit.items, fit.values, fit.n_items)
         user_factors = solve_user_factors(profiles, item_factors, self.ridge)
         return partial(inner_products, user_factors, item_factors)
+
+    def _releases(self, state: State) -> Releases:
+        """Return what was drawn: the reports of every user, whatever the server asked in between."""
+        reports = state.privacy.exchanges
+        return Releases((self._channel_at(self.epsilon_per_round),), np.zeros_like(reports), reports)
 
     def sent(self, example: Example) -> Sent:
         """Return the reports, one in each round that a device is asked in."""

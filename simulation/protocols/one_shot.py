@@ -13,6 +13,7 @@ from dprec.options import option
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.device_channel import device_channel
 from dprec.privacy.guarantee import Guarantee
+from dprec.privacy.releases import mechanism_releases
 from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
 from dprec.setups import OneShotSetup
@@ -57,7 +58,7 @@ class OneShotProtocol(Protocol):
 
     def at_budget(self, epsilon: float, unit: ComparableUnit) -> Self:
         """Return the protocol at a budget; if the item set is hidden, per rating means per cell."""
-        return replace(self, privacy=mechanism_budget(self.mechanism, epsilon, unit))
+        return replace(self, privacy=mechanism_budget(self.mechanism, self.privacy, epsilon, unit))
 
     @property
     def mechanism_name(self) -> str:
@@ -115,6 +116,7 @@ class OneShotProtocol(Protocol):
             predict=completed.predict,
             traffic=collected.traffic,
             privacy=mechanism_ledger(calibrated, task.train.counts, collected.sent),
+            releases=(mechanism_releases(calibrated, task.train.counts, collected.sent),),
             guarantee=self.guarantee((task.train.n_users, task.train.n_items)),
             rounds=(collected.record,),
             channel=device_channel(calibrated, task.train.counts),

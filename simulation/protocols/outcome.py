@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dprec.privacy.device_channel import DeviceChannel
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.ledger import PrivacyLedger
+from dprec.privacy.releases import Releases, composed_losses
 from dprec.wire.traffic import TrafficLedger
 from simulation.protocols.task import Predict
 from strategies.round_record import RoundRecord
@@ -31,6 +35,9 @@ class Outcome:
         Bytes that the deployment engine moves per byte of a report's message; None without messages.
     claimed : PrivacyLedger or None
         The losses that are claimed without a proof; None where none are.
+    releases : tuple of Releases
+        All that was drawn about the users, where that is independent draws; empty where only the sum of
+        the losses is known.
     channel : DeviceChannel or None
         The channel that the devices applied to their ratings; None if it adds no noise.
     notes : tuple of str
@@ -54,12 +61,18 @@ class Outcome:
     rounds: tuple[RoundRecord, ...]
     deployed_factor: float | None
     claimed: PrivacyLedger | None = None
+    releases: tuple[Releases, ...] = ()
     channel: DeviceChannel | None = None
     notes: tuple[str, ...] = ()
     diagnostics: dict[str, Any] = field(default_factory=dict)
     distance: dict[str, float | None] = field(default_factory=dict)
     hidden: Predict | None = None
     seconds: float = 0.0
+
+    def composed(self, delta: float) -> NDArray[np.float64]:
+        """Return the loss of every user by composition, shape (users,): at most the sum in the ledger."""
+        basic = self.privacy.per_user
+        return np.minimum(basic, composed_losses(self.releases, delta)) if self.releases else basic
 
     @property
     def clients_seconds(self) -> float:

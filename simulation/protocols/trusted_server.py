@@ -21,7 +21,12 @@ from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
 from dprec.setups import OneShotSetup
-from simulation.protocols.accounting import check_unit, measured_deployment, notes_on_failures
+from simulation.protocols.accounting import (
+    budget_at,
+    check_unit,
+    measured_deployment,
+    notes_on_failures,
+)
 from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyPerturbation
 from simulation.protocols.outcome import Outcome
@@ -53,7 +58,7 @@ class TrustedServerProtocol(Protocol):
 
     def at_budget(self, epsilon: float, unit: ComparableUnit) -> Self:
         """Return the protocol at a budget; `check` refuses a budget per user."""
-        return replace(self, privacy=PrivacyBudget(epsilon=epsilon, per=unit))
+        return replace(self, privacy=budget_at(self.privacy, epsilon, unit))
 
     @property
     def mechanism_name(self) -> str:

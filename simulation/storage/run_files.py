@@ -41,6 +41,7 @@ _TRAFFIC_TYPES: dict[str, type[np.number[Any]]] = {
     "messages": np.int64,
     "epsilon_per_rating": np.float64,
     "epsilon_per_user": np.float64,
+    "epsilon_composed": np.float64,
 }
 _PREDICTION_TYPES: dict[str, type[np.number[Any]]] = {"rating": np.float64, "prediction": np.float64}
 

@@ -53,7 +53,7 @@ def prediction_columns(test: Ratings, predictions: NDArray[np.float64]) -> Colum
     }
 
 
-def traffic_columns(train: Ratings, outcome: Outcome) -> Columns:
+def traffic_columns(train: Ratings, outcome: Outcome, composed: NDArray[np.float64]) -> Columns:
     """Return the columns of traffic.csv; a number that does not apply is NaN or infinite."""
     traffic, privacy = outcome.traffic, outcome.privacy
     return {
@@ -66,4 +66,5 @@ def traffic_columns(train: Ratings, outcome: Outcome) -> Columns:
         "messages": traffic.messages,
         "epsilon_per_rating": privacy.per_rating,
         "epsilon_per_user": privacy.per_user,
+        "epsilon_composed": composed,
     }

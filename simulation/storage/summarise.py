@@ -36,6 +36,7 @@ def summarise(
     train: Ratings,
     test: Ratings,
     outcome: Outcome,
+    composed: NDArray[np.float64],
     accuracy: dict[str, float | None],
     startup_seconds: float,
     total_seconds: float,
@@ -49,7 +50,7 @@ def summarise(
         beyond_the_paper=tuple(str(own) for own in deviations(config.protocol)),
         dataset=_dataset(config, train, test),
         accuracy=Accuracy.model_validate(accuracy),
-        privacy=_privacy(config, train, outcome),
+        privacy=_privacy(config, train, outcome, composed),
         traffic=_traffic(outcome, train.n_users),
         distance=DistanceSummary.model_validate(outcome.distance),
         completion_diagnostics=outcome.diagnostics,
@@ -89,19 +90,33 @@ def _only_in_test(train: NDArray[np.integer], test: NDArray[np.integer]) -> int:
     return int(np.setdiff1d(test, train).size)
 
 
-def _privacy(config: RunConfig, train: Ratings, outcome: Outcome) -> PrivacySummary:
-    guarantee, per_user = outcome.guarantee, outcome.privacy.per_user
+def _privacy(
+    config: RunConfig, train: Ratings, outcome: Outcome, composed: NDArray[np.float64]
+) -> PrivacySummary:
+    guarantee = outcome.guarantee
     return PrivacySummary(
         status=guarantee.status,
         trust=guarantee.trust,
         epsilon_per_rating=_largest(outcome.privacy.per_rating),
-        epsilon_per_user=LossPerUser(
-            max=_finite(per_user.max()), mean=_finite(per_user.mean()), median=_finite(np.median(per_user))
-        ),
+        epsilon_per_user=_per_user(outcome.privacy.per_user),
+        epsilon_composed=_per_user(composed),
+        delta=config.protocol.delta,
+        composition="pld" if outcome.releases else "sum",
         epsilon_claimed=_claimed(outcome.claimed),
         trusts_server=guarantee.trusts_server,
         hides_rated_items=guarantee.hides_rated_items,
-        notes=(*guarantee.statements, *_note_on_signs(config, train), *outcome.notes),
+        notes=(
+            *guarantee.statements,
+            *_note_on_composition(config),
+            *_note_on_signs(config, train),
+            *outcome.notes,
+        ),
+    )
+
+
+def _per_user(losses: NDArray[np.float64]) -> LossPerUser:
+    return LossPerUser(
+        max=_finite(losses.max()), mean=_finite(losses.mean()), median=_finite(np.median(losses))
     )
 
 
@@ -109,6 +124,17 @@ def _claimed(ledger: PrivacyLedger | None) -> ClaimedLoss:
     if ledger is None:
         return ClaimedLoss(per_rating=None, per_user=None)
     return ClaimedLoss(per_rating=_largest(ledger.per_rating), per_user=_finite(ledger.per_user.max()))
+
+
+def _note_on_composition(config: RunConfig) -> tuple[str, ...]:
+    """Note where what is asked for per user holds by composition, and the sum of the losses exceeds it."""
+    privacy = config.protocol.privacy
+    if privacy is None or privacy.composition == "sum":
+        return ()
+    return (
+        f"Epsilon = {privacy.epsilon:g} per user holds with delta = {privacy.delta:g}: it bounds the "
+        "composed loss, not the sum.",
+    )
 
 
 def _note_on_signs(config: RunConfig, train: Ratings) -> tuple[str, ...]:

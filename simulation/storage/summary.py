@@ -77,7 +77,14 @@ class PrivacySummary(Document):
     status: Status = Field(description="How far the promise carries: proved, claimed, or none is made.")
     trust: Trust = Field(description="Whom users trust: the server, one that adds up or shuffles, nobody.")
     epsilon_per_rating: float | None = Field(description="Largest proved loss of one rating, of any user.")
-    epsilon_per_user: LossPerUser
+    epsilon_per_user: LossPerUser = Field(description="Sum of the proved losses of everything a user sends.")
+    epsilon_composed: LossPerUser = Field(
+        description="The same by composition: holds with delta, where the sum holds without."
+    )
+    delta: float = Field(description="Probability beyond which the composed losses hold.")
+    composition: Literal["sum", "pld"] = Field(
+        description="Whether losses were composed by their distributions, or only their sum is known."
+    )
     epsilon_claimed: ClaimedLoss
     trusts_server: bool = Field(description="Whether the server receives true ratings.")
     hides_rated_items: bool = Field(description="Whether it is hidden which items a user rated.")

@@ -19,6 +19,7 @@ from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.privacy.device_channel import device_channel
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.ledger import PrivacyLedger
+from dprec.privacy.releases import mechanism_releases
 from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
 from dprec.setups import ReplacementSetup, XMapSetup
@@ -74,7 +75,7 @@ class XMapProtocol(Protocol):
     def at_budget(self, epsilon: float, unit: ComparableUnit) -> Self:
         """Return the protocol at a budget: for the mechanism, or for each replacement and prediction."""
         if self.mechanism.private:
-            return replace(self, privacy=mechanism_budget(self.mechanism, epsilon, unit))
+            return replace(self, privacy=mechanism_budget(self.mechanism, self.privacy, epsilon, unit))
         replacement, recommendation = self.replacement, self.recommendation
         if self.replacement.private:
             with within("replacement"):
@@ -179,6 +180,7 @@ class XMapProtocol(Protocol):
             predict=predictor(recommender, items.means, train),
             traffic=collected.traffic,
             privacy=mechanism_ledger(calibrated, train.counts, collected.sent),
+            releases=(mechanism_releases(calibrated, train.counts, collected.sent),),
             claimed=self._claimed(train, collected, exchanged),
             guarantee=self.guarantee((train.n_users, train.n_items)),
             rounds=rounds,

@@ -12,6 +12,7 @@ from simulation.analysis.columns import (
     SERVER_SEES,
     STATUS,
     accuracy_column,
+    composed_column,
     spread_column,
 )
 from simulation.analysis.measures import MEASURES, main_measure
@@ -65,6 +66,16 @@ def test_columns_read_a_setting() -> None:
     ]
     assert [column.value(setting) for column in columns] == [1.0, 1.5, 1.5, 1.0, 1500.0, "noise only", 2]
     assert accuracy_column(MEASURES[1]).text(setting) == "–"
+
+
+def test_composed_losses_stand_with_their_delta() -> None:
+    rows = tuple({"epsilon_composed_max": worst, "delta": 1e-6} for worst in (4.0, 12.5))
+    settings = [Setting("blp", 1.0, rows), Setting("none", None, ({"epsilon_composed_max": None},))]
+    column = composed_column(settings)
+    assert (column.title, column.hint) == ("ε per user, composed", "largest, δ=1e-06")
+    assert [column.text(setting) for setting in settings] == ["12.5", "–"]
+    other = Setting("rr", 1.0, ({"epsilon_composed_max": 3.0, "delta": 0.01},))
+    assert composed_column([*settings, other]).hint == "largest, δ=1e-06, δ=0.01"
 
 
 def test_a_spread_says_what_it_is() -> None:

@@ -97,6 +97,16 @@ def test_a_user_pays_for_its_rounds_and_never_more_than_the_budget(
     assert (spent <= 3.0).all()
 
 
+def test_a_composed_budget_leaves_more_for_each_round(rounds: dict[str, Any]) -> None:
+    rounds["simulation"]["faults"] = {}
+    rounds["protocol"]["sampling"] = {}
+    rounds["protocol"]["privacy"] = {"epsilon": 3.0, "per": "user", "composition": "pld", "delta": 0.01}
+    traffic = run(rounds).traffic
+    assert (traffic["epsilon_composed"] <= 3.0).all()
+    assert (traffic["epsilon_composed"] > 2.99).all()
+    assert (traffic["epsilon_per_user"] > 3.05).all()
+
+
 def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bits(tmp_path: Path) -> None:
     total = 40
     run(configuration(total), tmp_path / "alone", page=False)

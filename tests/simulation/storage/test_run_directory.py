@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 
 from dprec.errors import InputError, RunError
+from dprec.mechanisms.bounded_laplace import BoundedLaplace
+from dprec.privacy.composition import total_loss
+from dprec.privacy.loss_distribution import LossDistribution
 from simulation.configuration.models import parse_config
 from simulation.configuration.strict_yaml import dump_yaml
 from simulation.execution import load_ratings
@@ -25,7 +28,7 @@ FILES = {"config.yaml", "summary.json", "rounds.jsonl", "traffic.csv", "predicti
 
 TRAFFIC = (
     "user,ratings,uplink_payload_bytes,uplink_message_bytes,downlink_payload_bytes,"
-    "downlink_message_bytes,messages,epsilon_per_rating,epsilon_per_user"
+    "downlink_message_bytes,messages,epsilon_per_rating,epsilon_per_user,epsilon_composed"
 )
 
 SUMMARY: dict[str, set[str]] = {
@@ -71,6 +74,13 @@ def test_the_contract(tmp_path: Path, tiny: dict[str, Any]) -> None:
         for size in ("payload", "message"):
             total = sum(int(row[f"{direction}_{size}_bytes"]) for row in traffic)
             assert total == summary["traffic"][direction][f"{size}_bytes"]
+    composed = [float(row["epsilon_composed"]) for row in traffic]
+    assert max(composed) == summary["privacy"]["epsilon_composed"]["max"]
+    assert (summary["privacy"]["delta"], summary["privacy"]["composition"]) == (1e-6, "pld")
+    by_hand = total_loss(
+        [(LossDistribution.of(BoundedLaplace().channel(train.scale, 1.0)), max(train.counts))]
+    )
+    assert max(composed) == pytest.approx(by_hand.epsilon(1e-6), rel=1e-12)
     spent = [float(row["epsilon_per_user"]) for row in traffic]
     assert max(spent) == summary["privacy"]["epsilon_per_user"]["max"]
     assert spent == pytest.approx([float(n) for n in train.counts], rel=1e-9)
@@ -109,6 +119,7 @@ def test_a_number_that_does_not_apply_is_empty_or_null(tmp_path: Path, tiny: dic
     assert summary["privacy"]["trusts_server"] is True
     assert summary["privacy"]["epsilon_per_rating"] is None
     assert summary["privacy"]["epsilon_per_user"]["max"] is None
+    assert summary["privacy"]["epsilon_composed"] == {"max": None, "mean": None, "median": None}
     assert summary["accuracy"]["recall_at_k"] is None
     assert {row["epsilon_per_user"] for row in lines(tmp_path / "run" / "traffic.csv")} <= {"", "0.0"}
     for text in ((tmp_path / "run" / name).read_text() for name in FILES):
@@ -120,6 +131,21 @@ def test_the_loss_per_user_is_the_budget_where_that_is_what_is_promised(tiny: di
     tiny["protocol"]["privacy"] = {"epsilon": 2.0, "per": "user"}
     result = run(tiny)
     assert result.traffic["epsilon_per_user"] == pytest.approx(np.full(40, 2.0), rel=1e-6)
+    assert (result.traffic["epsilon_composed"] <= result.traffic["epsilon_per_user"]).all()
+
+
+def test_a_composed_budget_is_kept_by_the_composed_loss_and_not_by_the_sum(tiny: dict[str, Any]) -> None:
+    tiny["protocol"]["privacy"] = {"epsilon": 1.0, "per": "user", "composition": "pld", "delta": 1e-3}
+    tiny["dataset"]["users"], tiny["dataset"]["items"] = 12, 60
+    result = run(tiny)
+    composed, counts = result.traffic["epsilon_composed"], result.traffic["ratings"]
+    assert (composed[counts > 1] > 0.998).all()
+    assert (composed <= 1.0).all()
+    assert (result.traffic["epsilon_per_user"][counts >= 20] > 1.5).all()
+    assert (counts >= 20).sum() > 6
+    privacy = result.summary["privacy"]
+    assert (privacy["delta"], privacy["composition"]) == (1e-3, "pld")
+    assert any("delta = 0.001: it bounds the composed loss, not the sum" in note for note in privacy["notes"])
 
 
 def test_nothing_is_written_without_a_directory(

@@ -1,0 +1,130 @@
+"""What many draws tell together: the sum of their privacy losses, and the (epsilon, delta) that follow.
+
+The distribution of the sum is a convolution, found by fast Fourier transform (Koskela et al.
+[koskela2020]). All errors are counted as delta, so that epsilon is never below the truth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.fft import irfft, next_fast_len
+
+from dprec.mechanisms.channel import Channel
+from dprec.privacy.loss_distribution import POINTS, LossDistribution
+
+_TAIL = 1e-13
+"""Mass that may lie beyond either end of the window in which the sum is found."""
+
+_EXPONENTS = np.geomspace(0.25, 4.0, 33)
+"""Where Chernoff's bound is tried, as multiples of what suits a normal distribution."""
+
+_FINEST = 32 * POINTS
+"""Most points of a grid from 0 to the largest epsilon of several channels."""
+
+
+@dataclass(frozen=True, eq=False)
+class TotalLoss:
+    """The distribution of a sum of privacy losses.
+
+    Parameters
+    ----------
+    losses, masses : ndarray of float64, shape (points,)
+        Losses, evenly spaced and ascending, and their probabilities.
+    error : float
+        Most by which the probability of a range of losses can be too small.
+    largest : float
+        Sum of the epsilons, which the loss cannot exceed.
+    """
+
+    losses: NDArray[np.float64]
+    masses: NDArray[np.float64]
+    error: float
+    largest: float
+
+    def delta(self, epsilon: float) -> float:
+        """Return a delta with which an epsilon holds: E[max(0, 1 - exp(epsilon - loss))]."""
+        if epsilon >= self.largest:
+            return 0.0
+        above = self.losses > epsilon
+        gains = -np.expm1(epsilon - self.losses[above])
+        return min(1.0, float(self.masses[above] @ gains) + self.error)
+
+    def epsilon(self, delta: float) -> float:
+        """Return an epsilon that holds with a delta above 0: the least, but for `error`."""
+        beyond = self.masses[::-1].cumsum()[::-1] + self.error
+        # A loss of epsilon + 1 or more counts at least 1 - 1/e, so that epsilon is at least as large as this.
+        step = self.losses[1] - self.losses[0]
+        small = int(np.count_nonzero(beyond * -math.expm1(-1) > delta))
+        start = max(0.0, self.losses[0] + (small - 1) * step - 1)
+        first = int(np.searchsorted(self.losses, start))
+        losses, beyond = self.losses[first:], beyond[first:]
+        # Up to the point j, and from the one before: delta = Pr(loss >= j) - exp(epsilon) other[j].
+        scaled = (self.masses[first:] * np.exp(losses[0] - losses))[::-1].cumsum()[::-1]
+        holds = beyond - np.exp(losses - losses[0]) * scaled <= delta
+        place = int(np.argmax(holds))
+        if not holds[place]:
+            return self.largest
+        excess = beyond[place] - delta
+        between = losses[0] + math.log(excess / scaled[place]) if excess > 0 else start
+        return float(min(self.largest, max(start, between)))
+
+
+def total_loss(draws: Sequence[tuple[LossDistribution, int]]) -> TotalLoss:
+    """Return the distribution of the loss of independent draws.
+
+    Parameters
+    ----------
+    draws : sequence of (LossDistribution, int)
+        What is drawn from, all on the same grid, and how often, at least once.
+    """
+    step = draws[0][0].step
+    points = sum(times * one.points for one, times in draws)
+    first, last = _window(draws, points)
+    length = next_fast_len(last - first + 1, real=True)
+    spectrum = np.prod([one.spectrum(length) ** times for one, times in draws], axis=0)
+    masses = np.maximum(0.0, np.roll(irfft(spectrum, length), -(first % length)))
+    count = sum(times for _, times in draws)
+    # The transform of each draw has relative errors of a few units in the last place, which add up.
+    rounding = np.finfo(np.float64).eps * count * math.log2(2 * length) * math.sqrt(length)
+    return TotalLoss(
+        losses=step * (first + np.arange(length)),
+        masses=masses,
+        error=_TAIL + rounding * math.sqrt(float((masses**2).sum())),
+        largest=step * points,
+    )
+
+
+def _window(draws: Sequence[tuple[LossDistribution, int]], points: int) -> tuple[int, int]:
+    """Return the first and the last point of a window that the sum leaves with `_TAIL` on either side."""
+    step = draws[0][0].step
+    variance = sum(times * one.variance for one, times in draws)
+    exponents = _EXPONENTS * math.sqrt(-2 * math.log(_TAIL) / variance)
+    # Pr(loss >= x) <= E[exp(t loss)] exp(-t x) for every t above 0 (Chernoff).
+    ends = [
+        np.min(
+            (sum(times * one.log_moments(sign * exponents) for one, times in draws) - math.log(_TAIL))
+            / exponents
+        )
+        for sign in (-1, 1)
+    ]
+    return max(-points, math.floor(-ends[0] / step)), min(points, math.ceil(ends[1] / step))
+
+
+def common_grid(channels: Sequence[Channel]) -> list[LossDistribution]:
+    """Return the loss distributions of channels on one grid.
+
+    The grid suits the least private of them, and is coarse for those that are more than 32 times as private.
+
+    Parameters
+    ----------
+    channels : sequence of Channel
+        At least one, each with an epsilon above 0 and below infinity.
+    """
+    epsilons = [channel.epsilon for channel in channels]
+    step = max(min(epsilons) / POINTS, max(epsilons) / _FINEST)
+    return [LossDistribution.of(channel, step) for channel in channels]

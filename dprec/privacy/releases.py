@@ -1,0 +1,127 @@
+"""What was drawn about every user, and the loss per user that follows by composition."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.mechanisms.channel import Channel
+from dprec.privacy.calibration import CalibratedMechanism
+from dprec.privacy.composition import common_grid, total_loss
+from dprec.privacy.loss_distribution import LossDistribution
+from dprec.randomness import DRAWS
+
+
+@dataclass(frozen=True, eq=False)
+class Releases:
+    """Independent draws about every user, from one channel per user.
+
+    Parameters
+    ----------
+    channels : tuple of Channel
+    channel : ndarray of int64, shape (users,)
+        Place in `channels` of each user's; of no meaning without draws.
+    draws : ndarray of int64, shape (users,)
+        Number of draws about each user.
+    """
+
+    channels: tuple[Channel, ...]
+    channel: NDArray[np.int64]
+    draws: NDArray[np.int64]
+
+
+def mechanism_releases(
+    calibrated: CalibratedMechanism, counts: NDArray[np.int64], sent: NDArray[np.bool_]
+) -> Releases:
+    """Return the draws about users whose report arrived: one for each of its cells.
+
+    Parameters
+    ----------
+    calibrated : CalibratedMechanism
+        The mechanism that was applied.
+    counts : ndarray of int64, shape (users,)
+        Number of ratings of each user.
+    sent : ndarray of bool, shape (users,)
+        Users whose report arrived.
+    """
+    cells = calibrated.cells(counts)
+    sizes, places = np.unique(np.maximum(cells, 1), return_inverse=True)
+    channels = [calibrated.channel(size) for size in sizes.tolist()]
+    distinct = list(dict.fromkeys(channels))
+    numbers = np.array([distinct.index(channel) for channel in channels])
+    return Releases(tuple(distinct), numbers[places], np.where(sent, cells, 0))
+
+
+def least_private_channel(epsilon: float) -> Channel:
+    """Return a channel that dominates every mechanism with a loss of at most epsilon.
+
+    It is the randomised response of one bit (Kairouz, Oh and Viswanath [kairouz2015], section 3).
+
+    Parameters
+    ----------
+    epsilon : float
+        Above 0, at most that of whole draws out of 2**60, or infinite.
+    """
+    # Downwards, so that the channel's loss is not below epsilon.
+    lies = 0 if math.isinf(epsilon) else max(1, math.floor(DRAWS / (1 + math.exp(epsilon)) * (1 - 1e-15)))
+    weights = np.array([[DRAWS - lies, lies], [lies, DRAWS - lies]], dtype=np.uint64)
+    return Channel(weights, np.arange(2.0), np.arange(2.0))
+
+
+def composed_losses(releases: Sequence[Releases], delta: float) -> NDArray[np.float64]:
+    """Return an epsilon of every user that holds with ``delta`` for two profiles that differ arbitrarily.
+
+    Users of whom the same was drawn have the same loss, which is composed once.
+
+    Parameters
+    ----------
+    releases : sequence of Releases
+        Of the same users; their losses add up.
+    delta : float
+        Above 0.
+
+    Returns
+    -------
+    ndarray of float64, shape (users,)
+        At most the sum of the epsilons; infinite if a channel has none.
+    """
+    kinds = np.zeros(releases[0].draws.size, dtype=np.int64)
+    for release in releases:
+        own = np.where(release.draws > 0, release.channel * (release.draws.max() + 1) + release.draws, 0)
+        numbers = np.unique(own, return_inverse=True)[1]
+        kinds = np.unique(kinds * (numbers.max() + 1) + numbers, return_inverse=True)[1]
+    users = np.unique(kinds, return_index=True)[1].tolist()
+    composer = _Composer(delta)
+    losses = [
+        composer.loss([(one.channels[int(one.channel[user])], int(one.draws[user])) for one in releases])
+        for user in users
+    ]
+    return np.array(losses)[kinds]
+
+
+@dataclass(frozen=True, eq=False)
+class _Composer:
+    """Composes losses at a delta, and keeps the distributions of what was composed."""
+
+    delta: float
+    _grids: dict[tuple[Channel, ...], list[LossDistribution]] = field(default_factory=dict)
+
+    def loss(self, draws: Sequence[tuple[Channel, int]]) -> float:
+        """Return an epsilon of independent draws: channels, and how often each is drawn from."""
+        costly = [(channel, times) for channel, times in draws if times > 0 and channel.epsilon > 0]
+        if not costly:
+            return 0.0
+        channels = tuple(channel for channel, _ in costly)
+        if any(math.isinf(channel.epsilon) for channel in channels):
+            return math.inf
+        if channels not in self._grids:
+            self._grids[channels] = common_grid(channels)
+        times = [times for _, times in costly]
+        basic = sum(channel.epsilon * count for channel, count in costly)
+        return min(
+            basic, total_loss(list(zip(self._grids[channels], times, strict=True))).epsilon(self.delta)
+        )

@@ -1,0 +1,85 @@
+"""What was drawn about users, and their composed losses."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dprec.mechanisms.bounded_laplace import BoundedLaplace
+from dprec.mechanisms.channel import Channel
+from dprec.mechanisms.randomized_response import RandomizedResponse
+from dprec.mechanisms.raw import Raw
+from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
+from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.composition import total_loss
+from dprec.privacy.loss_distribution import LossDistribution
+from dprec.privacy.releases import Releases, composed_losses, least_private_channel, mechanism_releases
+from dprec.ratings import RatingScale
+
+STARS = RatingScale.evenly(1, 5, 1)
+LAPLACE, RESPONSE = BoundedLaplace().channel(STARS, 0.5), RandomizedResponse().channel(STARS, 0.5)
+COUNTS = np.array([30, 0, 4, 30, 11])
+EVERYBODY = np.ones(5, dtype=np.bool_)
+
+
+def alone(channel: Channel, draws: int, delta: float = 1e-6) -> float:
+    return total_loss([(LossDistribution.of(channel), draws)]).epsilon(delta)
+
+
+def test_every_user_has_the_loss_of_its_own_draws() -> None:
+    releases = Releases((LAPLACE, RESPONSE), np.array([0, 1, 1, 0, 1]), COUNTS)
+    expected = [alone(LAPLACE, 30), 0, alone(RESPONSE, 4), alone(LAPLACE, 30), alone(RESPONSE, 11)]
+    np.testing.assert_allclose(composed_losses([releases], 1e-6), expected, rtol=1e-9)
+
+
+def test_several_releases_about_the_same_users_add_up() -> None:
+    zeros = np.zeros(5, dtype=np.int64)
+    two = [Releases((LAPLACE,), zeros, COUNTS), Releases((LAPLACE,), zeros, np.array([0, 0, 7, 1, 5]))]
+    expected = [alone(LAPLACE, draws) if draws else 0.0 for draws in (30, 0, 11, 31, 16)]
+    np.testing.assert_allclose(composed_losses(two, 1e-6), expected, rtol=1e-9)
+    mixed = [Releases((LAPLACE,), zeros, COUNTS), Releases((RESPONSE,), zeros, COUNTS)]
+    more = composed_losses(mixed, 1e-6)
+    assert (more[COUNTS > 0] > composed_losses(mixed[:1], 1e-6)[COUNTS > 0]).all()
+    assert (more <= 2 * COUNTS * 0.5).all()
+
+
+def test_the_loss_grows_with_the_draws_and_never_exceeds_the_sum() -> None:
+    draws = np.arange(60)
+    losses = composed_losses([Releases((LAPLACE,), np.zeros(60, dtype=np.int64), draws)], 1e-6)
+    assert (np.diff(losses) > 0).all()
+    assert (losses <= draws * LAPLACE.epsilon).all()
+    assert losses[-1] < 0.5 * draws[-1] * LAPLACE.epsilon
+
+
+def test_what_is_not_protected_has_no_bound() -> None:
+    raw = CalibratedMechanism(Raw(), None, STARS, 40)
+    losses = composed_losses([mechanism_releases(raw, COUNTS, EVERYBODY)], 1e-6)
+    assert losses.tolist() == [math.inf, 0, math.inf, math.inf, math.inf]
+
+
+def test_a_report_is_a_draw_for_every_cell_of_those_who_sent_it() -> None:
+    sent = np.array([True, True, False, True, True])
+    per_rating = CalibratedMechanism(BoundedLaplace(), PrivacyBudget(epsilon=0.5), STARS, 40)
+    releases = mechanism_releases(per_rating, COUNTS, sent)
+    assert releases.draws.tolist() == [30, 0, 0, 30, 11]
+    assert len(releases.channels) == 1
+    per_user = CalibratedMechanism(BoundedLaplace(), PrivacyBudget(epsilon=0.5, per="user"), STARS, 40)
+    channels = mechanism_releases(per_user, COUNTS, sent)
+    used = [channels.channels[place].epsilon for place in channels.channel[[0, 4]]]
+    assert used == pytest.approx([0.5 / 30, 0.5 / 11])
+    hidden = CalibratedMechanism(ZhengRandomizedResponse(), PrivacyBudget(epsilon=0.5, per="cell"), STARS, 40)
+    assert mechanism_releases(hidden, COUNTS, sent).draws.tolist() == [40, 40, 0, 40, 40]
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.02, 1.0, 20.0])
+def test_the_least_private_channel_is_at_most_rounding_above_its_epsilon(epsilon: float) -> None:
+    exact = least_private_channel(epsilon).epsilon
+    # The logarithms of the draws are rounded to some 1e-14.
+    assert epsilon - 1e-14 <= exact <= epsilon * (1 + 1e-8)
+    # No channel with that epsilon costs more.
+    for channel in (BoundedLaplace().channel(STARS, 1.0), RandomizedResponse().channel(STARS, 1.0)):
+        assert alone(channel, 20) < alone(least_private_channel(1.0), 20)
+
+
+def test_the_least_private_channel_of_no_bound_tells_everything() -> None:
+    assert math.isinf(least_private_channel(math.inf).epsilon)
