@@ -5,9 +5,16 @@ from dprec.mechanisms.binary_flip import BinaryFlip
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
 from dprec.mechanisms.channel import Channel
 from dprec.mechanisms.clamped_laplace import ClampedLaplace
+from dprec.mechanisms.duchi import Duchi
+from dprec.mechanisms.fisher_optimal import FisherOptimal
+from dprec.mechanisms.hybrid import Hybrid
 from dprec.mechanisms.laplace import Laplace
+from dprec.mechanisms.piecewise import Piecewise
 from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.mechanisms.raw import Raw
+from dprec.mechanisms.square_wave import SquareWave
+from dprec.mechanisms.staircase import Staircase
+from dprec.mechanisms.threshold_bit import ThresholdBit
 from dprec.mechanisms.zheng_laplace import ZhengLaplace
 from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
 from dprec.registry import Registry
@@ -23,6 +30,13 @@ MECHANISMS: Registry[Mechanism] = Registry(
         ZhengLaplace,
         ZhengRandomizedResponse,
         BinaryFlip,
+        ThresholdBit,
+        Duchi,
+        Piecewise,
+        Hybrid,
+        Staircase,
+        SquareWave,
+        FisherOptimal,
     ],
 )
 
@@ -32,10 +46,17 @@ __all__ = [
     "BoundedLaplace",
     "Channel",
     "ClampedLaplace",
+    "Duchi",
+    "FisherOptimal",
+    "Hybrid",
     "Laplace",
     "Mechanism",
+    "Piecewise",
     "RandomizedResponse",
     "Raw",
+    "SquareWave",
+    "Staircase",
+    "ThresholdBit",
     "ZhengLaplace",
     "ZhengRandomizedResponse",
 ]
