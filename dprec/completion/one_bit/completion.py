@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dprec.binarization import check_binary
 from dprec.completion.base import Completed, Completion, Observations
 from dprec.completion.factors import inner_products
+from dprec.completion.one_bit.bounded_solver import minimise_bounded
 from dprec.completion.one_bit.effects import Effects, fit_effects
 from dprec.completion.one_bit.links import Link, LinkKind, link_of
 from dprec.completion.one_bit.projections import BoundedNuclearBall, Domain, NuclearBall
@@ -181,14 +182,11 @@ class OneBit(Completion):
         effects = Effects.zero(shape)
         if self.effects:
             effects = fit_effects(likelihood, users, items, shape, self.absolute_ridge)
-        solution = minimise(
-            likelihood.beyond(effects.at(users, items)),
-            self.domain(users, items, shape, seed),
-            iterations=self.iterations,
-            tolerance=self.tolerance,
-            progress=progress,
-        )
-        return self._completed(observations, link, effects, solution)
+        beyond, domain = likelihood.beyond(effects.at(users, items)), self.domain(users, items, shape, seed)
+        limits: Any = {"iterations": self.iterations, "tolerance": self.tolerance, "progress": progress}
+        if isinstance(domain, BoundedNuclearBall):
+            return self._completed(observations, link, effects, minimise_bounded(beyond, domain, **limits))
+        return self._completed(observations, link, effects, minimise(beyond, domain, **limits))
 
     def _completed(
         self, observations: Observations, link: Link, effects: Effects, solution: Solution[Any]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dprec.completion.one_bit.bounded_solver import minimise_bounded
 from dprec.completion.one_bit.effects import fit_effects
 from dprec.completion.one_bit.links import Gaussian, Link, Logistic
 from dprec.completion.one_bit.projections import BoundedNuclearBall, NuclearBall
@@ -61,8 +64,9 @@ def test_from_zero_the_objective_comes_within_1e_4_of_a_long_run(link: Link, bou
         if bounded
         else NuclearBall(rows, columns, shape, size / 2)
     )
-    found = minimise(likelihood, domain, iterations=500, tolerance=1e-3)  # type: ignore[misc]
-    longer = minimise(likelihood, domain, iterations=500, tolerance=1e-6)  # type: ignore[misc]
+    solve: Any = minimise_bounded if bounded else minimise
+    found = solve(likelihood, domain, iterations=500, tolerance=1e-3)
+    longer = solve(likelihood, domain, iterations=500, tolerance=1e-6)
     assert found.reason == "optimal"
     assert longer.objective <= found.objective <= longer.objective * (1 + 1e-4)
     assert found.objective < found.objectives[0]
@@ -75,6 +79,26 @@ def test_from_zero_the_objective_comes_within_1e_4_of_a_long_run(link: Link, bou
         tangent = (slopes * domain.cells(longer.point)).sum()  # type: ignore[arg-type]
         gap = tangent + domain.radius * np.linalg.norm(gradient, 2)
         assert 0 <= gap <= 1e-3 * longer.objective
+
+
+@links
+@pytest.mark.parametrize("flips", [0.0, 0.3])
+def test_alternating_directions_reach_what_projected_gradients_reach(link: Link, flips: float) -> None:
+    """Both constraints hold exactly, and bind; a linear term stands for the noise of the objective."""
+    rows, columns, signs = davenport(link, 24, 0.6)
+    linear = generator(1, "linear").laplace(0.0, 0.3, signs.size)
+    given_plus = np.where(signs > 0, 1 - flips, flips)
+    likelihood = SignLikelihood(link, given_plus, 1 - given_plus, linear)
+    ball = BoundedNuclearBall(rows, columns, (24, 24), 8.0, 0.6)
+    slow = minimise(likelihood, ball, iterations=100, tolerance=1e-4)
+    fast = minimise_bounded(likelihood, ball, iterations=500, tolerance=1e-4)
+    assert (slow.reason, fast.reason) == ("optimal", "optimal")
+    gained = slow.objectives[0] - slow.objective
+    assert fast.objective == pytest.approx(slow.objective, abs=1e-4 * gained)
+    assert np.linalg.norm(fast.point - slow.point) <= 0.02 * np.linalg.norm(slow.point)
+    assert np.abs(fast.point).max() <= 0.6
+    assert np.linalg.norm(fast.point, "nuc") == pytest.approx(8.0, rel=1e-4)
+    assert np.linalg.norm(fast.point, "nuc") <= 8.0 * (1 + 1e-12)
 
 
 def test_it_stops_at_the_iterations_it_is_given() -> None:

@@ -1,0 +1,137 @@
+"""What the scripts that choose constants share: validation ratings, and runs that are judged on them.
+
+Validation ratings are parts of the train ratings: no rating that a published comparison of dprec tests on is
+read. Every run is the real protocol, in one process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.crossdomain.domains import CrossDomainRatings
+from dprec.datasets.cross_domain import MovieLensGenres
+from dprec.datasets.movielens import MovieLens100K
+from dprec.randomness import generator
+from dprec.ratings import Ratings
+from dprec.splits import ColdStart
+from simulation import load
+from simulation.execution import run_prepared
+
+Parts = tuple[Ratings, Ratings]
+"""What is learned from, and what judges."""
+
+TESTED_SEEDS = (1, 2, 3)
+"""Seeds of configs/compare-seeds.yaml, each of which tests on other users new to the target domain."""
+
+
+def tenth_of_u1(folder: str, seed: int) -> Parts:
+    """Return nine tenths of the train ratings of fold u1 of MovieLens 100K, and a random tenth."""
+    train, _ = MovieLens100K(path=folder).load_fold("u1")
+    judging = generator(seed, "validation").random(train.count) < 0.1
+    return train.select(~judging), train.select(judging)
+
+
+def new_to_the_target(folder: str, seed: int) -> Parts:
+    """Return ratings of MovieLens 100K by genre, and the target ratings of a tenth of the users of both.
+
+    Ratings on which compare-seeds tests are left out of both.
+    """
+    ratings = MovieLensGenres(path=folder).load()
+    rows = [ColdStart().test_rows(ratings, tested) for tested in TESTED_SEEDS]
+    kept = np.ones(ratings.count, dtype=np.bool_)
+    kept[np.concatenate(rows)] = False
+    known = ratings.select(kept)
+    assert isinstance(known, CrossDomainRatings)
+    judging = np.zeros(known.count, dtype=np.bool_)
+    judging[ColdStart(test_fraction=0.1).test_rows(known, seed)] = True
+    return known.select(~judging), known.select(judging)
+
+
+def measured(
+    preset: str, settings: Mapping[str, Any], parts: Parts, seed: int, measure: str = "rmse"
+) -> float:
+    """Return the accuracy of a preset with some settings.
+
+    Parameters
+    ----------
+    preset : str
+    settings : mapping
+        By dotted key.
+    parts : tuple of Ratings
+    seed : int
+        Of the run.
+    measure : str
+        A field of the summary's accuracy.
+    """
+    values = {"seed": seed, "simulation.backend": "local", **settings}
+    config = load(preset, [f"{key}={value}" for key, value in values.items()])
+    train, judging = parts
+    if config.binarization is not None:
+        train, judging = config.binarization.apply(train, judging)
+    return float(getattr(run_prepared(config, train, judging, None).summary.accuracy, measure))
+
+
+def grid(options: Mapping[str, Sequence[Any]]) -> Iterable[dict[str, Any]]:
+    """Yield every combination of the options' values."""
+    for values in itertools.product(*options.values()):
+        yield dict(zip(options, values, strict=True))
+
+
+def best_of(
+    title: str,
+    options: Mapping[str, Sequence[Any]],
+    judged: Callable[[dict[str, Any]], Sequence[float]],
+    current: Mapping[str, Any],
+    *,
+    largest: bool = False,
+) -> bool:
+    """Print the figures of every combination; return whether the current one stands.
+
+    It stands unless another is better on average by more than twice the standard error of the paired
+    differences: what is closer cannot be told apart by these ratings.
+
+    Parameters
+    ----------
+    title : str
+    options : mapping
+        The values that are tried, by setting; the current ones are among them.
+    judged : callable
+        From a combination to its figures, at least two, in the same order for every combination.
+    current : mapping
+        The values that dprec has.
+    largest : bool
+        Whether larger figures are better.
+    """
+    figures: list[tuple[dict[str, Any], NDArray[np.float64]]] = []
+    for combination in grid(options):
+        own = np.array(judged(combination))
+        figures.append((combination, own))
+        words = " ".join(f"{key.rpartition('.')[2]} {value:g}" for key, value in combination.items())
+        print(f"{title} {words}:", *(f"{figure:.4f}" for figure in own), f"mean {own.mean():.4f}", flush=True)
+    best, lead = max(figures, key=lambda each: each[1].mean() if largest else -each[1].mean())
+    ours = next(own for combination, own in figures if combination == dict(current))
+    differences = (lead - ours) * (1 if largest else -1)
+    error = differences.std(ddof=1) / np.sqrt(differences.size)
+    stands = bool(differences.mean() <= 2 * error)
+    verdict = "stands" if stands else "does not stand"
+    print(
+        f"{title}: best {best}; the current {dict(current)} is {differences.mean():.4f} +- {error:.4f} behind "
+        f"and {verdict}",
+        flush=True,
+    )
+    return stands
+
+
+def arguments(description: str | None, names: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the folder of MovieLens 100K and the names of the choices to make, from the command line."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--path", default="../shared/data/ml-100k", help="folder of MovieLens 100K")
+    parser.add_argument("names", nargs="*", default=list(names), help=f"of {', '.join(names)}")
+    given = parser.parse_args()
+    return given.path, given.names
