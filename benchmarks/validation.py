@@ -119,12 +119,9 @@ def best_of(
     differences = (lead - ours) * (1 if largest else -1)
     error = differences.std(ddof=1) / np.sqrt(differences.size)
     stands = bool(differences.mean() <= 2 * error)
+    behind = f"{differences.mean():.4f} +- {error:.4f} behind"
     verdict = "stands" if stands else "does not stand"
-    print(
-        f"{title}: best {best}; the current {dict(current)} is {differences.mean():.4f} +- {error:.4f} behind "
-        f"and {verdict}",
-        flush=True,
-    )
+    print(f"{title}: best {best}; current {dict(current)}, {behind}, {verdict}", flush=True)
     return stands
 
 
