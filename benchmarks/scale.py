@@ -38,6 +38,7 @@ from dprec.mechanisms.bounded_laplace import BoundedLaplace
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.randomness import generator
 from dprec.ratings import Ratings, RatingScale
+from dprec.run_keys import RunKeys
 from dprec.wire.traffic import TrafficLedger
 from simulation.configuration.models import SimulationOptions
 from simulation.engine.session import open_session
@@ -116,7 +117,11 @@ def dprec_rounds(result: Connection, users: int, chosen: argparse.Namespace) -> 
     with open_session(options, -(-users // cohort)) as session:
         roster = session.roster(users, cohort)
         group = session.install(
-            train, users_per_node=cohort, seed=0, faults=options.faults, setup=protocol.setup()
+            train,
+            users_per_node=cohort,
+            keys=RunKeys.derive(0).installed,
+            faults=options.faults,
+            setup=protocol.setup(),
         )
         collection = ReportCollection(calibrated, group)
         for _ in range(chosen.repeats):

@@ -14,6 +14,7 @@ import numpy as np
 from flwr.app import Context
 from numpy.typing import NDArray
 
+from clients.draws import draws_of_rounds
 from clients.memory import Memory
 from clients.population import Cohort, Population
 from dprec.completion.one_bit.links import Link, link_of
@@ -22,7 +23,6 @@ from dprec.completion.one_bit.solver import SignLikelihood
 from dprec.mechanisms.channel import Channel
 from dprec.messages import ROW_ENTRY, SlopesRequest
 from dprec.ragged import offsets, sizes_of
-from dprec.randomness import words
 from dprec.setups import GradientPerturbationSetup
 from dprec.wire import ReportCodec
 from dprec.wire.symbol_rows import SymbolRows
@@ -80,8 +80,8 @@ def slope_reports(cohort: Cohort, request: SlopesRequest, context: Context) -> l
     memory.answer_once(round_index, b"".join(len(row).to_bytes(8, "little") + row for row in rows))
     likelihood = SignLikelihood.of_signs(installed.link, cohort.values)
     levels = levels_of(likelihood.value_and_slopes(entries)[1], installed.clamp)
-    seed, first, ratings = cohort.population.seed, cohort.first_rating, cohort.items.size
-    noise = words(seed, "slope report", first, ratings, round_index=round_index)
+    draws = draws_of_rounds(cohort, "slope report").given(offsets(counts), cohort.items, entries)
+    noise = draws.per_cell(counts, cohort.items, round_index)
     symbols = installed.channel.sample(levels, noise)
     later = np.repeat(known, counts)
     whole = np.where(known, 0, counts)

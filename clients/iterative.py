@@ -15,6 +15,7 @@ import math
 import numpy as np
 from flwr.app import Context
 
+from clients.draws import draws_of_rounds
 from clients.memory import Memory
 from clients.population import Cohort
 from dprec.completion.local_factors import Profiles, solve_user_factors
@@ -50,7 +51,8 @@ def gradient_reports(cohort: Cohort, request: GradientRequest, context: Context)
     profiles = profiles_of(cohort)
     user_factors = solve_user_factors(profiles, factors, setup.ridge)
     epsilon = math.inf if setup.epsilon_per_round is None else setup.epsilon_per_round
-    draws = RoundDraws(population.seed, request.round_index, cohort.start)
+    devices = draws_of_rounds(cohort, "gradient report").asked(broadcast.tobytes())
+    draws = RoundDraws(devices, request.round_index, population.keys.public_seed)
     return setup.gradient.encode(profiles, user_factors, factors, epsilon, draws)
 
 

@@ -13,39 +13,40 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from clients.draws import device_draws
 from clients.population import Cohort, Population
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.ragged import offsets, rows_of
-from dprec.randomness import words
 from dprec.setups import ReportSetup
 from dprec.wire import ReportCodec
 
-_CELLS_AT_ONCE = 1 << 22
+_REPORT, _ROUND = "report", 1
+_CELLS_AT_ONCE = 1 << 20
 """Bounds the memory of mechanisms that send a symbol for every item."""
 
 
 def reports(cohort: Cohort) -> list[bytes]:
     """Return the encoded report of every user of a cohort.
 
-    A user's noise is drawn from the random words of its own cells, numbered across the whole
-    population, so it does not depend on the cohort.
+    A user's noise is drawn from random words of its own, so it does not depend on other people.
     """
     calibrated, codec = _installed(cohort.population)
     if calibrated.mechanism.hides_rated_items:
         return [report for rows in _rows(cohort) for report in _whole_rows(rows, calibrated, codec)]
-    counts, population = cohort.counts, cohort.population
-    noise = words(population.seed, "report", cohort.first_rating, cohort.items.size)
+    counts = cohort.counts
+    noise = device_draws(cohort, _REPORT).per_cell(counts, cohort.items, _ROUND)
     symbols = calibrated.perturb(counts, cohort.levels, noise)
     return codec.encode(offsets(counts), cohort.items, symbols)
 
 
 def _whole_rows(rows: Cohort, calibrated: CalibratedMechanism, codec: ReportCodec) -> list[bytes]:
     """Report every item of the catalogue, rated or not."""
-    n_items, population = rows.population.n_items, rows.population
+    n_items = rows.population.n_items
+    cells = np.full(rows.size, n_items)
     levels: NDArray[np.uint8] = np.zeros((rows.size, n_items), dtype=np.uint8)
     levels[rows_of(rows.counts), rows.items] = rows.levels
-    noise = words(population.seed, "report", rows.start * n_items, rows.size * n_items)
-    symbols = calibrated.perturb(np.full(rows.size, n_items), levels.ravel(), noise)
+    noise = device_draws(rows, _REPORT).per_cell(cells, np.tile(np.arange(n_items), rows.size), _ROUND)
+    symbols = calibrated.perturb(cells, levels.ravel(), noise)
     shown = np.flatnonzero(~np.isnan(calibrated.reference_channel.values[symbols]))
     counts = np.bincount(shown // n_items, minlength=rows.size)
     return codec.encode(offsets(counts), shown % n_items, symbols[shown])

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from clients.faults import FaultOptions
 from dprec.options import Options, option
 from dprec.ratings import Ratings, RatingScale
+from dprec.run_keys import InstalledKeys
 from dprec.setups import AnySetup, Setup, from_json, to_json
 from dprec.wire.broadcast import Factors
 
@@ -56,8 +57,8 @@ class Population:
     scale : RatingScale
     n_items : int
     users_per_node : int
-    seed : int
-        Stands in for the entropy from which real devices would draw their noise.
+    keys : InstalledKeys
+        What devices and network draw from; the seed of the run cannot be computed from them.
     faults : FaultOptions
         What goes wrong between the devices and the server.
     setup : Setup
@@ -77,7 +78,7 @@ class Population:
     scale: RatingScale
     n_items: int
     users_per_node: int
-    seed: int
+    keys: InstalledKeys
     faults: FaultOptions
     setup: Setup
     exact: NDArray[np.float64] | None = None
@@ -117,7 +118,7 @@ class Cohort:
     items, levels, values : ndarray, shape (ratings,)
         Their rated items, and the levels and true values of the ratings, by user.
     first_rating : int
-        Global index of the first of these ratings, from which their random words are numbered.
+        Place of the first of these ratings in the population.
     """
 
     population: Population
@@ -136,7 +137,7 @@ class Cohort:
 
     @property
     def first_rating(self) -> int:
-        """Global index of the cohort's first rating."""
+        """Place of the cohort's first rating in the population."""
         return int(self.population.indptr[self.start])
 
     @property
@@ -169,7 +170,7 @@ class _Description(Options):
     continuous: bool = option("Whether true ratings lie between the levels.")
     n_items: int = option("Items of the catalogue.", ge=1)
     users_per_node: int = option("Users of a cohort.", ge=1)
-    seed: int = option("Seed of the devices' noise.")
+    keys: InstalledKeys = option("What devices and network draw from.")
     faults: FaultOptions = option("What goes wrong between the devices and the server.")
     setup: AnySetup = option("What is installed on the devices.")
 
@@ -186,7 +187,7 @@ def write_population(
     ratings: Ratings,
     *,
     users_per_node: int,
-    seed: int,
+    keys: InstalledKeys,
     faults: FaultOptions,
     setup: Setup,
 ) -> None:
@@ -202,7 +203,7 @@ def write_population(
         continuous=ratings.scale.continuous,
         n_items=ratings.n_items,
         users_per_node=users_per_node,
-        seed=seed,
+        keys=keys,
         faults=faults,
         setup=setup,
     )
@@ -234,7 +235,7 @@ def open_population(directory: str) -> Population:
         scale=RatingScale(np.array(description.scale), description.continuous),
         n_items=description.n_items,
         users_per_node=description.users_per_node,
-        seed=description.seed,
+        keys=description.keys,
         faults=description.faults,
         setup=description.setup,
         exact=_stored(folder / "exact.npy"),

@@ -12,6 +12,7 @@ import numpy as np
 from flwr.app import Context
 from numpy.typing import NDArray
 
+from clients.draws import device_draws
 from clients.memory import Memory
 from clients.population import Cohort
 from dprec.crossdomain.alter_ego import alter_egos
@@ -19,7 +20,6 @@ from dprec.crossdomain.alter_ego_codec import AlterEgoCodec, RowCodec, ValueCode
 from dprec.crossdomain.replacement import Candidates, ReplacementDraws
 from dprec.messages import REPLACEMENT_ROUND, ReplacementRequest
 from dprec.ragged import rows_of
-from dprec.randomness import words
 from dprec.setups import ReplacementSetup, XMapSetup
 from dprec.sorted_keys import find
 
@@ -59,13 +59,14 @@ def alter_ego_reports(cohort: Cohort, request: ReplacementRequest, context: Cont
     if deviations and candidates.items.size:
         places, _ = find(candidates.items, cohort.items)
         values = values - ValueCode.of(population.scale, deviations=False).decode(means)[places]
+    noise = device_draws(cohort, "replacement").per_cell(cohort.counts, cohort.items, request.round_index)
     egos = alter_egos(
         rows_of(cohort.counts),
         cohort.items,
         values,
         cohort.size,
         draws,
-        words(population.seed, "replacement", cohort.first_rating, cohort.items.size),
+        noise,
         request.start,
     )
     return AlterEgoCodec(n_targets, ValueCode.of(population.scale, deviations=deviations)).encode(egos)

@@ -39,7 +39,9 @@ def reply_with_reports(
     population = cohort.population
     users = np.arange(cohort.size) if asked is None else np.flatnonzero(asked)
     sent = [reports[user] for user in users.tolist()]
-    fate = fates(population.faults, population.seed, round_index, cohort.start, cohort.size)[users]
+    fate = fates(population.faults, population.keys.network_seed, round_index, cohort.start, cohort.size)[
+        users
+    ]
     for place in np.flatnonzero(fate == ABSENT).tolist():
         sent[place] = b""
     for place in np.flatnonzero(fate == DAMAGED).tolist():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,6 +16,8 @@ from dprec.datasets import Dataset
 from dprec.errors import within
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings
+from dprec.run_keys import ENTROPY_BYTES, RunKeys
+from dprec.setups import to_json
 from dprec.splits import Split
 from simulation.configuration.models import RunConfig
 from simulation.engine.session import Session, open_session
@@ -138,11 +141,12 @@ def _task(
 ) -> Task:
     """Install the ratings on the devices and return the protocol's task."""
     train = evaluator.train
+    keys = RunKeys.derive(config.seed, to_json(config.protocol), _entropy(config, directory))
     users_per_node = config.simulation.cohort_size(train.n_users)
     group = session.install(
         config.protocol.held_ratings(train, config.seed),
         users_per_node=users_per_node,
-        seed=config.seed,
+        keys=keys.installed,
         faults=config.simulation.faults,
         setup=config.protocol.setup(),
     )
@@ -150,6 +154,8 @@ def _task(
     return Task(
         train=train,
         seed=config.seed,
+        server_seed=keys.server,
+        public_seed=keys.installed.public_seed,
         group=group,
         roster=session.roster(train.n_users, users_per_node),
         progress=progress,
@@ -157,6 +163,13 @@ def _task(
         checkpoints=checkpoints,
         restore=partial(session.restore, group),
     )
+
+
+def _entropy(config: RunConfig, directory: RunDirectory | None) -> bytes | None:
+    """Return what devices and server draw from, or None for the seed."""
+    if config.simulation.seed == "run":
+        return None
+    return os.urandom(ENTROPY_BYTES) if directory is None else directory.entropy()
 
 
 def _outcome(session: Session, protocol: Protocol, task: Task) -> Outcome:

@@ -112,6 +112,9 @@ class IterativeFactorization(TrainingRounds):
     broadcast : BroadcastOptions
     sampling : SamplingOptions
     seed : int
+        Of what the server draws.
+    public_seed : int
+        Of what devices and server draw alike.
     group : str
         Run key under which the devices find their setup.
     roster : Roster
@@ -124,6 +127,7 @@ class IterativeFactorization(TrainingRounds):
     broadcast: BroadcastOptions
     sampling: SamplingOptions
     seed: int
+    public_seed: int
     group: str
     roster: Roster
     state: State
@@ -232,7 +236,7 @@ class IterativeFactorization(TrainingRounds):
             self._account.charge_request(users, content, len(payload))
 
     def _step(self, aggregate: Aggregate, round_index: int) -> None:
-        gradient = self.gradient.gradient(aggregate, self.shape, self.epsilon, self.seed)
+        gradient = self.gradient.gradient(aggregate, self.shape, self.epsilon, self.public_seed)
         share = None if aggregate.raters is None else aggregate.raters / aggregate.users
         with np.errstate(all="ignore"):
             factors, velocity = step_item_factors(

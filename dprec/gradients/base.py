@@ -16,25 +16,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.completion.local_factors import Profiles
+from dprec.device_draws import DeviceDraws
 from dprec.options import Options
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RoundDraws:
-    """What determines the random draws of a cohort in a round.
+    """The random draws of a cohort in a round.
 
     Parameters
     ----------
-    seed : int
+    devices : DeviceDraws
+        The devices' own draws, which nobody else knows.
     round_index : int
         From 1.
-    first_user : int
-        Global index of the cohort's first user.
+    public_seed : int
+        Seed of what devices and server draw alike.
     """
 
-    seed: int
+    devices: DeviceDraws
     round_index: int
-    first_user: int
+    public_seed: int
+
+    def words(self, index: int) -> NDArray[np.uint64]:
+        """Return one random word for each user, shape (users,); every index has words of its own."""
+        return self.devices.per_user(index, self.round_index)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +120,7 @@ class GradientReport(Options):
 
     @abstractmethod
     def gradient(
-        self, aggregate: Aggregate, shape: tuple[int, int], epsilon: float, seed: int
+        self, aggregate: Aggregate, shape: tuple[int, int], epsilon: float, public_seed: int
     ) -> NDArray[np.float64]:
         """Return the estimated mean gradient per user, shape (items, rank).
 
@@ -126,8 +132,8 @@ class GradientReport(Options):
             Items and rank.
         epsilon : float
             Budget to which the reports were calibrated.
-        seed : int
-            Seed of the run, for randomness shared by devices and server.
+        public_seed : int
+            Seed of what devices and server draw alike.
         """
 
     def check(self, shape: tuple[int, int]) -> None:

@@ -83,7 +83,7 @@ class FullGradient(GradientReport):
         return valid, Aggregate(total, raters, int(valid.sum()))
 
     def gradient(
-        self, aggregate: Aggregate, shape: tuple[int, int], epsilon: float, seed: int
+        self, aggregate: Aggregate, shape: tuple[int, int], epsilon: float, public_seed: int
     ) -> NDArray[np.float64]:
         """Return the mean gradient per user."""
         return aggregate.total.astype(np.float64) * (_UNIT / aggregate.users)

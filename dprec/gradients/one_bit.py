@@ -13,8 +13,11 @@ from numpy.typing import NDArray
 from dprec.completion.local_factors import Profiles
 from dprec.gradients import randomizer
 from dprec.gradients.base import Aggregate, GradientReport, RoundDraws
-from dprec.randomness import uniform_below, words
+from dprec.randomness import uniform_below
 from dprec.sorted_keys import find
+
+_COORDINATE, _ANSWER = 0, 1
+"""Indices of a user's words in a round."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,13 +38,13 @@ class OneBitGradient(GradientReport):
         """Draw an item and a factor for each user and answer with one bit; see `GradientReport`."""
         n_items, rank = item_factors.shape
         users = np.arange(profiles.n_users)
-        coordinates = draw_coordinates(n_items * rank, users.size, draws)
+        coordinates = draw_coordinates(n_items * rank, draws)
         items, factors = np.divmod(coordinates, rank)
         ratings, rated = _ratings_of(profiles, items)
         own = user_factors[users, factors]
         errors = ratings - np.einsum("uf,uf->u", user_factors, item_factors[items])
         answers = randomizer.randomize(
-            np.where(rated, -2.0 * own * errors, 0.0), epsilon, answer_words(users.size, draws)
+            np.where(rated, -2.0 * own * errors, 0.0), epsilon, answer_words(draws)
         )
         return randomizer.pack_answers(coordinates, answers, n_items * rank)
 
@@ -50,7 +53,7 @@ class OneBitGradient(GradientReport):
         return add_up(reports, shape[0] * shape[1])
 
     def gradient(
-        self, aggregate: Aggregate, shape: tuple[int, int], epsilon: float, seed: int
+        self, aggregate: Aggregate, shape: tuple[int, int], epsilon: float, public_seed: int
     ) -> NDArray[np.float64]:
         """Return the mean of the estimates n d (2 T - 1) (e + 1) / (e - 1), e = exp(epsilon)."""
         return mean_estimate(aggregate, epsilon).reshape(shape)
@@ -68,15 +71,14 @@ class OneBitGradient(GradientReport):
         return randomizer.exact_epsilon(epsilon)
 
 
-def draw_coordinates(n_coordinates: int, users: int, draws: RoundDraws) -> NDArray[np.int64]:
+def draw_coordinates(n_coordinates: int, draws: RoundDraws) -> NDArray[np.int64]:
     """Return the coordinate that each user of a cohort draws, uniformly."""
-    random_words = words(draws.seed, "coordinate", draws.first_user, users, round_index=draws.round_index)
-    return uniform_below(n_coordinates, random_words)
+    return uniform_below(n_coordinates, draws.words(_COORDINATE))
 
 
-def answer_words(users: int, draws: RoundDraws) -> NDArray[np.uint64]:
+def answer_words(draws: RoundDraws) -> NDArray[np.uint64]:
     """Return the random word that decides each user's bit."""
-    return words(draws.seed, "answer", draws.first_user, users, round_index=draws.round_index)
+    return draws.words(_ANSWER)
 
 
 def add_up(reports: Sequence[bytes], n_coordinates: int) -> tuple[NDArray[np.bool_], Aggregate]:

@@ -40,14 +40,14 @@ class ReducedOneBitGradient(GradientReport):
         n_items, rank = item_factors.shape
         n_users = profiles.n_users
         n_coordinates = self.dimensions * rank
-        coordinates = draw_coordinates(n_coordinates, n_users, draws)
+        coordinates = draw_coordinates(n_coordinates, draws)
         rows, factors = np.divmod(coordinates, rank)
         own = user_factors[np.arange(n_users), factors]
         errors = profiles.residuals(user_factors, item_factors)
         users = profiles.users
-        weights = projection(draws.seed, self.dimensions, n_items)[rows[users], profiles.items]
+        weights = projection(draws.public_seed, self.dimensions, n_items)[rows[users], profiles.items]
         sums = np.bincount(users, weights=weights * errors, minlength=n_users)
-        answers = randomizer.randomize(-2.0 * own * sums, epsilon, answer_words(n_users, draws))
+        answers = randomizer.randomize(-2.0 * own * sums, epsilon, answer_words(draws))
         return randomizer.pack_answers(coordinates, answers, n_coordinates)
 
     def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[NDArray[np.bool_], Aggregate]:
@@ -55,12 +55,12 @@ class ReducedOneBitGradient(GradientReport):
         return add_up(reports, self.dimensions * shape[1])
 
     def gradient(
-        self, aggregate: Aggregate, shape: tuple[int, int], epsilon: float, seed: int
+        self, aggregate: Aggregate, shape: tuple[int, int], epsilon: float, public_seed: int
     ) -> NDArray[np.float64]:
         """Map the mean projected gradient back with the pseudo-inverse of the projection."""
         rows = self.dimensions
         reduced = mean_estimate(aggregate, epsilon).reshape(rows, shape[1])
-        estimate: NDArray[np.float64] = _pseudo_inverse(seed, rows, shape[0]) @ reduced
+        estimate: NDArray[np.float64] = _pseudo_inverse(public_seed, rows, shape[0]) @ reduced
         return estimate
 
     def check(self, shape: tuple[int, int]) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dprec.completion.local_factors import Profiles, solve_user_factors
 from dprec.datasets.synthetic import Synthetic
+from dprec.device_draws import DeviceDraws
 from dprec.gradients.base import Aggregate, GradientReport, RoundDraws
 from dprec.randomness import generator
 
@@ -62,7 +63,12 @@ class GradientContract:
         """Return the reports of a cohort; ``first`` is the global index of its first user."""
         factors = self.item_factors()
         own = solve_user_factors(profiles, factors, 1.0)
-        return gradient.encode(profiles, own, factors, epsilon, RoundDraws(9, round_index, first))
+        return gradient.encode(profiles, own, factors, epsilon, self.draws(profiles, first, round_index))
+
+    def draws(self, profiles: Profiles, first: int = 0, round_index: int = 1) -> RoundDraws:
+        """Return the draws of a cohort in a round."""
+        devices = DeviceDraws.of(bytes(16), first, profiles.indptr, profiles.items, profiles.values, "test")
+        return RoundDraws(devices, round_index, public_seed=9)
 
     def hostile(self, gradient: GradientReport, good: bytes) -> list[bytes]:
         """Return reports that no device would send; subclasses may add others that must be refused."""
@@ -133,7 +139,7 @@ class GradientContract:
             np.where(np.arange(self.items)[:, None] == 3, magnitude, usual),
         ):
             own = solve_user_factors(profiles, factors, 1.0)
-            reports = gradient.encode(profiles, own, factors, 2.0, RoundDraws(9, 1, 0))
+            reports = gradient.encode(profiles, own, factors, 2.0, self.draws(profiles))
             assert len(reports) == self.users
             if gradient.private:
                 assert gradient.decode(reports, self.shape)[0].all()

@@ -34,7 +34,7 @@ _USERS_AT_ONCE = 20_000
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SimulationOptions(Options):
-    """How the population is simulated; of these settings, only the faults change a result."""
+    """How the population is simulated; of these settings, only the faults and the seed change a result."""
 
     backend: Literal["ray", "local"] = option("Flower on Ray, or everything in one process.", "ray")
     workers: int = option("Ray actors that run the devices.", 2, ge=1, le=1024)
@@ -43,6 +43,9 @@ class SimulationOptions(Options):
     )
 
     faults: FaultOptions = option("What goes wrong between devices and server.", FaultOptions())
+    seed: Literal["run", "os"] = option(
+        "What devices and server draw from: the run's seed, or entropy of the operating system.", "run"
+    )
 
     def cohort_size(self, n_users: int) -> int:
         """Return the number of users per node for a population."""

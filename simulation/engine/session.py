@@ -13,6 +13,7 @@ from flwr.serverapp import Grid
 from clients.faults import FaultOptions
 from clients.population import HeldFactors, write_held_factors, write_population
 from dprec.ratings import Ratings
+from dprec.run_keys import InstalledKeys
 from dprec.setups import Setup
 from simulation.configuration.models import SimulationOptions
 from simulation.engine.runtime import open_grid
@@ -42,13 +43,13 @@ class Session:
     _runs: int = 0
 
     def install(
-        self, train: Ratings, *, users_per_node: int, seed: int, faults: FaultOptions, setup: Setup
+        self, train: Ratings, *, users_per_node: int, keys: InstalledKeys, faults: FaultOptions, setup: Setup
     ) -> str:
         """Give the devices their ratings and settings; return the run key that names them."""
         self._runs += 1
         key = f"{self._runs:08d}"
         write_population(
-            self.root / key, train, users_per_node=users_per_node, seed=seed, faults=faults, setup=setup
+            self.root / key, train, users_per_node=users_per_node, keys=keys, faults=faults, setup=setup
         )
         return key
 

@@ -130,7 +130,7 @@ class GradientPerturbationProtocol(Protocol):
             step=self.step,
             counts=task.train.counts,
             n_items=task.train.n_items,
-            seed=task.seed,
+            seed=task.server_seed,
             group=task.group,
             roster=task.roster,
         )

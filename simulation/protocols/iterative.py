@@ -162,7 +162,7 @@ class IterativeProtocol(Protocol):
         from clients.population import HeldFactors
         from strategies.iterative import State
 
-        state = State.begin(fit.counts > 0, fit.n_items, self.rank, task.seed, self.step.start)
+        state = State.begin(fit.counts > 0, fit.n_items, self.rank, task.server_seed, self.step.start)
         if task.checkpoints is not None:
             state = task.checkpoints.load(state)
         if state.broadcast is not None:
@@ -178,7 +178,8 @@ class IterativeProtocol(Protocol):
             step=self.step,
             broadcast=self.downlink,
             sampling=self.sampling,
-            seed=task.seed,
+            seed=task.server_seed,
+            public_seed=task.public_seed,
             group=task.group,
             roster=task.roster,
             state=state,

@@ -104,7 +104,7 @@ class OneShotProtocol(Protocol):
         collection = ReportCollection(calibrated, task.group, likelihood=likelihood)
         collected = collection.collect(grid, task.roster)
         with within("completion"):
-            completed = self.completion.fit(collected.observations, task.seed, task.progress)
+            completed = self.completion.fit(collected.observations, task.server_seed, task.progress)
         notes = completed.notes + notes_on_failures([collected.record])
         distance: dict[str, float | None] = {}
         if self.mechanism.hides_rated_items:

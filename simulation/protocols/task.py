@@ -48,6 +48,11 @@ class Task:
     train : Ratings
         The train ratings.
     seed : int
+        Of the experiment: data sets, splits, held-back ratings. Neither devices nor server are given it.
+    server_seed : int
+        Of what the server draws.
+    public_seed : int
+        Of what devices and server draw alike.
     group : str
         Run key of the population on disk.
     roster : Roster
@@ -64,6 +69,8 @@ class Task:
 
     train: Ratings
     seed: int
+    server_seed: int
+    public_seed: int
     group: str
     roster: Roster
     progress: Progress

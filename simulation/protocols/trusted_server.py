@@ -20,6 +20,7 @@ from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
+from dprec.run_keys import seed_for
 from dprec.setups import OneShotSetup
 from simulation.protocols.accounting import (
     budget_at,
@@ -89,14 +90,15 @@ class TrustedServerProtocol(Protocol):
         from strategies.report_collection import ReportCollection
 
         collected = ReportCollection(self._calibrated(task.train), task.group).collect(grid, task.roster)
+        received = collected.observations
         completed = self.perturbation.complete(
             self.completion,
-            collected.observations,
+            received,
             self.privacy.epsilon,
-            task.seed,
+            seed_for(task.server_seed, received.users, received.items, received.values),
             task.progress,
         )
-        noise, counts = self._noise(collected.observations.shape), task.train.counts
+        noise, counts = self._noise(received.shape), task.train.counts
         times = np.ones_like(counts) if noise.whole_profile else counts
         return Outcome(
             predict=completed.predict,

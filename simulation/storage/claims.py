@@ -13,8 +13,10 @@ from simulation.configuration.dotted_keys import flatten
 from simulation.configuration.strict_yaml import parse_yaml, read_yaml
 from simulation.storage.atomic import write_atomically
 
-_COSMETIC = re.compile(r"(cells\..+-seed\d+\.)?simulation\.(?!faults\b)|(title|published|noise_samples)\b")
-"""Keys that change no figure: how a run is simulated, except for the faults, and what a page shows."""
+_COSMETIC = re.compile(
+    r"(cells\..+-seed\d+\.)?simulation\.(?!(?:faults|seed)\b)|(title|published|noise_samples)\b"
+)
+"""Keys that change no figure: how a run is simulated, except for faults and seed, and what a page shows."""
 
 
 def claim_directory(

@@ -7,6 +7,9 @@ CONFIG, SUMMARY, ROUNDS = "config.yaml", "summary.json", "rounds.jsonl"
 TRAFFIC, PREDICTIONS = "traffic.csv", "predictions.csv"
 CHANNEL, LEDGER = "channel.npz", "ledger.npz"
 
+# What an unfinished run draws from, if that is not its seed.
+ENTROPY = "entropy.hex"
+
 # A comparison, with one run directory per cell.
 COMPARISON, TABLE, TIMINGS, CELLS = "comparison.yaml", "comparison.csv", "timing.csv", "cells"
 NOISE = "noise.csv"

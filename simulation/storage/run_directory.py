@@ -6,15 +6,19 @@ directory already holds is never overwritten.
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 from dprec.errors import InputError, RunError
 from dprec.ratings import Ratings
+from dprec.run_keys import ENTROPY_BYTES
 from simulation.configuration.dotted_keys import flatten
 from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import parse_yaml
+from simulation.storage.atomic import write_atomically
 from simulation.storage.channel_file import write_channel
 from simulation.storage.checkpoints import CHECKPOINT, Checkpoints
 from simulation.storage.claims import claim_directory, fingerprint, matters
@@ -25,6 +29,7 @@ from simulation.storage.names import (
     CHANNEL,
     COMPARISON,
     CONFIG,
+    ENTROPY,
     FIGURES,
     LEDGER,
     PREDICTIONS,
@@ -91,6 +96,26 @@ class RunDirectory:
         depends["digest of the ratings"] = fingerprint(train, test)
         return Checkpoints(self.path / CHECKPOINT, depends)
 
+    def entropy(self) -> bytes:
+        """Return what an unfinished run draws from instead of its seed, kept until it is finished.
+
+        If the run is interrupted and resumed, its devices repeat what they have sent. With fresh noise, the
+        reports before and after the interruption would reveal more than is charged. Only the owner may
+        read the file.
+
+        Raises
+        ------
+        InputError
+            When the file is damaged.
+        """
+        path = self.path / ENTROPY
+        if not path.exists():
+            write_atomically(path, os.urandom(ENTROPY_BYTES).hex(), mode=0o600)
+        text = path.read_text(encoding="ascii", errors="replace")
+        if not re.fullmatch(f"[0-9a-f]{{{2 * ENTROPY_BYTES}}}", text):
+            raise InputError(str(path), "damaged", "the file that the run began with")
+        return bytes.fromhex(text)
+
     @property
     def finished(self) -> bool:
         """Whether the directory holds a result."""
@@ -150,7 +175,7 @@ class RunDirectory:
             files = self._write_files(record)
             summary = record.summary.model_copy(update={"files": files})
             write_summary(self.path, summary)
-            (self.path / CHECKPOINT).unlink(missing_ok=True)
+            self._remove_state()
         except OSError as error:
             raise RunError(f"{self.path}: the result cannot be written ({error.strerror})") from None
         return replace(record, summary=summary)
@@ -171,10 +196,15 @@ class RunDirectory:
     def _remove_leftovers(self) -> None:
         """Remove what a run left behind if it was killed while it wrote a file, or at its very end."""
         if self.finished:
-            (self.path / CHECKPOINT).unlink(missing_ok=True)
-        for name in (CONFIG, SUMMARY, ROUNDS, TRAFFIC, PREDICTIONS, CHANNEL, LEDGER, CHECKPOINT):
+            self._remove_state()
+        for name in (CONFIG, SUMMARY, ROUNDS, TRAFFIC, PREDICTIONS, CHANNEL, LEDGER, CHECKPOINT, ENTROPY):
             for temporary in self.path.glob(f".{name}-*"):
                 temporary.unlink(missing_ok=True)
+
+    def _remove_state(self) -> None:
+        """Remove what only an unfinished run needs."""
+        for name in (CHECKPOINT, ENTROPY):
+            (self.path / name).unlink(missing_ok=True)
 
 
 def timestamped(name: str) -> Path:

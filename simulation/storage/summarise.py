@@ -109,6 +109,7 @@ def _privacy(
             *guarantee.statements,
             *_note_on_composition(config),
             *_note_on_signs(config, train),
+            *_note_on_randomness(config),
             *outcome.notes,
         ),
     )
@@ -145,6 +146,21 @@ def _note_on_signs(config: RunConfig, train: Ratings) -> tuple[str, ...]:
     return (
         f"A rating above {train.scale.cut:.6g} ({origin}) counts as +1, any other as -1; the cut is taken to "
         "be public.",
+    )
+
+
+def _note_on_randomness(config: RunConfig) -> tuple[str, ...]:
+    """Note what determinism means for secrecy, where noise protects anything."""
+    if not config.protocol.private:
+        return ()
+    if config.simulation.seed == "os":
+        return (
+            "All noise was drawn from entropy of the operating system, which was not kept: it cannot be "
+            "computed again, and no other run has the same bits.",
+        )
+    return (
+        "All noise was drawn from the seed in config.yaml, so that the run can be repeated bit by bit: who "
+        "knows or guesses the seed can remove the noise. A deployment needs secrets (simulation.seed: os).",
     )
 
 

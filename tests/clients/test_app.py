@@ -11,6 +11,7 @@ from clients.population import write_population
 from dprec.datasets.synthetic import Synthetic
 from dprec.mechanisms.raw import Raw
 from dprec.messages import DELIVER, IDENTIFY, REPLACE, REPORT, SLOPES, TRAIN
+from dprec.run_keys import RunKeys
 from dprec.setups import OneShotSetup
 from simulation.engine.local_grid import LocalGrid
 
@@ -21,7 +22,7 @@ def answer(folder: Path, message_type: str, content: RecordDict) -> Message:
         folder / "run",
         ratings,
         users_per_node=10,
-        seed=1,
+        keys=RunKeys.derive(1).installed,
         faults=FaultOptions(),
         setup=OneShotSetup(mechanism=Raw(), privacy=None),
     )

@@ -18,6 +18,7 @@ from dprec.completion.one_bit.links import Logistic
 from dprec.completion.one_bit.slope_channel import slope_channel
 from dprec.messages import ROW_ENTRY, SlopesRequest
 from dprec.ratings import Ratings
+from dprec.run_keys import RunKeys
 from dprec.setups import GradientPerturbationSetup
 
 SETUP = GradientPerturbationSetup(
@@ -34,7 +35,12 @@ def cohort_at(folder: Path, start: int = 0, stop: int = 4) -> Cohort:
     )
     if not (folder / "run").exists():
         write_population(
-            folder / "run", ratings, users_per_node=4, seed=5, faults=FaultOptions(), setup=SETUP
+            folder / "run",
+            ratings,
+            users_per_node=4,
+            keys=RunKeys.derive(5).installed,
+            faults=FaultOptions(),
+            setup=SETUP,
         )
     return Cohort(open_population(str(folder / "run")), start, stop)
 

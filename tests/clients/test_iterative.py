@@ -20,6 +20,7 @@ from dprec.gradients.one_bit import OneBitGradient
 from dprec.gradients.randomizer import unpack_answers
 from dprec.messages import GradientRequest
 from dprec.ratings import Ratings
+from dprec.run_keys import RunKeys
 from dprec.setups import IterativeSetup
 from dprec.wire.broadcast import BroadcastOptions, encode_broadcast
 from simulation.engine.local_grid import LocalGrid
@@ -40,7 +41,12 @@ def install(folder: Path, ratings: Ratings) -> None:
     )
     for key in RUNS:
         write_population(
-            folder / key, ratings, users_per_node=USERS, seed=1, faults=FaultOptions(), setup=setup
+            folder / key,
+            ratings,
+            users_per_node=USERS,
+            keys=RunKeys.derive(1).installed,
+            faults=FaultOptions(),
+            setup=setup,
         )
 
 

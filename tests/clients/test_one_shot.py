@@ -17,6 +17,7 @@ from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.privacy.units import PrivacyUnit
 from dprec.ratings import Ratings, RatingScale
+from dprec.run_keys import RunKeys
 from dprec.setups import OneShotSetup
 from dprec.wire import ReportCodec
 
@@ -48,7 +49,14 @@ def populate(
     seed: int = 3,
 ) -> Population:
     setup = OneShotSetup(mechanism=mechanism, privacy=budget)
-    write_population(folder, ratings, users_per_node=size, seed=seed, faults=FaultOptions(), setup=setup)
+    write_population(
+        folder,
+        ratings,
+        users_per_node=size,
+        keys=RunKeys.derive(seed).installed,
+        faults=FaultOptions(),
+        setup=setup,
+    )
     return open_population(str(folder))
 
 

@@ -12,8 +12,10 @@ from dprec.errors import InputError
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.ratings import Ratings
+from dprec.run_keys import RunKeys
 from dprec.setups import IterativeSetup, OneShotSetup
 
+KEYS = RunKeys.derive(10**30).installed
 SETUP = OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
 
 
@@ -26,12 +28,17 @@ def ratings() -> Ratings:
 def test_cohorts_divide_the_population(tmp_path: Path, ratings: Ratings, users_per_node: int) -> None:
     folder = tmp_path / "run"
     write_population(
-        folder, ratings, users_per_node=users_per_node, seed=10**30, faults=FaultOptions(), setup=SETUP
+        folder,
+        ratings,
+        users_per_node=users_per_node,
+        keys=KEYS,
+        faults=FaultOptions(),
+        setup=SETUP,
     )
     population = open_population(str(folder))
     assert population.n_users == 23
     assert population.n_items == 30
-    assert population.seed == 10**30
+    assert population.keys == KEYS
     assert population.setup == SETUP
     assert population.scale.values.tolist() == ratings.scale.values.tolist()
     nodes = -(-23 // users_per_node)
@@ -44,17 +51,36 @@ def test_cohorts_divide_the_population(tmp_path: Path, ratings: Ratings, users_p
 
 
 def test_a_node_beyond_the_population_hosts_nobody(tmp_path: Path, ratings: Ratings) -> None:
-    write_population(tmp_path / "run", ratings, users_per_node=10, seed=0, faults=FaultOptions(), setup=SETUP)
+    write_population(
+        tmp_path / "run",
+        ratings,
+        users_per_node=10,
+        keys=KEYS,
+        faults=FaultOptions(),
+        setup=SETUP,
+    )
     cohort = open_population(str(tmp_path / "run")).cohort(3)
     assert cohort.size == 0
     assert cohort.items.size == 0
 
 
 def test_a_population_is_never_written_over(tmp_path: Path, ratings: Ratings) -> None:
-    write_population(tmp_path / "run", ratings, users_per_node=10, seed=0, faults=FaultOptions(), setup=SETUP)
+    write_population(
+        tmp_path / "run",
+        ratings,
+        users_per_node=10,
+        keys=KEYS,
+        faults=FaultOptions(),
+        setup=SETUP,
+    )
     with pytest.raises(FileExistsError):
         write_population(
-            tmp_path / "run", ratings, users_per_node=10, seed=0, faults=FaultOptions(), setup=SETUP
+            tmp_path / "run",
+            ratings,
+            users_per_node=10,
+            keys=KEYS,
+            faults=FaultOptions(),
+            setup=SETUP,
         )
 
 
@@ -63,7 +89,7 @@ def test_a_population_is_never_written_over(tmp_path: Path, ratings: Ratings) ->
     [
         ({"n_items": "30"}, "n_items"),
         ({"users_per_node": 0}, "users_per_node"),
-        ({"seed": None}, "seed"),
+        ({"keys": {}}, "keys.devices"),
         ({"scale": [1, "2"]}, "scale[1]"),
         ({"faults": {"dropout": 2.0}}, "faults"),
         ({"setup": {"kind": "one-shot", "mechanism": {"kind": "lies"}}}, "setup.mechanism"),
@@ -72,7 +98,14 @@ def test_a_population_is_never_written_over(tmp_path: Path, ratings: Ratings) ->
 def test_a_damaged_description_is_told_by_file_and_key(
     tmp_path: Path, ratings: Ratings, entry: dict[str, Any], key: str
 ) -> None:
-    write_population(tmp_path / "run", ratings, users_per_node=10, seed=0, faults=FaultOptions(), setup=SETUP)
+    write_population(
+        tmp_path / "run",
+        ratings,
+        users_per_node=10,
+        keys=KEYS,
+        faults=FaultOptions(),
+        setup=SETUP,
+    )
     path = tmp_path / "run" / "population.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | entry))
     with pytest.raises(InputError) as caught:
@@ -81,7 +114,14 @@ def test_a_damaged_description_is_told_by_file_and_key(
 
 
 def test_devices_answer_the_requests_of_their_own_protocol_alone(tmp_path: Path, ratings: Ratings) -> None:
-    write_population(tmp_path / "run", ratings, users_per_node=10, seed=0, faults=FaultOptions(), setup=SETUP)
+    write_population(
+        tmp_path / "run",
+        ratings,
+        users_per_node=10,
+        keys=KEYS,
+        faults=FaultOptions(),
+        setup=SETUP,
+    )
     population = open_population(str(tmp_path / "run"))
     assert population.installed(OneShotSetup) == SETUP
     with pytest.raises(ValueError, match="set up for one-shot"):
@@ -92,7 +132,14 @@ def test_devices_answer_the_requests_of_their_own_protocol_alone(tmp_path: Path,
 def test_a_damaged_record_of_the_held_factors_is_told_by_file(
     tmp_path: Path, ratings: Ratings, text: str
 ) -> None:
-    write_population(tmp_path / "run", ratings, users_per_node=10, seed=0, faults=FaultOptions(), setup=SETUP)
+    write_population(
+        tmp_path / "run",
+        ratings,
+        users_per_node=10,
+        keys=KEYS,
+        faults=FaultOptions(),
+        setup=SETUP,
+    )
     write_held_factors(tmp_path / "run", HeldFactors(2, np.zeros((30, 2), dtype=np.float32)))
     path = tmp_path / "run" / "held.json"
     path.write_text(text)

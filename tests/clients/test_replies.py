@@ -11,11 +11,13 @@ from clients.population import Cohort, open_population, write_population
 from clients.replies import reply_with_reports
 from dprec.datasets.synthetic import Synthetic
 from dprec.mechanisms.raw import Raw
+from dprec.run_keys import RunKeys
 from dprec.setups import OneShotSetup
 from simulation.engine.local_grid import stamped
 from strategies.arrivals import arrivals_of
 
 USERS = 40
+KEYS = RunKeys.derive(6).installed
 SETUP = OneShotSetup(mechanism=Raw(), privacy=None)
 FAULTS = FaultOptions(dropout=0.25, straggle=0.2, corrupt=0.15)
 
@@ -23,7 +25,14 @@ FAULTS = FaultOptions(dropout=0.25, straggle=0.2, corrupt=0.15)
 @pytest.fixture
 def cohort(tmp_path: Path) -> Cohort:
     ratings = Synthetic(users=2 * USERS, items=10, ratings=200).load()
-    write_population(tmp_path / "run", ratings, users_per_node=USERS, seed=6, faults=FAULTS, setup=SETUP)
+    write_population(
+        tmp_path / "run",
+        ratings,
+        users_per_node=USERS,
+        keys=KEYS,
+        faults=FAULTS,
+        setup=SETUP,
+    )
     return open_population(str(tmp_path / "run")).cohort(1)
 
 
@@ -40,7 +49,7 @@ def test_a_reply_tells_what_arrived_and_when(cohort: Cohort, message: Message, s
     reply = reply_with_reports(message, cohort, reports, round_index=5, asked=asked if some else None)
     arrivals = arrivals_of(reply, cohort.start, cohort.start + np.flatnonzero(asked))
     assert arrivals is not None
-    fate = fates(FAULTS, 6, 5, cohort.start, USERS)[asked]
+    fate = fates(FAULTS, KEYS.network_seed, 5, cohort.start, USERS)[asked]
     assert {ABSENT, LATE, DAMAGED} <= set(fate.tolist())
     assert arrivals.arrived.tolist() == (fate != ABSENT).tolist()
     assert arrivals.punctual.tolist() == ((fate != ABSENT) & (fate != LATE)).tolist()

@@ -13,6 +13,7 @@ from dprec.binarization import binary_scale
 from dprec.completion.one_bit.completion import OneBit
 from dprec.completion.one_bit.slope_channel import slope_channel
 from dprec.ratings import Ratings
+from dprec.run_keys import RunKeys
 from dprec.setups import GradientPerturbationSetup
 from simulation.engine.local_grid import LocalGrid
 from strategies.gradient_perturbation import GradientPerturbation
@@ -33,7 +34,14 @@ def begin(folder: Path) -> tuple[LocalGrid, GradientPerturbation]:
     setup = GradientPerturbationSetup(
         link="logistic", sigma=1.0, clamp=CLAMP, symbols=SYMBOLS, epsilon_per_round=EPSILON, rounds=ROUNDS
     )
-    write_population(folder / GROUP, ratings, users_per_node=SIZE, seed=2, faults=FaultOptions(), setup=setup)
+    write_population(
+        folder / GROUP,
+        ratings,
+        users_per_node=SIZE,
+        keys=RunKeys.derive(2).installed,
+        faults=FaultOptions(),
+        setup=setup,
+    )
     grid = LocalGrid(client_app(str(folder)), -(-USERS // SIZE))
     strategy = GradientPerturbation(
         completion=OneBit(),

@@ -22,6 +22,7 @@ from dprec.gradients.one_bit import OneBitGradient
 from dprec.gradients.one_bit_reduced import ReducedOneBitGradient
 from dprec.privacy.ledger_arrays import ledger_arrays
 from dprec.ratings import Ratings
+from dprec.run_keys import RunKeys
 from dprec.setups import IterativeSetup
 from dprec.wire.broadcast import BroadcastOptions
 from simulation.engine.local_grid import LocalGrid, stamped
@@ -31,6 +32,7 @@ from strategies.roster import Roster, identify
 from strategies.sampling import SamplingOptions
 
 USERS, ITEMS, RANK, ROUNDS, GROUP, SEED = 30, 20, 2, 5, "00000001", 8
+KEYS = RunKeys.derive(SEED).installed
 EPSILON = 0.5
 GRADIENTS: list[GradientReport] = [OneBitGradient(), ReducedOneBitGradient(dimensions=6), FullGradient()]
 FAULTS = FaultOptions(dropout=0.2, straggle=0.1, corrupt=0.2)
@@ -103,7 +105,12 @@ def begin(
         rounds=ROUNDS,
     )
     write_population(
-        folder / GROUP, ratings, users_per_node=size, seed=SEED, faults=faults or FaultOptions(), setup=setup
+        folder / GROUP,
+        ratings,
+        users_per_node=size,
+        keys=KEYS,
+        faults=faults or FaultOptions(),
+        setup=setup,
     )
     grid = Recording(folder, -(-USERS // size))
     strategy = Watched(
@@ -113,6 +120,7 @@ def begin(
         broadcast=broadcast,
         sampling=sampling or SamplingOptions(),
         seed=SEED,
+        public_seed=KEYS.public_seed,
         group=GROUP,
         roster=Roster(identify(grid), USERS, size),
         state=State.begin(ratings.counts > 0, ITEMS, RANK, SEED),
@@ -244,7 +252,7 @@ def test_faults_are_charged_when_sent_and_used_when_sound_and_in_time(
     other.run_round(honest)
     (reply,) = honest.received
     reports: list[bytes] = reply.content["reply"]["reports"]  # type: ignore[index, assignment]
-    fate = fates(FAULTS, SEED, 1, 0, USERS)
+    fate = fates(FAULTS, KEYS.network_seed, 1, 0, USERS)
     assert len(set(fate.tolist())) == 4
     used = fate == PUNCTUAL
     _, expected = gradient.decode([reports[user] for user in np.flatnonzero(used)], strategy.shape)
@@ -259,7 +267,7 @@ def test_faults_are_charged_when_sent_and_used_when_sound_and_in_time(
     assert (strategy.state.privacy.per_user > 0).tolist() == sent.tolist()
     # Normalised by what arrived.
     if isinstance(gradient, FullGradient):
-        mean = gradient.gradient(aggregate, strategy.shape, math.inf, SEED)
+        mean = gradient.gradient(aggregate, strategy.shape, math.inf, KEYS.public_seed)
         np.testing.assert_allclose(mean * used.sum(), aggregate.total * 2.0**-24)
 
 

@@ -18,6 +18,7 @@ from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.ratings import Ratings
+from dprec.run_keys import RunKeys
 from dprec.setups import OneShotSetup
 from dprec.wire import ReportCodec
 from simulation.engine.local_grid import LocalGrid, stamped
@@ -72,7 +73,14 @@ def start(
     mechanism = mechanism or RandomizedResponse()
     budget = PrivacyBudget(epsilon=1.0, per="cell" if mechanism.hides_rated_items else "rating")
     setup = OneShotSetup(mechanism=mechanism, privacy=budget)
-    write_population(folder / GROUP, ratings, users_per_node=size, seed=1, faults=FaultOptions(), setup=setup)
+    write_population(
+        folder / GROUP,
+        ratings,
+        users_per_node=size,
+        keys=RunKeys.derive(1).installed,
+        faults=FaultOptions(),
+        setup=setup,
+    )
     grid = Recording(folder, -(-USERS // size))
     calibrated = CalibratedMechanism(mechanism, budget, ratings.scale, ITEMS)
     collection = ReportCollection(calibrated, GROUP)

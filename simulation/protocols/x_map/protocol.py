@@ -22,6 +22,7 @@ from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.releases import mechanism_releases
 from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
+from dprec.run_keys import seed_for
 from dprec.setups import ReplacementSetup, XMapSetup
 from simulation.protocols.accounting import (
     check_private,
@@ -168,7 +169,7 @@ class XMapProtocol(Protocol):
             self.recommendation,
             similarity=similarity,
             deviations=deviations,
-            seed=task.seed,
+            seed=seed_for(task.server_seed, observed.users, observed.items, observed.values),
         )
         if self.recommendation.epsilon is not None:
             task.progress("measuring sensitivities", 0, 1)
@@ -216,7 +217,7 @@ class XMapProtocol(Protocol):
             return AlterEgos.none(train.n_users), None
         observed, candidates = collected.observations, comparison.candidates
         if self.mechanism.private:
-            seed = task.seed
+            seed = task.server_seed
             return replaced_on_server(self.replacement, candidates, means, observed, train, seed), None
         asking = replacement_round(self.replacement, candidates, means, train, task.group)
         exchanged = asking.exchange(grid, task.roster, observed, collected.traffic)

@@ -12,6 +12,7 @@ from flwr.serverapp import Grid
 from clients.faults import FaultOptions
 from clients.population import open_population, write_population
 from dprec.errors import InputError, SettingError
+from dprec.run_keys import RunKeys
 from dprec.setups import ReportSetup
 from simulation.configuration.models import parse_config
 from simulation.execution import load_ratings
@@ -93,7 +94,14 @@ def test_no_grid_is_needed(alone: dict[str, Any]) -> None:
 def test_devices_answer_no_request(tmp_path: Path, alone: dict[str, Any]) -> None:
     train, _ = load_ratings(parse_config(alone))
     setup = NothingSentProtocol().setup()
-    write_population(tmp_path / "key", train, users_per_node=40, seed=1, faults=FaultOptions(), setup=setup)
+    write_population(
+        tmp_path / "key",
+        train,
+        users_per_node=40,
+        keys=RunKeys.derive(1).installed,
+        faults=FaultOptions(),
+        setup=setup,
+    )
     with pytest.raises(ValueError, match="not for devices set up for nothing-sent"):
         open_population(str(tmp_path / "key")).installed(ReportSetup)
 

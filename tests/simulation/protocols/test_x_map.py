@@ -16,7 +16,8 @@ from clients.population import Cohort, open_population
 from clients.replacement import alter_ego_reports
 from dprec.errors import InputError, RunError
 from dprec.messages import ReplacementRequest
-from simulation import load
+from dprec.run_keys import RunKeys
+from simulation import execution, load
 from simulation.configuration.dotted_keys import replace_value
 from simulation.configuration.models import parse_config
 from simulation.console.command_line import main
@@ -301,7 +302,11 @@ def test_over_the_catalogue_every_source_item_is_replaced() -> None:
     np.testing.assert_array_equal(result.traffic["messages"], np.where(in_source > 0, 4, 2))
 
 
-def test_a_recommendation_of_more_neighbours_than_there_are_items_is_the_same() -> None:
+def test_a_recommendation_of_more_neighbours_than_there_are_items_is_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # With another setting, all would be drawn anew.
+    monkeypatch.setattr(execution, "to_json", lambda _: "")
     known = parse_config(SMALL).dataset.items
     many, more = (
         run(small(protocol__recommendation={"neighbors": k, "epsilon": 0.6})).predictions["prediction"]
@@ -349,7 +354,7 @@ def test_a_device_refuses_malformed_requests_and_a_second_table(tmp_path: Path) 
         key = session.install(
             train,
             users_per_node=train.n_users,
-            seed=1,
+            keys=RunKeys.derive(1).installed,
             faults=config.simulation.faults,
             setup=config.protocol.setup(),
         )

@@ -1,0 +1,42 @@
+"""Where the devices of a cohort take their random words from; see `dprec.device_draws`."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from clients.population import Cohort, Population
+from dprec.device_draws import DeviceDraws
+from dprec.ragged import offsets
+from dprec.setups import to_json
+
+
+def device_draws(cohort: Cohort, purpose: str) -> DeviceDraws:
+    """Return the draws of a cohort's users for one purpose.
+
+    They depend on the run and on all that is installed on the devices: with another mechanism, budget or
+    number of rounds they are others.
+    """
+    population = cohort.population
+    return DeviceDraws.of(
+        population.keys.master,
+        cohort.start,
+        offsets(cohort.counts),
+        cohort.items,
+        cohort.values,
+        f"{purpose} {population.keys.run} {to_json(population.setup)}",
+    )
+
+
+def draws_of_rounds(cohort: Cohort, purpose: str) -> DeviceDraws:
+    """Return the draws of a cohort that is asked again and again, made ready in its first round."""
+    ready = _ready(cohort.population)
+    whose = cohort.start, cohort.stop, purpose
+    if whose not in ready:
+        ready[whose] = device_draws(cohort, purpose)
+    return ready[whose]
+
+
+@lru_cache(maxsize=4)
+def _ready(population: Population) -> dict[tuple[int, int, str], DeviceDraws]:
+    """Return what a worker has made ready for a population: 16 bytes for each user of its cohorts."""
+    return {}
