@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -33,9 +34,15 @@ def parse_json(group: type[GroupT], text: str | bytes) -> GroupT:
         When one is invalid; it names the first key at fault as written, or no key for the whole text.
     """
     try:
-        return TypeAdapter(group).validate_json(text)
+        return _reader(group).validate_json(text)
     except ValidationError as error:
         raise _first_error(error.errors(), group) from None
+
+
+@lru_cache(maxsize=64)
+def _reader(group: type[GroupT]) -> TypeAdapter[GroupT]:
+    """Return what reads a class; it takes longer to make than to use."""
+    return TypeAdapter(group)
 
 
 def _first_error(errors: list[ErrorDetails], group: type[Any]) -> SettingError:
