@@ -33,14 +33,16 @@ def parse_json(group: type[GroupT], text: str | bytes) -> GroupT:
     SettingError
         When one is invalid; it names the first key at fault as written, or no key for the whole text.
     """
+    declared: Any = group
     try:
-        return _reader(group).validate_json(text)
+        settings: GroupT = _reader(declared).validate_json(text)
     except ValidationError as error:
         raise _first_error(error.errors(), group) from None
+    return settings
 
 
 @lru_cache(maxsize=64)
-def _reader(group: type[GroupT]) -> TypeAdapter[GroupT]:
+def _reader(group: Any) -> TypeAdapter[Any]:
     """Return what reads a class; it takes longer to make than to use."""
     return TypeAdapter(group)
 

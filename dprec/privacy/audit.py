@@ -2,7 +2,8 @@
 
 A guarantee bounds the loss from above, by a proof. Samples bound it from below, whatever the proof
 says and however the mechanism is implemented: if an event is e^x times as likely under one profile as
-under its neighbour, epsilon is at least x (Jagielski et al. [jagielski2020], section 4).
+under its neighbour, epsilon is at least x (Jagielski et al. [jagielski2020], section 4). If a promise holds
+beyond a probability delta, delta is subtracted from the first of the two probabilities.
 
 The people who sent something are divided into three parts. The first serves to estimate how much a
 report favours a profile (`dprec.privacy.evidence`), the second to choose profiles, evidence and threshold,
@@ -60,6 +61,8 @@ class Measurement:
         Number of people per profile whose reports bound it.
     failure : float
         Probability with which the bound may fail.
+    delta : float
+        Probability beyond which the loss is bounded.
     curve : ndarray of float64, shape (events, 2)
         Estimated probabilities of events, under the profile that they favour and under the other.
     """
@@ -68,11 +71,12 @@ class Measurement:
     at_least: float
     trials: int
     failure: float
+    delta: float
     curve: NDArray[np.float64]
 
     def power(self, promised: float) -> float:
         """Return the probability that a leak of twice the promise would be detected; see `audit_power`."""
-        return power_of(self.curve, self.trials, promised, self.failure / 2)
+        return power_of(self.curve, self.trials, promised, self.failure / 2, self.delta)
 
 
 def loss_at_least(
@@ -93,7 +97,7 @@ def loss_at_least(
     return measured([sides], 1 - confidence).at_least
 
 
-def measured(pairs: Sequence[tuple[Sent, Sent]], failure: float) -> Measurement:
+def measured(pairs: Sequence[tuple[Sent, Sent]], failure: float, delta: float = 0.0) -> Measurement:
     """Bound the largest loss between pairs of profiles from below.
 
     Everybody's reports of all rounds count as one event, so nothing is assumed about how the rounds
@@ -104,6 +108,8 @@ def measured(pairs: Sequence[tuple[Sent, Sent]], failure: float) -> Measurement:
     pairs : sequence of tuple of Sent
     failure : float
         Probability with which the bound may fail, between 0 and 1.
+    delta : float
+        Probability beyond which the loss is bounded.
 
     Notes
     -----
@@ -116,24 +122,24 @@ def measured(pairs: Sequence[tuple[Sent, Sent]], failure: float) -> Measurement:
             continue
         for scores in scores_of(*sides):
             for one, other in (scores, (-scores[1], -scores[0])):
-                promising = _promising(choosing(one), choosing(other), failure / 2)
+                promising = _promising(choosing(one), choosing(other), failure / 2, delta)
                 if promising[0] > best[0]:
                     best, chosen, pair = promising, (one, other), number
     if chosen is None:
-        return Measurement(0, 0.0, 0, failure, np.zeros((0, 2)))
+        return Measurement(0, 0.0, 0, failure, delta, np.zeros((0, 2)))
     counts = [int((bounding(side) >= best[1]).sum()) for side in chosen]
     sizes = [bounding(side).size for side in chosen]
-    bound = float(_log_ratio(counts[0], counts[1], sizes[0], sizes[1], failure / 2))
-    return Measurement(pair, max(0.0, bound), min(sizes), failure, _curve(chosen))
+    bound = float(_log_ratio(counts[0], counts[1], sizes[0], sizes[1], failure / 2, delta))
+    return Measurement(pair, max(0.0, bound), min(sizes), failure, delta, _curve(chosen))
 
 
 def _promising(
-    speaking: NDArray[np.float64], against: NDArray[np.float64], failure: float
+    speaking: NDArray[np.float64], against: NDArray[np.float64], failure: float, delta: float
 ) -> tuple[float, float]:
     """Return the largest loss bound that a threshold of the evidence yields, and that threshold."""
     thresholds = _thinned(np.unique(np.concatenate([speaking, against])), _THRESHOLDS)
     counts = [side.size - np.searchsorted(np.sort(side), thresholds) for side in (speaking, against)]
-    promises = _log_ratio(counts[0], counts[1], speaking.size, against.size, failure)
+    promises = _log_ratio(counts[0], counts[1], speaking.size, against.size, failure, delta)
     best = int(np.argmax(promises))
     return float(promises[best]), float(thresholds[best])
 
@@ -153,9 +159,9 @@ def _thinned(values: NDArray[np.float64], most: int) -> NDArray[np.float64]:
 
 
 def _log_ratio(
-    count: ArrayLike, other: ArrayLike, trials: int, other_trials: int, failure: float
+    count: ArrayLike, other: ArrayLike, trials: int, other_trials: int, failure: float, delta: float
 ) -> NDArray[np.float64]:
-    low = proportion_below(count, trials, failure)
+    low = np.maximum(proportion_below(count, trials, failure) - delta, 0.0)
     high = proportion_above(other, other_trials, failure)
     with np.errstate(divide="ignore"):
         ratio: NDArray[np.float64] = np.log(low) - np.log(high)

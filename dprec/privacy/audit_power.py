@@ -10,7 +10,9 @@ _TAIL = 1e-6
 _COUNTS = 100
 
 
-def power_of(curve: NDArray[np.float64], trials: int, promised: float, failure: float) -> float:
+def power_of(
+    curve: NDArray[np.float64], trials: int, promised: float, failure: float, delta: float = 0.0
+) -> float:
     """Return the probability that a leak of twice the promise would be detected by the best of some events.
 
     The leak is supposed to double the privacy loss of an event and of its complement. A detection is a
@@ -26,8 +28,12 @@ def power_of(curve: NDArray[np.float64], trials: int, promised: float, failure: 
         Epsilon; infinite if nothing is promised.
     failure : float
         Probability with which the bound of each of the two probabilities may fail.
+    delta : float
+        Probability beyond which the promise holds.
     """
-    powers = [detection(*doubled(one, other), trials, promised, failure) for one, other in curve.tolist()]
+    powers = [
+        detection(*doubled(one, other), trials, promised, failure, delta) for one, other in curve.tolist()
+    ]
     return max(powers, default=0.0)
 
 
@@ -46,7 +52,9 @@ def doubled(one: float, other: float) -> tuple[float, float]:
     return ratio * rare, rare
 
 
-def detection(one: float, other: float, trials: int, promised: float, failure: float) -> float:
+def detection(
+    one: float, other: float, trials: int, promised: float, failure: float, delta: float = 0.0
+) -> float:
     """Return the probability that the log ratio of two probabilities is bounded above a promise.
 
     Parameters
@@ -58,6 +66,8 @@ def detection(one: float, other: float, trials: int, promised: float, failure: f
     promised : float
     failure : float
         Of each of the two Clopper-Pearson bounds.
+    delta : float
+        Subtracted from the first probability.
     """
     if trials == 0 or one <= other:
         return 0.0
@@ -66,7 +76,8 @@ def detection(one: float, other: float, trials: int, promised: float, failure: f
     shares = np.diff(binom.cdf(edges - 1, trials, other))
     # Of counts that are taken together, the largest is the hardest to beat.
     counts = edges[1:] - 1
-    needed = np.exp(min(promised, 700.0)) * beta.ppf(1 - failure, counts + 1, np.maximum(trials - counts, 1))
+    high = beta.ppf(1 - failure, counts + 1, np.maximum(trials - counts, 1))
+    needed = np.exp(min(promised, 700.0)) * high + delta
     least = binom.isf(failure, trials, np.minimum(needed, 1.0)) + 1
     detected = np.where(needed < 1, binom.sf(least - 1, trials, one), 0.0)
     return float(np.clip(np.sum(shares * detected), 0.0, 1.0))

@@ -18,7 +18,7 @@ from dprec.progress import Progress, silent
 from dprec.ratings import RatingScale
 from simulation.auditing import experiments
 from simulation.auditing.exact import exact_findings, worst_levels
-from simulation.auditing.experiments import Experiment, Profile
+from simulation.auditing.experiments import Experiment, Profile, Question
 from simulation.auditing.listening import Overheard, overhear, reduced
 from simulation.auditing.promise import Promise, promise_of
 from simulation.auditing.result import Audit, Finding
@@ -121,21 +121,22 @@ class _Auditor:
         runs = len(planned) + 1
         tests = sum(len(each.questions) for each in planned) + _SUSPICIONS
         failure = (1 - self.confidence) / tests
-        yield from exact_findings(self.config.protocol, self.promise, self.scale)
+        if not self.promise.delta:
+            yield from exact_findings(self.config.protocol, self.promise, self.scale)
         for done, experiment in enumerate(planned):
             progress("auditing", done, runs)
             overheard = overhear(self.config, experiment.population(self.trials, self.scale))
             sent = overheard.by_profile(len(experiment.profiles))
             for question in experiment.questions:
                 pairs = [(sent[one], sent[other]) for one, other in question.pairs]
-                result = measured(pairs, failure)
+                result = measured(pairs, failure, self.promise.delta)
                 promised = self.promise.loss(question.entries)
                 yield Finding(
                     test=question.test,
                     unit=self.promise.unit_of(question.entries),
                     promised=promised,
                     at_least=result.at_least,
-                    charged=overheard.charged["rating" if question.entries == 1 else "user"],
+                    charged=self._charged(overheard, question),
                     exact=False,
                     power=result.power(promised),
                 )
@@ -145,6 +146,12 @@ class _Auditor:
         suspected = suspicions(*self._same_people(), alike=alike)
         yield from (suspicion.finding(failure) for suspicion in suspected)
         progress("auditing", runs, runs)
+
+    def _charged(self, overheard: Overheard, question: Question) -> float | None:
+        """Return what the ledger charges for a difference; its sums are no bound on composed budgets."""
+        if self.promise.delta:
+            return None
+        return overheard.charged["rating" if question.entries == 1 else "user"]
 
     def _experiments(self) -> list[Experiment]:
         """Return what is compared for the kind of protocol."""

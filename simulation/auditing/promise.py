@@ -21,11 +21,14 @@ class Promise:
         What two profiles may differ in.
     hides_rated_items : bool
         Whether it holds for which items are rated, too.
+    delta : float
+        Probability beyond which it holds; 0 unless the budget is for composed draws.
     """
 
     epsilon: float
     unit: PrivacyUnit
     hides_rated_items: bool
+    delta: float = 0.0
 
     def loss(self, entries: int) -> float:
         """Return the largest loss between two profiles that differ in so many entries.
@@ -47,10 +50,12 @@ def promise_of(protocol: Protocol) -> Promise:
     protocol : Protocol
         With a budget; see `Protocol.audited`.
     """
-    assert protocol.privacy is not None, "a protocol without a budget"
+    budget = protocol.privacy
+    assert budget is not None, "a protocol without a budget"
     setup = protocol.setup()
     if isinstance(setup, ReportSetup):
         hides = setup.mechanism.hides_rated_items
     else:
         hides = isinstance(setup, IterativeSetup) and setup.gradient.hides_rated_items
-    return Promise(protocol.privacy.epsilon, protocol.privacy.per, hides)
+    delta = budget.delta if budget.composition == "pld" else 0.0
+    return Promise(budget.epsilon, budget.per, hides, delta)

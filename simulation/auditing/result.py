@@ -9,8 +9,8 @@ from dprec.privacy.units import PrivacyUnit
 
 SCHEMA = 2
 
-ROUNDING = 1e-3
-"""Relative excess over the promise that whole draws may cause in an exact loss."""
+ROUNDING = 1e-9
+"""Relative excess over a promise that adding up floating-point numbers may cause."""
 
 
 @dataclass(frozen=True)

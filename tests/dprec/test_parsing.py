@@ -28,7 +28,12 @@ def test_settings_are_read() -> None:
     [
         (PrivacyBudget, "{}", "epsilon", "missing; accepted: Privacy loss, in natural logarithms."),
         (PrivacyBudget, '{"epsilon": null}', "epsilon", "null; accepted: a number"),
-        (PrivacyBudget, '{"epsilon": 1, "pre": 1}', "pre", "an unknown key; accepted: epsilon, per; did you"),
+        (
+            PrivacyBudget,
+            '{"epsilon": 1, "pre": 1}',
+            "pre",
+            "an unknown key; accepted: epsilon, per, composition",
+        ),
         (PrivacyBudget, "{", "", "'{'; accepted: JSON"),
         (PrivacyBudget, "[]", "", "[]; accepted: a mapping of keys to values"),
         (Whole, '{"gradient": {}}', "gradient.kind", "missing; accepted: one-bit, one-bit-reduced, full"),

@@ -5,7 +5,8 @@ import pytest
 import scipy.stats
 
 from dprec.mechanisms import BoundedLaplace, RandomizedResponse
-from dprec.privacy.audit import loss_at_least, proportion_above, proportion_below
+from dprec.privacy.audit import loss_at_least, measured, proportion_above, proportion_below
+from dprec.privacy.evidence import Sent
 from dprec.randomness import words
 from dprec.ratings import RatingScale
 
@@ -72,3 +73,11 @@ def test_proportions_are_exact_binomial_bounds(probability: float) -> None:
     assert shares[proportion_above(counts, trials, failure) < probability].sum() <= failure
     assert proportion_below(0, trials, failure) == 0
     assert proportion_above(trials, trials, failure) == 1
+
+
+def test_delta_is_subtracted_from_what_favours_a_profile() -> None:
+    """One in five says for certain who it is: a loss without bound, but nothing beyond a delta of 0.25."""
+    certain = Sent.of_rounds([np.arange(10_000) // 2 % 5])
+    never = Sent.of_rounds([np.arange(10_000) // 2 % 4 + 1])
+    assert measured([(certain, never)], 0.01).at_least > 3
+    assert measured([(certain, never)], 0.01, delta=0.25).at_least < 0.5

@@ -21,6 +21,6 @@ def test_the_worst_pair_has_the_loss_of_the_channel(mechanism) -> None:
 
 def test_every_pair_is_compared() -> None:
     rows = [[0.5, 0.5, 0.0], [0.4, 0.6, 0.0], [0.25, 0.25, 0.5]]
-    losses = pairwise_losses(Channel.from_probabilities(rows, [1, 2, 3], [1, 2, 3]).weights)
+    losses = pairwise_losses(Channel.from_probabilities(rows, [1, 2, 3], [1, 2, 3], np.inf).weights)
     expected = np.log([[1, 1.25, 2], [1.2, 1, 2.4], [np.inf, np.inf, 1]])
     assert losses == pytest.approx(expected)
