@@ -18,7 +18,7 @@ from validation import Parts, arguments, best_of, measured, tenth_of_u1
 from dprec.completion import NuclearNorm
 
 NOISE = "protocol.completion.rating_noise"
-TRIED = {NOISE: (0.1, 0.15, 0.2, 0.25, 0.3)}
+TRIED = {NOISE: (0.15, 0.2, 0.25)}
 PRESETS = ("zheng-laplace-centred",)
 SENT_AS_THEY_ARE = {"protocol.mechanism": "{kind: none}", "protocol.privacy": "null"}
 

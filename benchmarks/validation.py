@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import t as student
 
 from dprec.crossdomain.domains import CrossDomainRatings
 from dprec.datasets.cross_domain import MovieLensGenres
@@ -93,8 +94,7 @@ def best_of(
 ) -> bool:
     """Print the figures of every combination; return whether the current one stands.
 
-    It stands unless another is better on average by more than twice the standard error of the paired
-    differences: what is closer cannot be told apart by these ratings.
+    It stands unless the best one is better by more than chance explains: a paired t test at 97.5 %.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def best_of(
     ours = next(own for combination, own in figures if combination == dict(current))
     differences = (lead - ours) * (1 if largest else -1)
     error = differences.std(ddof=1) / np.sqrt(differences.size)
-    stands = bool(differences.mean() <= 2 * error)
+    stands = bool(differences.mean() <= student.ppf(0.975, differences.size - 1) * error)
     behind = f"{differences.mean():.4f} +- {error:.4f} behind"
     verdict = "stands" if stands else "does not stand"
     print(f"{title}: best {best}; current {dict(current)}, {behind}, {verdict}", flush=True)

@@ -61,7 +61,8 @@ def ranking_accuracy(
     k : int
         Length of the list; a user with fewer test items is recommended all of them.
     relevant_from : float, optional
-        Least test rating that is relevant; by default, the user's mean train rating.
+        A test rating of at least this is relevant; by default, the user's mean train rating, or the mean of
+        all train ratings for a user without any.
 
     Notes
     -----

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dprec.crossdomain.domains import CrossDomainRatings
 from dprec.datasets.base import Dataset
-from dprec.errors import InputError, SettingError, within
+from dprec.errors import SettingError, within
 from dprec.options import Options, option
 from dprec.randomness import generator, shuffled_within, words
 from dprec.ratings import Ratings
@@ -150,8 +150,8 @@ class ColdStart(RandomSplit):
             raise SettingError("", "cold-start, but the data set has one domain", "two domains")
         straddlers = np.flatnonzero(ratings.straddlers())
         if not straddlers.size:
-            defect = f"no user rates both in {ratings.source} and in {ratings.target}"
-            raise InputError("dataset", defect, "domains with users in common")
+            defect = f"cold-start, but no user rates both in {ratings.source} and in {ratings.target}"
+            raise SettingError("", defect, "domains with users in common")
         cold = generator(seed, "split").permutation(straddlers)
         chosen = cold[: round(self.test_fraction * straddlers.size)]
         if not chosen.size:

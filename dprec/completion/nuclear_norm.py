@@ -52,7 +52,10 @@ class NuclearNorm(Completion):
         ge=0,
     )
     rating_noise: float = option(
-        "Deviation of a rating from any low-rank matrix, as a share of the width of the scale.", 0.15, ge=0
+        "Deviation of a rating from any low-rank matrix, as a share of the width of the scale; chosen by "
+        "benchmarks/choose_nuclear_norm_noise.py.",
+        0.15,
+        ge=0,
     )
     center: Literal["none", "middle", "mean"] = option(
         "What is subtracted from the values, and added to the predictions: nothing, the middle of the "

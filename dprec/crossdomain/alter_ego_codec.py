@@ -23,7 +23,8 @@ from dprec.wire.item_sets import ItemSets, read_item_sets
 from dprec.wire.report import ReportCodec
 
 CODES = 241
-"""Codes of a value: a star on a five-star scale is 60 of them, so means of 2 to 6 whole stars are exact."""
+"""Codes of a value. On a five-star scale a star is 60 of them, so means of 2 to 6 whole stars are exact;
+among deviations, which range over twice the width, it is 30."""
 
 _WIDTHS = (1, 2, 4)
 

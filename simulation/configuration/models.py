@@ -62,7 +62,8 @@ class EvaluationOptions(Options):
 
     top_k: int = option("Length of the recommended list.", 10, ge=1, le=1_000_000_000)
     relevant_from: float | None = option(
-        "Lowest relevant test rating; by default the user's mean train rating.", None
+        "A test rating of at least this is relevant; by default, the user's mean train rating.",
+        None,
     )
 
 

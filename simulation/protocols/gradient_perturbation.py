@@ -48,7 +48,14 @@ class GradientPerturbationProtocol(Protocol):
     papers: ClassVar[tuple[str, ...]] = ("li2021",)
     privacy: PrivacyBudget = option("What is promised for all rounds together, per rating.")
     completion: OneBit = option("The model; the rounds do not use the settings of its solver.", OneBit())
-    rounds: int = option("Number of rounds K; each spends 1/K of the budget.", 1, ge=1)
+    rounds: int = option(
+        "Number of rounds K; each spends 1/K of the budget. The paper leaves K open, but takes spectral step "
+        "lengths from the second round on; here every step has the same length.",
+        1,
+        published=1,
+        source="li2021, Algorithm 3, with a spectral step in every further round",
+        ge=1,
+    )
     clamp: float = option(
         "Bound C on the entries of a gradient that is sent.",
         0.5,
@@ -58,7 +65,13 @@ class GradientPerturbationProtocol(Protocol):
         le=1e9,
     )
     symbols: int = option("Cells of the grid to which a noisy entry is rounded.", 256, ge=3, le=4096)
-    step: float = option("Step length, as a multiple of 1 / curvature at 0.", 4.0, gt=0, le=1e9)
+    step: float = option(
+        "Step length, as a multiple of 1 / curvature at 0; not published, chosen by "
+        "benchmarks/choose_one_bit_settings.py.",
+        4.0,
+        gt=0,
+        le=1e9,
+    )
 
     @property
     def private(self) -> bool:

@@ -95,7 +95,7 @@ def test_a_population_is_never_written_over(tmp_path: Path, ratings: Ratings) ->
         ({"setup": {"kind": "one-shot", "mechanism": {"kind": "lies"}}}, "setup.mechanism"),
     ],
 )
-def test_a_damaged_description_is_told_by_file_and_key(
+def test_the_error_names_file_and_key_of_a_damaged_description(
     tmp_path: Path, ratings: Ratings, entry: dict[str, Any], key: str
 ) -> None:
     write_population(
@@ -129,7 +129,7 @@ def test_devices_answer_the_requests_of_their_own_protocol_alone(tmp_path: Path,
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"round": 0}', '{"round": "2"}'])
-def test_a_damaged_record_of_the_held_factors_is_told_by_file(
+def test_the_error_names_the_file_of_a_damaged_record_of_the_held_factors(
     tmp_path: Path, ratings: Ratings, text: str
 ) -> None:
     write_population(

@@ -91,7 +91,12 @@ class OneBit(Completion):
         published=False,
         source="li2021, Eq. 2",
     )
-    ridge: float = option("Ridge of the effects, in observations of the largest curvature x 4.", 2.0, gt=0)
+    ridge: float = option(
+        "Ridge of the effects, in observations of the largest curvature x 4; chosen by "
+        "benchmarks/choose_one_bit_settings.py.",
+        2.0,
+        gt=0,
+    )
     iterations: int = option("Steps of the solver, at most.", 500, ge=1)
     tolerance: float = option("Norm of the projected gradient, over the matrix's, to stop at.", 1e-3, gt=0)
     max_rank: int = option("Largest rank of an iterate, if entries are not bounded.", 1000, ge=1)

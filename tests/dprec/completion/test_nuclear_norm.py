@@ -106,7 +106,7 @@ def test_a_rho_that_cannot_be_met_is_refused_with_one_that_can() -> None:
         COMPLETIONS["nuclear-norm"](rho=-1.0)
 
 
-def test_running_out_of_steps_is_told() -> None:
+def test_a_note_says_that_the_steps_ran_out() -> None:
     observations, _ = planted((60, 45), 0.5, noise=0.5)
     completed = COMPLETIONS["nuclear-norm"](rho=0.5, iterations=4).fit(observations, seed=0)
     assert completed.diagnostics["steps"] == 4

@@ -37,7 +37,7 @@ def test_rows_there_and_back(with_steps: bool, with_means: bool, most: int) -> N
     assert read_means.tolist() == (means.tolist() if with_means else [])
 
 
-def test_sizes_are_told_without_packing() -> None:
+def test_sizes_are_known_without_packing() -> None:
     sent = table(60, 400)
     codec = RowCodec(N_ITEMS, N_TARGETS, with_steps=True, with_means=True)
     rows = codec.rows(sent)

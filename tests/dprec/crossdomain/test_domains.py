@@ -165,7 +165,7 @@ def test_a_cold_start_needs_users_of_both_domains(tmp_path: Path) -> None:
         ColdStart().split(Synthetic(users=20, items=10, ratings=60), 0)
     write(tmp_path, "book.dat", "1\t5\t4")
     write(tmp_path, "music.dat", "2\t5\t3")
-    with pytest.raises(InputError, match=r"^dataset: no user rates both in book and in music"):
+    with pytest.raises(InputError, match=r"^split: cold-start, but no user rates both in book and in music"):
         ColdStart().split(Douban(path=str(tmp_path), source="book", target="music"), 0)
 
 

@@ -114,7 +114,7 @@ def test_a_spreadsheet_that_is_none(suffix: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("suffix", "package"), [(".xlsx", "openpyxl"), (".xls", "xlrd")])
-def test_a_missing_reader_is_told(
+def test_the_error_names_the_package_of_a_missing_reader(
     suffix: str, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def absent(name: str) -> Any:

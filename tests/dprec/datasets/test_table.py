@@ -100,7 +100,7 @@ def test_bounds_of_the_settings() -> None:
         DelimitedTable(path="x", step=0.0)
 
 
-def test_a_header_of_many_names_is_told_in_part(tmp_path: Path) -> None:
+def test_the_error_lists_the_first_names_of_a_long_header(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_text(",".join(f"name{column}" for column in range(1000)) + "\n")
     with pytest.raises(InputError, match=r"no column 'user'; accepted: one of name0, .* \.\.\.$") as caught:
@@ -113,7 +113,7 @@ def test_a_header_of_many_names_is_told_in_part(tmp_path: Path) -> None:
     [(";", "';'"), ("\t", "a tab"), ("::", "'::'"), ("|", "'|'"), (" ", "'whitespace'"), ("~", None)],
 )
 @pytest.mark.parametrize("columns", [{}, {"user_column": 1, "item_column": 2, "rating_column": 3}])
-def test_a_wrong_separator_is_told(mark: str, seems: str | None, columns: Any, tmp_path: Path) -> None:
+def test_the_error_suggests_a_separator(mark: str, seems: str | None, columns: Any, tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_text("user,item,rating\n1,2,3\n".replace(",", mark))
     with pytest.raises(InputError) as caught:

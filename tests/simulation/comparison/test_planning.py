@@ -153,7 +153,7 @@ def test_without_folds_an_entry_has_its_own(tmp_path: Path, comparison: dict[str
         ({"published": [{"lable": 1}]}, "published[0].label", "The protocol's name in this comparison"),
     ],
 )
-def test_what_is_wrong_in_a_list_is_told_by_its_place(
+def test_the_error_names_the_place_in_a_list(
     tmp_path: Path, comparison: dict[str, Any], change: dict[str, Any], where: str, accepted: str
 ) -> None:
     with pytest.raises(InputError) as caught:

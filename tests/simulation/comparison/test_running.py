@@ -164,7 +164,7 @@ def test_a_damaged_summary_is_named(pair: Path, tmp_path: Path, damaged: str) ->
         compare(pair, tmp_path / "out", resume=True, page=False)
 
 
-def test_panels_are_told_in_the_table(pair: Path, tmp_path: Path) -> None:
+def test_the_table_names_the_panels(pair: Path, tmp_path: Path) -> None:
     panels = ["protocols=[{name: clear, panel: left}, {name: private, panel: right, epsilons: [1]}]"]
     result = compare(pair, tmp_path / "out", overrides=panels, page=False)
     told = {(line["name"], line["panel"]) for line in rows(tmp_path / "out")}

@@ -270,7 +270,7 @@ def test_rounds_that_bring_nothing_at_all_are_no_result(rounds: dict[str, Any]) 
         run(rounds)
 
 
-def test_faults_are_counted_and_told(tmp_path: Path, rounds: dict[str, Any]) -> None:
+def test_faults_are_counted_and_noted(tmp_path: Path, rounds: dict[str, Any]) -> None:
     rounds["protocol"]["sampling"] = {}
     rounds["simulation"]["faults"] = {"dropout": 0.1, "corrupt": 0.01}
     result = run(rounds, tmp_path, page=False)
@@ -331,7 +331,7 @@ def test_early_stopping_keeps_the_best_round(rounds: dict[str, Any]) -> None:
     assert result.summary["traffic"]["rounds"] == done
 
 
-def test_accuracy_and_bytes_are_told_by_round(tmp_path: Path, rounds: dict[str, Any]) -> None:
+def test_accuracy_and_bytes_are_recorded_by_round(tmp_path: Path, rounds: dict[str, Any]) -> None:
     rounds["protocol"]["evaluate_every"] = 4
     result = run(rounds, tmp_path, page=False)
     evaluated = [line["round"] for line in result.rounds if line["accuracy"] is not None]

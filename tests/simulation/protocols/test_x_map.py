@@ -163,7 +163,7 @@ def test_the_target_alone_is_the_items_average() -> None:
     assert any("Target domain alone" in note for note in result.summary["privacy"]["notes"])
 
 
-def test_losses_are_charged_as_they_are_told() -> None:
+def test_the_losses_charged_are_those_that_are_claimed() -> None:
     values = small()
     train, _ = load_ratings(parse_config(values))
     result = run(values)

@@ -172,7 +172,7 @@ def test_a_relative_path_is_the_same_data(
     assert one.depends == other.depends
 
 
-def test_other_ratings_of_the_same_shape_are_told(tmp_path: Path, tiny: dict[str, Any]) -> None:
+def test_other_ratings_of_the_same_shape_are_refused(tmp_path: Path, tiny: dict[str, Any]) -> None:
     config = parse_config(tiny)
     train, test = load_ratings(config)
     RunDirectory(tmp_path).checkpoints(config, train, test).save(state_after(2))

@@ -153,6 +153,6 @@ def test_what_is_not_signs_is_refused() -> None:
         OneBit(bounded=True).check((10_000, 10_000))
 
 
-def test_stopping_early_is_told() -> None:
+def test_a_note_says_that_the_iterations_ran_out() -> None:
     completed = OneBit(iterations=1, tolerance=1e-9).fit(observations(), 0)
     assert any("stopped after 1 iterations" in note for note in completed.notes)
