@@ -1,8 +1,7 @@
-"""Counter-based randomness: a draw depends on the user or cell it is for, never on who computes it.
+"""Random draws of the experiment, the server and the network; devices have their own (`dprec.device_draws`).
 
-Philox is keyed by the seed, the purpose of the draws and the round; the counter is the global index
-of the cell or user that the draw belongs to. A cohort reads only the range that its users own, so any
-division of the users among nodes, workers or machines gives the same bits.
+Philox is keyed by the seed, the purpose of the draws and the round; the counter is the global index of what
+the draw belongs to, so any division of the work gives the same bits.
 
 This module also turns words into other random values (a number below a limit, a coin, a subset). If privacy
 depends on a probability, it is a whole number of `DRAWS`, with which the word itself is compared.
@@ -30,7 +29,7 @@ def words(seed: int, purpose: str, start: int, count: int, *, round_index: int =
     Parameters
     ----------
     seed : int
-        The seed of the run.
+        Of the experiment, the server or the network; see `dprec.run_keys`.
     purpose : str
         What the draws are for; different purposes have independent draws.
     start, count : int
