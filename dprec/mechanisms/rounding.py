@@ -13,8 +13,8 @@ from dprec.randomness import DRAWS
 _KEPT = 4096
 """Draws by which floating-point rounding may miss the sum of a row, and more."""
 
-_TOLERANCE = 2e-9
-"""Amount by which a matrix may exceed its budget before it is rounded."""
+_TOLERANCE = 1e-7
+"""Amount by which floating-point errors may make a matrix exceed its budget before it is rounded."""
 
 
 def rounded_to_draws(probabilities: NDArray[np.float64], epsilon: float) -> NDArray[np.int64]:

@@ -82,7 +82,7 @@ def _price(offer: Offer, limits: Limits) -> str:
 def _named(offer: Offer, advice: Advice) -> str:
     setting, measure = offer.setting, advice.measure
     accuracy = with_spread(offer.accuracy, measure.digits)
-    spread = spread_in_words([offer.accuracy.count])
+    spread = spread_in_words([offer.accuracy])
     return (
         f"{setting.name} {_privacy(setting)}, {measure.label} {accuracy}{f' ({spread})' if spread else ''}, "
         f"{offer.bytes_per_user:,.0f} bytes per user"

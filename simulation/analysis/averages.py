@@ -4,38 +4,73 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from simulation.storage.tables import Row
 
 
 @dataclass(frozen=True)
-class Average:
-    """Mean and spread of one figure over the folds and seeds of a protocol at one epsilon.
+class Spread:
+    """How far a figure scatters when only one thing is changed.
 
     Parameters
     ----------
-    mean : float
     deviation : float
-        Standard deviation; 0 for a single cell.
+        Standard deviation, of a sample: with count - 1 in the denominator.
     count : int
+        At least 2.
     """
 
-    mean: float
     deviation: float
     count: int
 
 
-def average(values: Iterable[Any]) -> Average | None:
-    """Average the numbers among the values; None if there is none."""
-    numbers = [float(value) for value in values if value not in (None, "")]
-    numbers = [value for value in numbers if math.isfinite(value)]
+@dataclass(frozen=True)
+class Average:
+    """Mean and spreads of one figure over the folds and seeds of a protocol at one epsilon.
+
+    Parameters
+    ----------
+    mean : float
+        Over all runs.
+    count : int
+        Number of runs.
+    seeds, folds : Spread or None
+        Over seeds, of the means over folds; and over folds, of the means over seeds. None for one only.
+    """
+
+    mean: float
+    count: int
+    seeds: Spread | None = None
+    folds: Spread | None = None
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation over seeds, or over folds if there is one seed; 0 for a single run."""
+        spread = self.seeds or self.folds
+        return spread.deviation if spread else 0.0
+
+
+def average(rows: Sequence[Row], column: str) -> Average | None:
+    """Average the numbers of a column; None if there is none."""
+    numbers: list[float] = []
+    by_seed: dict[object, list[float]] = {}
+    by_fold: dict[object, list[float]] = {}
+    for row in rows:
+        if (value := row.get(column)) in (None, "") or not math.isfinite(number := float(value)):
+            continue
+        numbers.append(number)
+        by_seed.setdefault(row.get("seed"), []).append(number)
+        by_fold.setdefault(row.get("fold"), []).append(number)
     if not numbers:
         return None
-    spread = statistics.stdev(numbers) if len(numbers) > 1 else 0.0
-    return Average(statistics.fmean(numbers), spread, len(numbers))
+    seeds, folds = (_spread([statistics.fmean(own) for own in by.values()]) for by in (by_seed, by_fold))
+    return Average(statistics.fmean(numbers), len(numbers), seeds, folds)
+
+
+def _spread(means: Sequence[float]) -> Spread | None:
+    return Spread(statistics.stdev(means), len(means)) if len(means) > 1 else None
 
 
 def grouped(rows: Sequence[Row]) -> dict[tuple[str, float | None], list[Row]]:

@@ -43,7 +43,7 @@ def accuracy_column(measure: Measure, *, direction: bool = False) -> SettingColu
 
 
 def spread_column(measure: Measure, settings: Sequence[Setting], *, direction: bool = False) -> SettingColumn:
-    """Return the column of a measure with its standard deviation over folds and seeds, which the hint names.
+    """Return the column of a measure with its standard deviations over seeds and folds, which the hint names.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def spread_column(measure: Measure, settings: Sequence[Setting], *, direction: b
     averages = [average for setting in settings if (average := setting.average(measure.column))]
     return replace(
         plain,
-        hint=_hint(plain.hint, spread_in_words(average.count for average in averages)),
+        hint=_hint(plain.hint, spread_in_words(averages)),
         text=lambda setting: with_spread(setting.average(measure.column), measure.digits),
     )
 

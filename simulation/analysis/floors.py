@@ -6,9 +6,11 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from scipy.special import stdtrit
 
+from dprec.bootstrap import CONFIDENCE
 from simulation.analysis.measures import Measure
 from simulation.analysis.numbers import number
 from simulation.analysis.settings import Setting
@@ -18,7 +20,11 @@ from simulation.storage.tables import Row
 NOTHING_SENT = "nothing-sent"
 """The floor that everything else is compared with: no bytes, no privacy loss."""
 
-CONFIDENCE = 0.95
+AGAINST = "against"
+"""Column of comparison.csv: the name of the floor that a line is held against."""
+
+Pairs = dict[object, list[tuple[Row, Row]]]
+"""Lines of two settings on the same ratings, by fold."""
 
 
 @dataclass(frozen=True)
@@ -29,28 +35,36 @@ class Gain:
     ----------
     mean : float
         In the measure's own unit; above 0 is better, whichever way the measure goes.
-    half_width : float or None
-        Half the width of the paired difference's 95 % interval (Student's t); None for a single pair.
+    low, high : float or None
+        Ends of the difference's 95 % interval; None for a single pair without an interval over users.
+    over : {"user", "fold", "seed"}
+        What the interval is counted over: a paired bootstrap over users, or Student's t over folds or seeds.
     pairs : int
-        Number of differences that the interval is based on.
-    over : {"fold", "seed"}
-        What they differ in.
+        Number of pairs of runs, or of their averages by fold, that the mean is of.
     """
 
     mean: float
-    half_width: float | None
+    low: float | None
+    high: float | None
+    over: Literal["user", "fold", "seed"]
     pairs: int
-    over: str
+
+    @property
+    def half_width(self) -> float | None:
+        """Half the width of the interval."""
+        return None if self.low is None or self.high is None else (self.high - self.low) / 2
 
     @property
     def beyond_doubt(self) -> bool:
         """Whether it is better by more than its uncertainty, or simply better if there is a single pair."""
-        return self.mean > (self.half_width or 0.0)
+        return (self.mean if self.low is None else self.low) > 0
 
     @property
     def interval(self) -> str:
-        """What the ± stands for, in words; empty for a single pair."""
-        return "" if self.half_width is None else f"95 % interval over {plural(self.pairs, self.over)}"
+        """What the ± stands for, in words; empty without an interval."""
+        if self.half_width is None:
+            return ""
+        return f"95 % interval over {'users' if self.over == 'user' else plural(self.pairs, self.over)}"
 
     def written(self, digits: int) -> str:
         """Write it with its direction in words: 0.061 ± 0.004 better."""
@@ -64,10 +78,16 @@ def nothing_sent(settings: Sequence[Setting]) -> Setting | None:
     return next((setting for setting in settings if setting.floor == NOTHING_SENT), None)
 
 
+def gain_columns(measure: Measure) -> tuple[str, str, str]:
+    """Return the columns of comparison.csv with a gain and the ends of its interval over users."""
+    return f"{measure.column}_gain", f"{measure.column}_gain_low", f"{measure.column}_gain_high"
+
+
 def gain(setting: Setting, floor: Setting, measure: Measure) -> Gain | None:
     """Return how much better a setting is than a floor.
 
-    Folds share most of their train ratings but no test ratings; the seeds of one fold share both. With
+    The interval is the one over users, where comparison.csv has it. Otherwise it is over folds or seeds:
+    folds share most of their train ratings but no test ratings, the seeds of one fold share both. With
     several folds, the seeds of each are averaged first and the interval is over folds; with a single
     fold, it is over seeds.
 
@@ -82,18 +102,47 @@ def gain(setting: Setting, floor: Setting, measure: Measure) -> Gain | None:
     Gain or None
         None if they share no fold and seed, or the measure does not apply.
     """
-    base = {_ratings(row): row.get(measure.column) for row in floor.rows}
     sign = 1.0 if measure.lower_is_better else -1.0
     by_fold: dict[object, list[float]] = {}
-    for row in setting.rows:
-        reached, own = base.get(_ratings(row)), row.get(measure.column)
-        if isinstance(reached, float | int) and isinstance(own, float | int):
-            by_fold.setdefault(row.get("fold"), []).append(sign * (reached - own))
+    for fold, pairs in paired_rows(setting, floor).items():
+        for row, base in pairs:
+            own, reached = row.get(measure.column), base.get(measure.column)
+            if isinstance(reached, float | int) and isinstance(own, float | int):
+                by_fold.setdefault(fold, []).append(sign * (reached - own))
     if not by_fold:
         return None
     several = len(by_fold) > 1
-    pairs = [statistics.fmean(own) for own in by_fold.values()] if several else next(iter(by_fold.values()))
-    return Gain(statistics.fmean(pairs), _half_width(pairs), len(pairs), "fold" if several else "seed")
+    pairs_of = (
+        [statistics.fmean(own) for own in by_fold.values()] if several else next(iter(by_fold.values()))
+    )
+    mean, count = statistics.fmean(pairs_of), len(pairs_of)
+    over_users = _over_users(setting, floor, measure)
+    if over_users:
+        return Gain(mean, *over_users, "user", count)
+    over: Literal["fold", "seed"] = "fold" if several else "seed"
+    half_width = _half_width(pairs_of)
+    if half_width is None:
+        return Gain(mean, None, None, over, count)
+    return Gain(mean, mean - half_width, mean + half_width, over, count)
+
+
+def paired_rows(setting: Setting, floor: Setting) -> Pairs:
+    """Return the lines of a setting and of a floor with the same fold, seed and ratings, by fold."""
+    base = {_ratings(row): row for row in floor.rows}
+    pairs: Pairs = {}
+    for row in setting.rows:
+        if _ratings(row) in base:
+            pairs.setdefault(row.get("fold"), []).append((row, base[_ratings(row)]))
+    return pairs
+
+
+def _over_users(setting: Setting, floor: Setting, measure: Measure) -> tuple[float, float] | None:
+    """Return the interval over users that the table holds against the same floor."""
+    row = setting.rows[0]
+    _, low, high = (row.get(column) for column in gain_columns(measure))
+    if row.get(AGAINST) == floor.name and isinstance(low, float) and isinstance(high, float):
+        return low, high
+    return None
 
 
 def _ratings(row: Row) -> tuple[object, ...]:

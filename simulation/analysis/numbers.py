@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from simulation.analysis.averages import Average
 
@@ -31,20 +31,26 @@ def with_claim(proved: float | None, claimed: float | None) -> str:
 
 
 def with_spread(average: Average | None, digits: int) -> str:
-    """Write a mean with its standard deviation; a single value has none."""
+    """Write a mean with its standard deviations, over seeds and then over folds; a single run has none."""
     if average is None:
         return DASH
-    spread = f" ± {average.deviation:.{digits}f}" if average.count > 1 else ""
-    return number(average.mean, digits) + spread
+    spreads = (spread for spread in (average.seeds, average.folds) if spread)
+    return number(average.mean, digits) + "".join(f" ± {spread.deviation:.{digits}f}" for spread in spreads)
 
 
-def spread_in_words(counts: Iterable[int]) -> str:
-    """Say what the ± of `with_spread` is: how it is counted, and over how many runs; empty over one."""
-    several = sorted({count for count in counts if count > 1})
-    if not several:
-        return ""
-    runs = f"{several[0]}" if len(several) == 1 else f"{several[0]} to {several[-1]}"
-    return f"standard deviation over {runs} runs"
+def spread_in_words(averages: Iterable[Average]) -> str:
+    """Say what every ± of `with_spread` is: how it is counted, and over what; empty over single runs."""
+    every = list(averages)
+    counts = {
+        "seeds": {average.seeds.count for average in every if average.seeds},
+        "folds": {average.folds.count for average in every if average.folds},
+    }
+    over = [f"over {_range(several)} {what}" for what, several in counts.items() if several]
+    return f"standard deviation {', then '.join(over)}" if over else ""
+
+
+def _range(counts: Collection[int]) -> str:
+    return f"{min(counts)}" if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
 
 
 def short(value: float) -> str:

@@ -37,6 +37,8 @@ _TEXT = frozenset(
         "name",
         "panel",
         "floor",
+        "against",
+        "composition",
         "fold",
         "seed",
         "protocol",
@@ -78,8 +80,8 @@ class Setting:
     rows: tuple[Row, ...]
 
     def average(self, column: str) -> Average | None:
-        """Return mean and spread of a column over folds and seeds; None if it does not apply."""
-        return average(row.get(column) for row in self.rows)
+        """Return mean of a column, and its spreads over seeds and over folds; None if it does not apply."""
+        return average(self.rows, column)
 
     def mean(self, column: str) -> float | None:
         """Return the mean of a column; None if it does not apply."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from dprec.errors import InputError
 from simulation.comparison.templates import Cell
+from simulation.comparison.user_errors import UserErrors
 from simulation.configuration.dotted_keys import flatten
+from simulation.storage.names import SUMMARY
 from simulation.storage.summary import Summary, read_summary
 from simulation.storage.tables import Row
 
@@ -33,12 +37,31 @@ def table_rows(cell: Cell, folder: Path) -> tuple[Row, Row]:
     InputError
         When its summary is damaged.
     """
-    try:
+    with _damaged(folder / cell.key):
         summary = read_summary(folder / cell.key)
-    except InputError as error:
-        again = f"{error.accepted}; without the file, --resume runs the cell again"
-        raise InputError(error.where, error.found, again) from None
     return _figures(cell, summary), _timing(cell, summary)
+
+
+def user_errors(cell: Cell, folder: Path) -> UserErrors:
+    """Return the errors of a finished cell's predictions, by user.
+
+    Raises
+    ------
+    InputError
+        When its summary or its predictions are damaged.
+    """
+    with _damaged(folder / cell.key):
+        return UserErrors.read(folder / cell.key, read_summary(folder / cell.key))
+
+
+@contextmanager
+def _damaged(directory: Path) -> Iterator[None]:
+    """Say of a damaged cell how to go on."""
+    try:
+        yield
+    except InputError as error:
+        again = f"{error.accepted}; without {directory / SUMMARY}, --resume runs the cell again"
+        raise InputError(error.where, error.found, again) from None
 
 
 def _figures(cell: Cell, summary: Summary) -> Row:

@@ -12,7 +12,8 @@ from dprec.progress import Progress, silent
 from simulation.comparison.cell_runs import run_cells
 from simulation.comparison.mechanism_noise import sampled_noise
 from simulation.comparison.planning import Comparison
-from simulation.comparison.rows import table_rows
+from simulation.comparison.rows import table_rows, user_errors
+from simulation.comparison.user_intervals import with_user_intervals
 from simulation.execution import load_ratings, prepared_ratings
 from simulation.storage.claims import fingerprint
 from simulation.storage.comparison_directory import ComparisonDirectory
@@ -91,7 +92,9 @@ def tabulate(
     """Write the table of the finished cells, in the order of the configuration."""
     finished = [cell for cell in comparison.cells if cell.key not in failures]
     pairs = [table_rows(cell, directory.cells) for cell in finished]
-    rows, timings = [row for row, _ in pairs], [timing for _, timing in pairs]
+    errors = {cell.key: user_errors(cell, directory.cells) for cell in finished}
+    rows = with_user_intervals([row for row, _ in pairs], errors)
+    timings = [timing for _, timing in pairs]
     if rows:
         directory.write_tables(rows, timings)
     return ComparisonResult(comparison, directory.path, rows, timings, failures)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.measures import Measure
-from simulation.analysis.numbers import loss, size
+from simulation.analysis.numbers import loss, size, spread_in_words
 from simulation.analysis.selection import at_reference, reference_budget
 from simulation.analysis.settings import Setting, by_protocol
 from simulation.analysis.vocabulary import listed
@@ -43,7 +44,7 @@ def epsilon_plot(
     return Plot(
         f"accuracy-epsilon-{'asked' if axis.asked else f'per-{axis.unit}'}{suffix}",
         f"{measure.label} against {axis.name}",
-        " ".join(_how_to_read(settings, drawn, axis)),
+        " ".join(_how_to_read(settings, drawn, measure, axis)),
         f"{measure.label} against {axis.label}, on a logarithmic axis. {'; '.join(lines)}.",
         lambda style: draw_accuracy_against_epsilon(style, settings, measure, axis, looks),
     )
@@ -65,13 +66,13 @@ def _references_in_words(settings: Sequence[Setting], measure: Measure) -> Itera
             yield f"{setting.name} {mean:.3f} without privacy, as a horizontal line"
 
 
-def _how_to_read(settings: Sequence[Setting], drawn: Sequence[Setting], axis: EpsilonAxis) -> Iterator[str]:
-    runs = max(len(setting.rows) for setting in drawn)
-    yield (
-        f"Error bars: one standard deviation over {runs} runs."
-        if runs > 1
-        else "One run per point: no error bars."
-    )
+def _how_to_read(
+    settings: Sequence[Setting], drawn: Sequence[Setting], measure: Measure, axis: EpsilonAxis
+) -> Iterator[str]:
+    averages = [average for setting in drawn if (average := setting.average(measure.column))]
+    # A bar is over folds only where there is a single seed.
+    spread = spread_in_words(replace(each, folds=None) if each.seeds else each for each in averages)
+    yield f"Error bars: one {spread}." if spread else "One run per point: no error bars."
     if any(setting.reference for setting in settings):
         yield "Dashed lines: no privacy."
     yield from floors_in_words(settings)

@@ -148,6 +148,12 @@ def read_traffic(directory: Path, summary: Summary) -> Columns:
     return read_columns(checked(directory, summary, TRAFFIC), _TRAFFIC_TYPES, FROM_RUN)
 
 
+def read_predictions(directory: Path, summary: Summary) -> Columns:
+    """Read the columns user, rating and prediction of predictions.csv."""
+    types: dict[str, type[np.generic]] = {"user": np.str_, **_PREDICTION_TYPES}
+    return read_columns(checked(directory, summary, PREDICTIONS), types, FROM_RUN)
+
+
 def read_device_channel(directory: Path, summary: Summary) -> DeviceChannel | None:
     """Read channel.npz; None if the devices of the run had no channel."""
     return read_channel(checked(directory, summary, CHANNEL).parent) if CHANNEL in summary.files else None

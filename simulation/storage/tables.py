@@ -77,8 +77,8 @@ def read_lines(path: Path, needed: Sequence[str], accepted: str) -> Iterator[Lin
         raise InputError(str(path), str(reason), accepted) from None
 
 
-def read_columns(path: Path, types: Mapping[str, type[np.number[Any]]], accepted: str) -> Columns:
-    """Read columns of numbers from a CSV file.
+def read_columns(path: Path, types: Mapping[str, type[np.generic]], accepted: str) -> Columns:
+    """Read columns of numbers or texts from a CSV file.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def read_columns(path: Path, types: Mapping[str, type[np.number[Any]]], accepted
     }
 
 
-def _numbers(texts: list[str], dtype: type[np.number[Any]], where: str) -> NDArray[Any]:
+def _numbers(texts: list[str], dtype: type[np.generic], where: str) -> NDArray[Any]:
     empty = "nan" if issubclass(dtype, np.floating) else ""
     try:
         return np.array([text or empty for text in texts], dtype=dtype)

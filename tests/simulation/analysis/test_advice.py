@@ -218,7 +218,7 @@ def test_what_is_worse_than_nothing_sent_is_not_recommended(table: Table) -> Non
     words = advice_lines(advice)
     assert words[0].startswith(
         "within ε ≤ 1 per rating and 10,000 bytes per user: send nothing: quiet at ε 0 per rating, 0 per "
-        "user, RMSE 1.0500 ± 0.0000 (standard deviation over 3 runs), 0 bytes per user"
+        "user, RMSE 1.0500 ± 0.0000 (standard deviation over 3 seeds), 0 bytes per user"
     )
     assert words[2:4] == [
         "  no system within these limits beats nothing sent by more than its uncertainty (cheap and dear)",

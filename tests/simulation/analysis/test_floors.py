@@ -51,6 +51,20 @@ def test_seeds_of_a_fold_are_averaged_before_folds_are_counted() -> None:
     assert found.half_width == pytest.approx(4.302653 * 0.1 / math.sqrt(3))
 
 
+def test_an_interval_over_users_in_the_table_is_the_one_that_counts() -> None:
+    floor = setting("floor", {(None, 1): 1.0, (None, 2): 1.0}, "nothing-sent")
+    other = setting("other", {(None, 1): 0.9, (None, 2): 0.9})
+    for row in other.rows:
+        row |= {"against": "floor", "rmse_gain": 0.1, "rmse_gain_low": -0.01, "rmse_gain_high": 0.21}
+    found = gain(other, floor, RMSE)
+    assert found is not None
+    assert (found.mean, found.low, found.high) == (pytest.approx(0.1), -0.01, 0.21)
+    assert found.interval == "95 % interval over users"
+    assert not found.beyond_doubt
+    other.rows[0]["against"] = "another floor"
+    assert gain(other, floor, RMSE).interval == "95 % interval over 2 seeds"  # type: ignore[union-attr]
+
+
 def test_the_sign_says_better_whichever_way_a_measure_goes() -> None:
     for measure, better in ((RMSE, 0.9), (SIGNS, 1.1)):
         floor = setting("floor", {(None, 1): 1.0}, "nothing-sent", measure.column)
@@ -81,9 +95,9 @@ def test_nothing_to_compare() -> None:
 @pytest.mark.parametrize(
     ("against", "text"),
     [
-        (Gain(0.0612, 0.0043, 3, "seed"), "0.061 ± 0.004 better"),
-        (Gain(-0.079, None, 1, "seed"), "0.079 worse"),
-        (Gain(0.0, 0.02, 3, "fold"), "0.000 ± 0.020"),
+        (Gain(0.0612, 0.0569, 0.0655, "user", 1), "0.061 ± 0.004 better"),
+        (Gain(-0.079, None, None, "seed", 1), "0.079 worse"),
+        (Gain(0.0, -0.02, 0.02, "fold", 3), "0.000 ± 0.020"),
     ],
 )
 def test_gains_in_words(against: Gain, text: str) -> None:

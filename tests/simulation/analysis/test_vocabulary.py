@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulation.analysis.averages import Average
+from simulation.analysis.averages import Average, Spread
 from simulation.analysis.columns import (
     BUDGET,
     LOSSES,
@@ -38,13 +38,14 @@ def test_what_the_server_sees(trusts: bool, hides: bool, words: str) -> None:
 def test_columns_read_a_setting() -> None:
     rows = tuple(
         {
+            "seed": seed,
             "rmse": rmse,
             "epsilon_per_rating": 1.0,
             "epsilon_per_user_max": worst,
             "trusts_server": False,
             "hides_rated_items": True,
         }
-        for rmse, worst in ((1.0, 20), (2.0, 1500.0))
+        for seed, rmse, worst in ((1, 1.0, 20), (2, 2.0, 1500.0))
     )
     setting = Setting("blp", 1.0, rows)
     columns = [
@@ -80,12 +81,33 @@ def test_composed_losses_stand_with_their_delta() -> None:
 
 def test_a_spread_says_what_it_is() -> None:
     def hint(*runs: int) -> str:
-        settings = [Setting("blp", 1.0, tuple({"rmse": 1.0} for _ in range(count))) for count in runs]
+        settings = [
+            Setting("blp", 1.0, tuple({"rmse": 1.0, "seed": seed} for seed in range(count))) for count in runs
+        ]
         return spread_column(MEASURES[0], settings, direction=True).hint
 
-    assert hint(3, 3) == "lower is better, ± standard deviation over 3 runs"
-    assert hint(3, 1, 5) == "lower is better, ± standard deviation over 3 to 5 runs"
+    assert hint(3, 3) == "lower is better, ± standard deviation over 3 seeds"
+    assert hint(3, 1, 5) == "lower is better, ± standard deviation over 3 to 5 seeds"
     assert hint(1) == "lower is better"
+
+
+def test_seeds_and_folds_are_told_apart() -> None:
+    rows = [
+        {"name": "blp", "epsilon": 1.0, "fold": fold, "seed": seed, "rmse": 1.0 + far + 0.1 * seed}
+        for fold, far in (("u1", 0.0), ("u2", 0.4))
+        for seed in (1, 2, 3)
+    ]
+    both, one_seed = Setting("blp", 1.0, tuple(rows)), Setting("blp", 1.0, tuple(rows[::3]))
+    # A sample's deviation: 0.1 of (0.1, 0.2, 0.3), and 0.4 / sqrt(2) of two folds 0.4 apart.
+    average = both.average("rmse")
+    assert average is not None
+    assert average.seeds == Spread(pytest.approx(0.1), 3)  # type: ignore[arg-type]
+    assert average.folds == Spread(pytest.approx(0.4 / 2**0.5), 2)  # type: ignore[arg-type]
+    column = spread_column(MEASURES[0], [both])
+    assert column.text(both) == "1.4000 ± 0.1000 ± 0.2828"
+    assert column.hint == "± standard deviation over 3 seeds, then over 2 folds"
+    assert spread_column(MEASURES[0], [one_seed]).hint == "± standard deviation over 2 folds"
+    assert spread_column(MEASURES[0], [one_seed]).text(one_seed) == "1.3000 ± 0.2828"
 
 
 def test_a_claimed_loss_stands_beside_what_is_proved_and_the_weakest_run_decides() -> None:
@@ -144,8 +166,8 @@ def test_large_losses_are_written_in_full(epsilon: float | None, text: str) -> N
 
 
 def test_a_single_value_has_no_spread() -> None:
-    assert with_spread(Average(1.0, 0.0, 1), 2) == "1.00"
-    assert with_spread(Average(1.0, 0.25, 3), 2) == "1.00 ± 0.25"
+    assert with_spread(Average(1.0, 1), 2) == "1.00"
+    assert with_spread(Average(1.0, 3, seeds=Spread(0.25, 3)), 2) == "1.00 ± 0.25"
     assert with_spread(None, 2) == "–"
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from dprec.errors import InputError
 from simulation.compare import compare
 from simulation.comparison.planning import Comparison, load_comparison
 from simulation.configuration.models import parse_config
@@ -122,9 +123,18 @@ def test_the_table_names_floors_and_an_interrupted_comparison_goes_on(tmp_path: 
     table = (folder / "comparison.csv").read_text()
     rows = list(csv.DictReader(table.splitlines()))
     assert [row["floor"] for row in rows] == ["", "", *(floor for floor in FLOORS for _ in SHARED["seeds"])]
+    assert [row["against"] for row in rows[:4]] == ["nothing-sent", "nothing-sent", "", ""]
+    better = [float(rows[2 + seed]["rmse"]) - float(rows[seed]["rmse"]) for seed in (0, 1)]
+    low, gained, high = (float(rows[0][f"rmse_gain{end}"]) for end in ("_low", "", "_high"))
+    assert low < gained < high
+    assert gained == pytest.approx(sum(better) / 2, abs=1e-9)
     (folder / "cells" / "nothing-sent-seed2" / "summary.json").unlink()
     assert not compare(path, folder, resume=True, page=False).failures
     assert (folder / "comparison.csv").read_text() == table
+    predictions = folder / "cells" / "nothing-sent-seed1" / "predictions.csv"
+    predictions.write_text(predictions.read_text().replace("3", "4"))
+    with pytest.raises(InputError, match=r"without .*nothing-sent-seed1.summary.json, --resume runs the"):
+        compare(path, folder, resume=True, page=False)
     assert load_comparison(folder / "comparison.yaml").cells == load_comparison(path).cells
 
 

@@ -42,7 +42,7 @@ def test_a_comparison_with_a_floor_holds_every_protocol_against_it() -> None:
     stars, signs = comparison_tables(rows)
     headings = [" ".join(str(column.header).split()) for column in stars.columns]
     assert headings[2:4] == [
-        "RMSE ± standard deviation over 2 runs",
+        "RMSE ± standard deviation over 2 seeds",
         "against nothing sent RMSE, ± 95 % interval over 2 seeds",
     ]
     assert list(stars.columns[3].cells) == ["0.115 ± 0.064 worse", "–"]
