@@ -19,13 +19,13 @@ def main(arguments: list[str]) -> int:
 
     names = [argument for argument in arguments if argument != "--json"]
     if "--json" in arguments:
-        verdicts = try_mutants(every_mutant() + read_catalogue("controls.toml"))
+        verdicts = try_mutants(every_mutant() + read_catalogue("controls.toml"), sound=False)
         print(json.dumps([{**asdict(verdict), "passed": verdict.passed} for verdict in verdicts]))
         return 0
     verdicts = try_mutants([mutant for mutant in every_mutant() if not names or mutant.name in names])
     width = max(len(verdict.mutant.name) for verdict in verdicts)
     for verdict in verdicts:
-        for number, test in enumerate(verdict.mutant.caught_by):
+        for number, test in enumerate(verdict.mutant.catchers):
             name = "" if number else verdict.mutant.name
             result = "" if verdict.caught.get(test) else f"  SURVIVES {verdict.broken}"
             print(f"{name:{width}}  {verdict.seconds:4.1f} s  {test}{result}")

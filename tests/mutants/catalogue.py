@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.paths import ROOT
 
 FOLDER = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Audited:
+    """A configuration whose audit catches a mutant.
+
+    Parameters
+    ----------
+    preset : str
+    people : int
+        Per profile.
+    settings : tuple of str
+        ``dotted.key=value`` replacements.
+    """
+
+    preset: str
+    people: int
+    settings: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return " ".join(["audit of", self.preset, *self.settings])
 
 
 @dataclass(frozen=True)
@@ -27,6 +48,8 @@ class Mutant:
         What stands in the module exactly once, inside a function, and what stands there instead.
     caught_by : tuple of str
         Ids of the tests that each must fail; without brackets, one of a test's parameters must.
+    audit : Audited, optional
+        What is audited and must be found to break its promise.
     """
 
     name: str
@@ -35,6 +58,12 @@ class Mutant:
     text: str
     instead: str
     caught_by: tuple[str, ...] = ()
+    audit: Audited | None = None
+
+    @property
+    def catchers(self) -> tuple[str, ...]:
+        """The tests, and the audit in words."""
+        return self.caught_by if self.audit is None else (*self.caught_by, str(self.audit))
 
     def source(self) -> str:
         """Return the module's source with the mistake in it.
@@ -60,11 +89,14 @@ def read_catalogue(file: str) -> list[Mutant]:
     return [_mutant(name, entry) for name, entry in entries.items()]
 
 
-def _mutant(name: str, entry: Mapping[str, object]) -> Mutant:
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
-    return Mutant(name=name, **values)  # type: ignore[arg-type]
+def _mutant(name: str, entry: dict[str, Any]) -> Mutant:
+    audited = entry.pop("audit", None)
+    audit = audited and Audited(audited["preset"], audited["people"], tuple(audited.get("settings", ())))
+    return Mutant(name=name, caught_by=tuple(entry.pop("caught_by")), audit=audit, **entry)
 
 
 def every_mutant() -> list[Mutant]:
-    """Return all mutants that must be caught: those that leak, and those that falsify figures."""
-    return read_catalogue("leaks.toml") + read_catalogue("figures.toml")
+    """Return all mutants that must be caught."""
+    return [
+        mutant for file in ("leaks.toml", "guards.toml", "figures.toml") for mutant in read_catalogue(file)
+    ]

@@ -7,18 +7,18 @@ assertion fails: any other exception shows that the program broke, not that a mi
 
 from __future__ import annotations
 
-import gc
-import json
-import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import FunctionType
 
 import pytest
 from _pytest.runner import runtestprotocol
 
+from tests.mutants.audits import defect_of
 from tests.mutants.catalogue import Mutant
+from tests.mutants.forking import in_a_child, ready_to_fork
 from tests.mutants.planting import loaded_functions, plant
 
 
@@ -28,17 +28,16 @@ class Verdict:
 
     Parameters
     ----------
-    mutant : Mutant or None
-        None for the tests without a mutant.
+    mutant : Mutant
     caught : dict of str to str
-        What each test that was run said, empty if it passed.
+        What each catcher that was run said, empty if it noticed nothing.
     broken : str
         Why the gate could not decide; empty if it could.
     seconds : float
         Processor time.
     """
 
-    mutant: Mutant | None
+    mutant: Mutant
     caught: dict[str, str]
     broken: str
     seconds: float
@@ -46,8 +45,8 @@ class Verdict:
     @property
     def passed(self) -> bool:
         """Whether every catcher caught the mutant."""
-        named = self.mutant.caught_by if self.mutant else ()
-        return bool(named) and not self.broken and all(self.caught.get(test) for test in named)
+        named = self.mutant.catchers
+        return bool(named) and not self.broken and all(self.caught.get(catcher) for catcher in named)
 
 
 class Gate:
@@ -56,11 +55,12 @@ class Gate:
     Parameters
     ----------
     mutants : sequence of Mutant
+    sound : bool
+        Whether to check first that the tests pass without a mutant.
     """
 
-    def __init__(self, mutants: Sequence[Mutant]) -> None:
-        self.mutants = mutants
-        self.tests = list(dict.fromkeys(test for mutant in mutants for test in mutant.caught_by))
+    def __init__(self, mutants: Sequence[Mutant], *, sound: bool) -> None:
+        self.mutants, self.sound = mutants, sound
         self.verdicts: list[Verdict] = []
         self._items: list[pytest.Item] = []
         self._loaded: list[FunctionType] = []
@@ -72,46 +72,35 @@ class Gate:
             self._raised = call.excinfo.value
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Run all tests without a mutant, then those of each mutant with it."""
+        """Run what is to catch each mutant with that mutant planted; or, if asked for, all without any."""
         if session.testsfailed:
             raise session.Interrupted("a test that should catch a mutant cannot be collected")
         session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
         self._items, self._loaded = session.items, loaded_functions()
-        # A child that counts references or collects would copy the memory that it shares with its parent.
-        gc.disable()
-        gc.freeze()
-        sound = self._in_a_child(None)
-        failing = [test for test, complaint in sound.caught.items() if complaint]
-        if failing or sound.broken:
-            raise session.Interrupted(f"without a mutant, {failing} fail; {sound.broken}")
-        self.verdicts = [self._in_a_child(mutant) for mutant in self.mutants]
+        ready_to_fork()
+        if self.sound:
+            failing, _ = in_a_child(self._failing)
+            if failing:
+                raise session.Interrupted(f"fails without a mutant: {failing}")
+        for mutant in self.mutants:
+            found, seconds = in_a_child(partial(self._found, mutant))
+            self.verdicts.append(Verdict(mutant, found["caught"], found["broken"], seconds))
         return True
 
-    def _in_a_child(self, mutant: Mutant | None) -> Verdict:
-        """Fork, and return what the child found."""
-        reading, writing = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.close(reading)
-            with os.fdopen(writing, "w") as pipe:
-                json.dump(self._found(mutant), pipe)
-            os._exit(0)
-        os.close(writing)
-        with os.fdopen(reading) as pipe:
-            answer = pipe.read()
-        _, status, usage = os.wait4(child, 0)
-        found = json.loads(answer) if answer else {"caught": {}, "broken": f"ended with status {status}"}
-        return Verdict(mutant, found["caught"], found["broken"], usage.ru_utime + usage.ru_stime)
+    def _failing(self) -> list[str]:
+        """Return the tests that fail without a mutant."""
+        return [item.nodeid for item in self._items if self._complaint(item)]
 
-    def _found(self, mutant: Mutant | None) -> dict[str, object]:
-        """Plant a mutant, if there is one, and return what the tests say."""
+    def _found(self, mutant: Mutant) -> dict[str, object]:
+        """Plant a mutant, and return what its catchers say."""
         caught: dict[str, str] = {}
         try:
-            if mutant is not None:
-                plant(mutant, self._loaded)
-            for test in self.tests if mutant is None else mutant.caught_by:
+            plant(mutant, self._loaded)
+            for test in mutant.caught_by:
                 own = [item for item in self._items if f"{item.nodeid}[".startswith(f"{test}[")]
                 caught[test] = next(filter(None, map(self._complaint, own)), "")
+            if mutant.audit is not None:
+                caught[str(mutant.audit)] = defect_of(mutant.audit, seed=1)
         except Exception as error:
             return {"caught": caught, "broken": f"{type(error).__name__}: {error}"}
         return {"caught": caught, "broken": ""}
@@ -133,19 +122,27 @@ class Gate:
         return (str(self._raised).strip() or "assertion failed").splitlines()[0]
 
 
-def try_mutants(mutants: Sequence[Mutant]) -> list[Verdict]:
+def try_mutants(mutants: Sequence[Mutant], *, sound: bool = True) -> list[Verdict]:
     """Return what becomes of each mutant.
+
+    Parameters
+    ----------
+    mutants : sequence of Mutant
+    sound : bool
+        Whether to check first that the tests pass without a mutant; where they are run anyway, they need
+        not be run again.
 
     Raises
     ------
     RuntimeError
         When a test that should catch a mutant does not exist, or fails without one.
     """
-    gate = Gate(mutants)
+    gate = Gate(mutants, sound=sound)
+    tests = dict.fromkeys(test for mutant in mutants for test in mutant.caught_by)
     with tempfile.TemporaryDirectory() as folder:
         options = ["-p", "no:cacheprovider", "-p", "no:xdist", "-o", "addopts=--import-mode=importlib"]
         options += ["--capture=sys", "--no-header", "-qq", "-p", "no:warnings", f"--basetemp={folder}/tests"]
-        code = pytest.main([*options, *gate.tests], plugins=[gate])
+        code = pytest.main([*options, *tests], plugins=[gate])
     if len(gate.verdicts) != len(mutants):
         raise RuntimeError(f"the tests that should catch mutants cannot be run (pytest ended with {code!r})")
     return gate.verdicts

@@ -30,7 +30,7 @@ def verdicts() -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mutant_is_caught(verdicts: dict[str, dict[str, Any]], name: str) -> None:
     verdict = verdicts[name]
-    survived = [catcher for catcher in MUTANTS[name].caught_by if not verdict["caught"].get(catcher)]
+    survived = [catcher for catcher in MUTANTS[name].catchers if not verdict["caught"].get(catcher)]
     assert verdict["passed"], f"not caught by {survived}; {verdict['broken']}"
 
 
@@ -47,7 +47,7 @@ def test_a_program_that_breaks_is_not_a_mistake_that_is_caught(verdicts: dict[st
 
 def test_names_are_used_once_and_every_mutant_has_a_catcher() -> None:
     assert len(MUTANTS) == len(every_mutant())
-    assert [name for name, mutant in MUTANTS.items() if not mutant.caught_by] == []
+    assert [name for name, mutant in MUTANTS.items() if not mutant.catchers] == []
 
 
 MUTANT = Mutant("some", "None.", "dprec/metrics.py", "return float(np.sqrt(", "return float(np.abs(")

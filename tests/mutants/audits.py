@@ -1,0 +1,24 @@
+"""Audits of small populations as catchers of mutants by which devices leak."""
+
+from __future__ import annotations
+
+import clients.app  # noqa: F401 (so that mutants are planted in what an audit would import later)
+from simulation.auditing import audit
+from simulation.configuration.loading import load
+from tests.mutants.catalogue import Audited
+
+_SMALL = "dataset={kind: synthetic, users: 20, items: 10, ratings: 100}"
+
+
+def defect_of(audited: Audited, seed: int) -> str:
+    """Return the first defect that an audit finds, in words; empty if the promise stands.
+
+    Parameters
+    ----------
+    audited : Audited
+    seed : int
+        Of the audit's runs.
+    """
+    config = load(audited.preset, [_SMALL, *audited.settings])
+    findings = audit(config, trials=audited.people, seed=seed).findings
+    return next((f"{finding.test}: {finding.defect}" for finding in findings if finding.defect), "")
