@@ -194,7 +194,7 @@ def test_devices_of_a_resumed_run_remember(tmp_path: Path) -> None:
 
 
 def test_answers_have_the_odds_of_a_rounds_share_and_are_drawn_anew_in_every_round(tmp_path: Path) -> None:
-    """Six exact binomial tests at 1e-7 each; the seed is fixed.
+    """Eight exact binomial tests at 1e-7 each; the seed is fixed.
 
     Every coordinate of those who gave 5 to every item is far below -1, and 0 of those who rated nothing.
     """
@@ -212,7 +212,13 @@ def test_answers_have_the_odds_of_a_rounds_share_and_are_drawn_anew_in_every_rou
     for round_index in (1, 2):
         request = GradientRequest(round_index, broadcast)
         reports = gradient_reports(Cohort(population, 0, 2 * each), request, context)
-        yes.append(unpack_answers(reports, ITEMS * RANK)[2])
+        _, coordinates, answers = unpack_answers(reports, ITEMS * RANK)
+        yes.append(answers)
     for own, share in ((slice(0, each), 1 / (1 + math.exp(0.4))), (slice(each, None), 0.5)):
-        for answers, expected in ((yes[0], share), (yes[1], share), (yes[0] & yes[1], share**2)):
+        for answers, expected in (
+            (yes[0], share),
+            (yes[1], share),
+            (yes[0] & yes[1], share**2),
+            (yes[1] & (coordinates < ITEMS * RANK // 2), share / 2),
+        ):
             assert binomtest(int(answers[own].sum()), each, expected).pvalue > 1e-7

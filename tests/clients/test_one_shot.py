@@ -1,7 +1,9 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy.stats import binom
 
 from clients import one_shot
@@ -22,6 +24,7 @@ from dprec.setups import OneShotSetup
 from dprec.wire import ReportCodec
 
 USERS, ITEMS = 25, 30
+STARS = RatingScale.evenly(1, 5, 1)
 
 MECHANISMS: list[tuple[Mechanism, PrivacyBudget | None]] = [
     (Raw(), None),
@@ -107,6 +110,17 @@ def test_another_seed_gives_other_noise(tmp_path: Path, ratings: Ratings) -> Non
     assert all_reports(one) != all_reports(other)
 
 
+def test_another_run_at_the_same_seed_has_other_noise(tmp_path: Path, ratings: Ratings) -> None:
+    budget = PrivacyBudget(epsilon=1.0, per="rating")
+    one = populate(tmp_path / "one", ratings, BoundedLaplace(), budget, USERS)
+    other = replace(one, keys=RunKeys.derive(3, "with another completion").installed)
+    both = [
+        reports for reports in zip(all_reports(one), all_reports(other), strict=True) if len(reports[0]) > 5
+    ]
+    assert len(both) > 10
+    assert [first for first, second in both if first == second] == []
+
+
 def test_a_node_without_users_sends_no_report(tmp_path: Path, ratings: Ratings) -> None:
     for name, (mechanism, budget) in enumerate(MECHANISMS):
         population = populate(tmp_path / str(name), ratings, mechanism, budget, 7)
@@ -118,9 +132,7 @@ def profiles_of_one_to_three(users: int, items: int) -> Ratings:
     random = np.random.default_rng(7)
     rated = random.random((users, items)).argsort(axis=1) < random.integers(1, 4, users)[:, None]
     who, which = np.nonzero(rated)
-    return Ratings.from_triples(
-        who, which, random.integers(1, 6, who.size), RatingScale.evenly(1, 5, 1), item_ids=np.arange(items)
-    )
+    return Ratings.from_triples(who, which, random.integers(1, 6, who.size), STARS, item_ids=np.arange(items))
 
 
 @pytest.mark.parametrize(
@@ -153,10 +165,31 @@ def test_the_odds_are_those_promised_for_any_profile_item_and_level(
             for item in range(items):
                 own = (profiles.counts == length) & (levels[:, item] == level)
                 counts = np.bincount(sent[own, item], minlength=expected.symbols)
-                tails += [binom.cdf(counts, own.sum(), shares), binom.sf(counts - 1, own.sum(), shares)]
+                tails.append(tail_probabilities(counts, int(own.sum()), shares))
     tested = np.concatenate(tails)
     assert tested.size == 2 * 3 * items * (5 + hidden) ** 2
     assert tested.min() > 1e-6 / tested.size
+
+
+def tail_probabilities(
+    counts: NDArray[np.int64], trials: int, chances: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the probabilities of at most, and of at least, so many successes."""
+    return np.concatenate([binom.cdf(counts, trials, chances), binom.sf(counts - 1, trials, chances)])
+
+
+def test_ratings_of_one_profile_have_noise_of_their_own(tmp_path: Path) -> None:
+    """How often two ratings of a user both are sent as they are: false alarm 1e-6; the seed is fixed."""
+    users, level = 4_000, 3
+    profiles = Ratings.from_triples(
+        np.repeat(np.arange(users), 2), np.tile([0, 1], users), np.full(2 * users, level), STARS
+    )
+    budget = PrivacyBudget(epsilon=1.0, per="rating")
+    population = populate(tmp_path / "run", profiles, RandomizedResponse(), budget, users)
+    symbols = population_codec(population).decode(all_reports(population)).symbols.reshape(users, 2)
+    both = int((symbols == level - 1).all(axis=1).sum())
+    honest = RandomizedResponse().channel(STARS, 1.0).probabilities[level - 1, level - 1]
+    assert tail_probabilities(np.array([both]), users, np.array([honest**2])).min() > 5e-7
 
 
 def population_codec(population: Population) -> ReportCodec:
