@@ -29,8 +29,8 @@ GRID: dict[str, dict[str, tuple[float, ...]]] = {
     "mog-mf": {"rank": (1, 2, 3, 5)},
     "sgd-mf": {
         "rank": (1, 2),
-        "step": (0.003, 0.01),
-        "epochs": (20, 40, 80),
+        "step": (0.001, 0.003, 0.01),
+        "epochs": (40, 80, 160),
     },
 }
 

@@ -39,6 +39,7 @@ ACCEPTED = {
     "string_type": "text",
     "too_long": "at most {max_length} item{plural}",
     "too_short": "at least {min_length} item{plural}",
+    "tuple_type": "a list",
 }
 """What is accepted, by the type of pydantic's error; names in braces come from the error's context."""
 
