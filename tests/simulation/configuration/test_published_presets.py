@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from dprec.deviations import deviations
 from dprec.options import Options, published_of
 from simulation import load
+from simulation.analysis.description import describe
 from simulation.comparison.planning import load_comparison
 from simulation.configuration.dotted_keys import at
 from simulation.configuration.models import RunConfig
@@ -21,6 +23,9 @@ from simulation.configuration.strict_yaml import read_yaml
 ROOT = Path(__file__).parents[3]
 PAPERS: dict[str, Any] = read_yaml(ROOT / "docs" / "papers.yaml")
 PUBLISHED, OURS, DEPARTURES = PAPERS["published"], PAPERS["ours"], PAPERS["departures"]
+PLACE = re.compile(
+    r"(section \d+(\.\d+)*|(Theorem|Definition|Algorithm|Eq\.) \d+|Eqs\. \d+ and \d+)(?=[,:]|$)"
+)
 
 
 @cache
@@ -84,6 +89,38 @@ def test_only_the_bound_of_the_entries_is_excused() -> None:
 def test_the_comparison_holds_the_published_and_the_improved_form() -> None:
     compared = {cell.protocol for cell in load_comparison("compare-seeds").cells}
     assert {*PUBLISHED, *OURS} - {"pg-mf-reduced"} <= compared
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_every_setting_says_where_the_paper_states_it(name: str) -> None:
+    """A section, equation or theorem; and the page, if the text that was read has pages."""
+    pages = PAPERS["texts"][PUBLISHED[name]["paper"]]["pages"]
+    for setting in PUBLISHED[name]["settings"]:
+        assert PLACE.match(setting["at"]), setting
+        assert ("page" in setting) == (pages is not None), setting
+        assert pages is None or 1 <= setting["page"] <= pages, setting
+
+
+def test_the_same_place_is_on_the_same_page() -> None:
+    pages: dict[tuple[str, str], set[int]] = {}
+    for own in PUBLISHED.values():
+        for setting in own["settings"]:
+            if "page" in setting:
+                place = PLACE.match(setting["at"])
+                assert place is not None
+                pages.setdefault((own["paper"], place[0]), set()).add(setting["page"])
+    assert pages
+    assert [place for place, found in pages.items() if len(found) > 1] == []
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_what_the_code_declares_is_what_the_paper_is_listed_with(name: str) -> None:
+    """Of two declarations of a setting, in its class and in docs/papers.yaml, neither goes unnoticed."""
+    listed = {setting["key"]: setting["value"] for setting in PUBLISHED[name]["settings"]}
+    for line in describe(configured(name)).settings:
+        if line.source and line.key in listed:
+            assert listed[line.key] in line.published, line
+            assert line.source.startswith(f"{PUBLISHED[name]['paper']}, "), line
 
 
 def test_sources_are_references() -> None:
