@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from simulation.auditing import Audit
+    from simulation.auditing import Audit, PresetAudit
     from simulation.configuration.models import RunConfig
 
 
@@ -32,7 +32,7 @@ def audit(
         A configuration, the values of one, the path of its file, or the name of a preset. Its data set
         determines the rating scale; the profiles are as small as possible.
     output : str or Path, optional
-        Directory for config.yaml and audit.json.
+        Directory for config.yaml, audit.json and report.html.
     overrides : sequence of str
         ``dotted.key=value`` replacements.
     trials : int
@@ -54,3 +54,38 @@ def audit(
 
     loaded = load(config, overrides)
     return auditing.audit(loaded, output, trials=trials, seed=seed, confidence=confidence, progress=progress)
+
+
+def audit_all(
+    output: str | Path | None = None,
+    *,
+    trials: int | None = None,
+    seed: int | None = None,
+    confidence: float = 0.99,
+    progress: Progress = silent,
+) -> tuple[PresetAudit, ...]:
+    """Audit all presets.
+
+    Parameters
+    ----------
+    output : str or Path, optional
+        New or empty directory for audit.json and report.html.
+    trials : int, optional
+        Number of people per profile; by default as many as all presets allow in a few minutes.
+    seed, confidence, progress
+        As `audit`.
+
+    Raises
+    ------
+    InputError
+        When an argument is out of range, or the directory holds something else.
+    """
+    from simulation.auditing import presets
+
+    return presets.audit_all(
+        output,
+        trials=presets.TRIALS if trials is None else trials,
+        seed=seed,
+        confidence=confidence,
+        progress=progress,
+    )

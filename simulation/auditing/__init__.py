@@ -1,6 +1,7 @@
 """Audits: lower bounds on what is revealed, beside what a configuration promises."""
 
 from simulation.auditing.auditing import audit
+from simulation.auditing.presets import PresetAudit, audit_presets
 from simulation.auditing.result import Audit, Finding
 
-__all__ = ["Audit", "Finding", "audit"]
+__all__ = ["Audit", "Finding", "PresetAudit", "audit", "audit_presets"]

@@ -25,9 +25,10 @@ from simulation.auditing.result import Audit, Finding
 from simulation.auditing.reuse import RUNS, suspicions
 from simulation.configuration.models import RunConfig
 from simulation.execution import load_ratings
+from simulation.pages.audit_page import audit_page
 from simulation.protocols.iterative import IterativeProtocol
 from simulation.storage.atomic import write_atomically
-from simulation.storage.names import AUDIT
+from simulation.storage.names import AUDIT, REPORT
 from simulation.storage.run_directory import RunDirectory
 
 _LEAST_TRIALS = 100
@@ -49,7 +50,7 @@ def audit(
     ----------
     config : RunConfig
     output : str or Path, optional
-        Directory for config.yaml and audit.json.
+        Directory for config.yaml, audit.json and report.html.
     trials : int
         Number of people per profile, at least 100.
     seed : int, optional
@@ -63,19 +64,37 @@ def audit(
     InputError
         When the protocol's devices promise nothing, or an argument is out of range.
     """
-    _check(trials, confidence)
+    check_options(trials, confidence)
     if seed is not None:
         config = config.model_copy(update={"seed": seed})
-    findings = tuple(_Auditor.of(config, trials, confidence).findings(progress))
-    protocol = config.protocol
-    result = Audit(config.name, protocol.kind, protocol.mechanism_name, trials, confidence, findings)
+    result = audit_of(config, Auditor.of(config, trials, confidence), progress)
     if output is not None:
         directory = RunDirectory.claim(output, config)
         write_atomically(directory.path / AUDIT, result.to_json())
+        write_atomically(directory.path / REPORT, audit_page(result.values()))
     return result
 
 
-def _check(trials: int, confidence: float) -> None:
+def audit_of(config: RunConfig, auditor: Auditor, progress: Progress) -> Audit:
+    """Return what an auditor finds about a configuration."""
+    protocol, findings = config.protocol, tuple(auditor.findings(progress))
+    return Audit(
+        config.name,
+        protocol.kind,
+        protocol.mechanism_name,
+        auditor.trials,
+        auditor.confidence,
+        findings,
+    )
+
+
+def check_options(trials: int, confidence: float) -> None:
+    """Refuse options that are out of range.
+
+    Raises
+    ------
+    InputError
+    """
     if not isinstance(trials, int) or trials < _LEAST_TRIALS:
         raise InputError("--trials", repr(trials), f"a whole number, at least {_LEAST_TRIALS}")
     if not isinstance(confidence, int | float) or not 0 < confidence < 1:
@@ -83,7 +102,7 @@ def _check(trials: int, confidence: float) -> None:
 
 
 @dataclass(frozen=True)
-class _Auditor:
+class Auditor:
     """A protocol, reduced for an audit.
 
     Parameters
@@ -105,7 +124,7 @@ class _Auditor:
     confidence: float
 
     @classmethod
-    def of(cls, config: RunConfig, trials: int, confidence: float) -> _Auditor:
+    def of(cls, config: RunConfig, trials: int, confidence: float) -> Auditor:
         """Check a configuration as a run would, and reduce it."""
         with within("protocol"):
             small = reduced(config)
@@ -114,6 +133,12 @@ class _Auditor:
             config.protocol.check(train)
         scale = replace(train.scale, continuous=False)
         return cls(small, promise_of(config.protocol), scale, trials, confidence)
+
+    @property
+    def key(self) -> str:
+        """Equal for configurations whose devices send the same."""
+        protocol, scale = self.config.protocol, self.scale.values.tolist()
+        return f"{self.config.seed} {scale} {protocol!r}"
 
     def findings(self, progress: Progress) -> Iterator[Finding]:
         """Yield what every test of the audit measures."""

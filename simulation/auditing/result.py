@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from dprec.privacy.units import PrivacyUnit
 
@@ -11,6 +12,8 @@ SCHEMA = 2
 
 ROUNDING = 1e-9
 """Relative excess over a promise that adding up floating-point numbers may cause."""
+
+_LEAST = 1e-9
 
 
 @dataclass(frozen=True)
@@ -97,8 +100,11 @@ class Audit:
 
     @property
     def worst(self) -> Finding:
-        """The finding that contradicts the promise, or the one that comes nearest to its promise."""
-        return max(self.findings, key=lambda each: (not each.holds, each.at_least / max(each.promised, 1e-9)))
+        """The finding that contradicts the promise most, or the samples that come nearest to it."""
+        eligible = [each for each in self.findings if not each.holds] or [
+            each for each in self.findings if each.promised and not each.exact
+        ]
+        return max(eligible, key=lambda each: each.at_least / max(each.promised, _LEAST))
 
     @property
     def promised(self) -> float:
@@ -115,13 +121,33 @@ class Audit:
         """Largest probability with which one of the tests would have detected a leak of twice the promise."""
         return max((each.power for each in self.findings if each.promised and not each.exact), default=0.0)
 
-    def to_json(self) -> str:
+    @property
+    def verdict(self) -> str:
+        """What the audit says of the promise, in words."""
+        worst = self.worst
+        if worst.defect:
+            budget = f"epsilon = {worst.promised:.4g} per {worst.unit}"
+            return f"{worst.test}: {budget} is promised, but {worst.defect}"
+        return f"no evidence against it; a twofold leak would be seen with probability {self.power:.2f}"
+
+    def values(self) -> dict[str, Any]:
         """Return the contents of audit.json."""
-        values = asdict(self)
-        values["findings"] = [
-            {**asdict(finding), "holds": finding.holds, "defect": finding.defect} for finding in self.findings
+        findings = [
+            {**asdict(each), "holds": each.holds, "defect": each.defect, "strength": each.strength}
+            for each in self.findings
         ]
-        return (
-            json.dumps({"schema": SCHEMA, **values, "holds": self.holds, "power": self.power}, indent=2)
-            + "\n"
-        )
+        own = {**asdict(self), "findings": findings}
+        return {"schema": SCHEMA, **own, **self._conclusion()}
+
+    def _conclusion(self) -> dict[str, Any]:
+        return {
+            "holds": self.holds,
+            "promised": self.promised,
+            "lower_bound": self.lower_bound,
+            "power": self.power,
+            "verdict": self.verdict,
+        }
+
+    def to_json(self) -> str:
+        """Return audit.json."""
+        return json.dumps(self.values(), indent=2) + "\n"

@@ -31,7 +31,7 @@ from simulation.analysis.settings import Setting, by_evaluation, settings_of
 from simulation.storage.tables import Row
 
 if TYPE_CHECKING:
-    from simulation.auditing import Audit
+    from simulation.auditing import Audit, PresetAudit
 
 
 def results_table(summary: Mapping[str, Any]) -> Table:
@@ -77,6 +77,24 @@ def audit_table(audit: Audit) -> Table:
         verdict = f"{finding.defect or 'no evidence against it'}; {finding.strength}"
         figures = (number(value, 4) for value in (finding.promised, finding.charged, finding.at_least))
         table.add_row(finding.test, finding.unit, *figures, verdict)
+    return table
+
+
+def presets_table(presets: Sequence[PresetAudit]) -> Table:
+    """Return one line per preset: what its audit found, or why there is none."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    table.add_column("preset", no_wrap=True)
+    for column in ("ε promised", "ε at least", "seconds"):
+        table.add_column(column, justify="right")
+    table.add_column("verdict")
+    for preset in presets:
+        audit = preset.audit
+        if audit is None:
+            table.add_row(preset.name, DASH, DASH, DASH, preset.reason)
+            continue
+        verdict = audit.verdict + (f" (as {preset.same_as})" if preset.same_as else "")
+        figures = number(audit.promised, 4), number(audit.lower_bound, 4), number(preset.seconds, 1)
+        table.add_row(preset.name, *figures, verdict)
     return table
 
 

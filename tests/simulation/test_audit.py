@@ -14,8 +14,8 @@ from dprec.errors import InputError
 from dprec.mechanisms.channel import Channel
 from dprec.privacy.calibration import CalibratedMechanism
 from simulation import load
-from simulation.audit import audit
-from simulation.auditing import Audit
+from simulation.audit import audit, audit_all
+from simulation.auditing import Audit, presets
 from simulation.console.command_line import main
 from simulation.protocols.iterative import IterativeProtocol
 from tests.paths import CONFIGS
@@ -88,6 +88,7 @@ def test_a_device_that_spends_twice_its_budget_is_detected(tmp_path: Path) -> No
     broken = [finding for finding in result.findings if not finding.holds]
     assert "value of one rating" in [finding.test for finding in broken]
     assert result.lower_bound == result.worst.at_least > result.promised
+    assert "a twofold leak would be seen with probability" in (tmp_path / "report.html").read_text()
     kept = json.loads((tmp_path / "audit.json").read_text())
     assert kept["holds"] is False
     assert kept["findings"][2]["at_least"] == result.findings[2].at_least
@@ -251,3 +252,54 @@ def test_what_a_run_refuses_an_audit_refuses(name: str, override: str, where: st
 def test_a_preset_is_audited_by_its_name() -> None:
     small = ["dataset={kind: synthetic, users: 20, items: 10, ratings: 100}"]
     assert audit("blp-mf", overrides=small, trials=200, seed=3).holds
+
+
+@pytest.fixture
+def two_presets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave three presets, two of which send the same."""
+    names = ("nothing-sent", "zheng-rr", "zheng-rr-centred")
+    monkeypatch.setattr(presets, "presets", lambda: {name: CONFIGS / f"{name}.yaml" for name in names})
+
+
+@pytest.mark.usefixtures("two_presets")
+def test_all_presets_are_audited_each_protocol_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["audit", "--all", "--trials", "200", "-o", str(tmp_path / "out"), "--json"]
+    with pytest.raises(SystemExit) as caught:
+        main([*arguments, "--confidence", str(CONFIDENCE)])
+    assert caught.value.code == 0
+    silent, first, second = json.loads(capsys.readouterr().out)
+    assert (silent["audit"], silent["reason"].split(":")[0]) == (None, "protocol.kind")
+    assert (first["same_as"], second["same_as"]) == (None, "zheng-rr")
+    assert first["audit"]["findings"] == second["audit"]["findings"]
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "one item rated or not" in page
+    assert json.loads((tmp_path / "out" / "audit.json").read_text())["presets"][1] == first
+
+
+@pytest.mark.usefixtures("two_presets", "leaky")
+def test_a_broken_promise_fails_the_command_for_all_presets(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["audit", "--all", "--trials", "4000", "-o", str(tmp_path / "out")])
+    assert caught.value.code == 1
+    error = capsys.readouterr().err
+    assert error == "dprec: 2 of 3 presets break a promise: zheng-rr, zheng-rr-centred\n"
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["blp-mf", "--all"], ["--all", "--set", "seed=2"]], ids=["none", "both", "set"]
+)
+def test_a_configuration_or_all(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["audit", *arguments])
+    assert caught.value.code == 2
+    assert "accepted: CONFIG, or --all alone" in capsys.readouterr().err
+
+
+def test_all_presets_need_an_empty_directory(tmp_path: Path) -> None:
+    (tmp_path / "kept").write_text("kept")
+    with pytest.raises(InputError, match="a new or empty directory"):
+        audit_all(tmp_path, trials=200)

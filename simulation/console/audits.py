@@ -1,0 +1,51 @@
+"""What the command "audit" prints, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from dprec.errors import RunError
+from simulation.console.tables import audit_table, presets_table, wide_console
+
+if TYPE_CHECKING:
+    from simulation.auditing import Audit, PresetAudit
+
+
+def conclude(audit: Audit, folder: Path, *, as_json: bool, quiet: bool) -> None:
+    """Print an audit.
+
+    Raises
+    ------
+    RunError
+        When the promise is broken.
+    """
+    if as_json:
+        typer.echo(audit.to_json(), nl=False)
+    elif not quiet:
+        wide_console().print(audit_table(audit))
+        typer.echo(f"audit directory: {folder}")
+    if not audit.holds:
+        raise RunError(audit.verdict)
+
+
+def conclude_presets(presets: Sequence[PresetAudit], folder: Path, *, as_json: bool, quiet: bool) -> None:
+    """Print the audits of all presets.
+
+    Raises
+    ------
+    RunError
+        When one of the promises is broken.
+    """
+    if as_json:
+        typer.echo(json.dumps([preset.values() for preset in presets], indent=2))
+    elif not quiet:
+        wide_console().print(presets_table(presets))
+        typer.echo(f"audit directory: {folder}")
+    broken = [preset.name for preset in presets if preset.audit is not None and not preset.audit.holds]
+    if broken:
+        raise RunError(f"{len(broken)} of {len(presets)} presets break a promise: {', '.join(broken)}")
