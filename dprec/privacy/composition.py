@@ -23,6 +23,9 @@ _TAIL = 1e-13
 _EXPONENTS = np.geomspace(0.25, 4.0, 33)
 """Where Chernoff's bound is tried, as multiples of what suits a normal distribution."""
 
+_NEGLIGIBLE = -60.0
+"""Logarithm of the modulus below which a frequency is left out."""
+
 _FINEST = 32 * POINTS
 """Most points of a grid from 0 to the largest epsilon of several channels."""
 
@@ -86,8 +89,7 @@ def total_loss(draws: Sequence[tuple[LossDistribution, int]]) -> TotalLoss:
     points = sum(times * one.points for one, times in draws)
     first, last = _window(draws, points)
     length = next_fast_len(last - first + 1, real=True)
-    spectrum = np.prod([one.spectrum(length) ** times for one, times in draws], axis=0)
-    masses = np.maximum(0.0, np.roll(irfft(spectrum, length), -(first % length)))
+    masses = np.maximum(0.0, np.roll(irfft(_spectrum(draws, length), length), -(first % length)))
     count = sum(times for _, times in draws)
     # The transform of each draw has relative errors of a few units in the last place, which add up.
     rounding = np.finfo(np.float64).eps * count * math.log2(2 * length) * math.sqrt(length)
@@ -97,6 +99,18 @@ def total_loss(draws: Sequence[tuple[LossDistribution, int]]) -> TotalLoss:
         error=_TAIL + rounding * math.sqrt(float((masses**2).sum())),
         largest=step * points,
     )
+
+
+def _spectrum(draws: Sequence[tuple[LossDistribution, int]], length: int) -> NDArray[np.complex128]:
+    """Return the Fourier transform of the sum: the product of those of the draws."""
+    log_moduli, angles = (
+        np.sum([times * one.spectrum(length)[part] for one, times in draws], axis=0) for part in (0, 1)
+    )
+    product = np.zeros(length // 2 + 1, dtype=np.complex128)
+    # Nearly all of it is too small to count beside the rounding errors.
+    seen = log_moduli > _NEGLIGIBLE
+    product[seen] = np.exp(log_moduli[seen] + 1j * angles[seen])
+    return product
 
 
 def _window(draws: Sequence[tuple[LossDistribution, int]], points: int) -> tuple[int, int]:

@@ -79,14 +79,21 @@ class LossDistribution:
         return float(self.masses @ self.losses**2 - (self.masses @ self.losses) ** 2)
 
     @cached_property
-    def _spectra(self) -> dict[int, NDArray[np.complex128]]:
+    def _spectra(self) -> dict[int, tuple[NDArray[np.float64], NDArray[np.float64]]]:
         return {}
 
-    def spectrum(self, length: int) -> NDArray[np.complex128]:
-        """Return the Fourier transform of the masses, wound around a circle of ``length`` points."""
+    def spectrum(self, length: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the Fourier transform of the masses, wound around a circle of ``length`` points.
+
+        Returns
+        -------
+        log_moduli, angles : ndarray of float64, shape (length // 2 + 1,)
+        """
         if length not in self._spectra:
             places = np.arange(-self.points, self.points + 1) % length
-            self._spectra[length] = rfft(np.bincount(places, weights=self.masses, minlength=length))
+            values = rfft(np.bincount(places, weights=self.masses, minlength=length))
+            with np.errstate(divide="ignore"):
+                self._spectra[length] = np.log(np.abs(values)), np.angle(values)
         return self._spectra[length]
 
     def log_moments(self, exponents: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -173,3 +173,17 @@ def test_errors_are_counted_as_delta() -> None:
     assert exact.epsilon(0.3) == pytest.approx(math.log((0.5 - 0.3) / (0.5 * math.exp(-1))))
     assert rounded.epsilon(0.3) == pytest.approx(exact.epsilon(0.29))
     assert rounded.delta(0.5) == pytest.approx(exact.delta(0.5) + 0.01)
+
+
+def test_a_library_for_accounting_agrees_to_a_thousandth() -> None:
+    # It takes a pair of distributions, and rounds upwards to a grid of its own.
+    from dp_accounting.pld import privacy_loss_distribution
+
+    channel = BoundedLaplace().channel(STARS, 1.0)
+    lower, upper = (dict(enumerate(np.log(channel.probabilities[row]))) for row in (0, -1))
+    of_library = privacy_loss_distribution.from_two_probability_mass_functions(
+        lower, upper, value_discretization_interval=1e-4
+    )
+    for draws in (20, 200):
+        expected = of_library.self_compose(draws).get_epsilon_for_delta(1e-5)
+        assert expected * (1 - 1e-3) <= composed(channel, draws).epsilon(1e-5) <= expected
