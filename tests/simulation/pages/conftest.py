@@ -113,13 +113,14 @@ def write_run(
         diagnostics=_DIAGNOSTICS,
         deployed_factor=2.5,
     )
+    composed = ledger.per_user / 4
     noise = np.random.default_rng(seed).normal(0, 0.5, test.count)
     predictions = np.clip(3 + 0.4 * (test.values - 3) + noise, test.scale.low, test.scale.high)
     record = RunRecord(
         config=config,
-        summary=summarise(config, train, test, outcome, accuracy, 0.2, 1.5),
+        summary=summarise(config, train, test, outcome, composed, accuracy, 0.2, 1.5),
         predictions=prediction_columns(test, predictions),
-        traffic=traffic_columns(train, outcome),
+        traffic=traffic_columns(train, outcome, composed),
         rounds=outcome.rounds,
         channel=_channel(config, train),
         privacy=ledger,
