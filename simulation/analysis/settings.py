@@ -51,6 +51,12 @@ _TEXT = frozenset(
 )
 
 
+_COUNTED = ("epsilon_", "uplink_", "downlink_", "total_", "rounds", "users", "items", "train_", "test_")
+"""Beginnings of the columns of losses, bytes and counts, which are never negative."""
+
+_MEASURED = frozenset(measure.column for measure in MEASURES)
+"""Columns of accuracy, which is never negative either."""
+
 _NEEDED = (
     "name",
     "epsilon",
@@ -229,6 +235,8 @@ def _cell(column: str, text: str, where: str) -> str | float | bool | None:
         value = float(text)
     except ValueError:
         raise InputError(f"{where}: {column}", repr(text), "a number, or nothing") from None
+    if value < 0 and (column.startswith(_COUNTED) or column in _MEASURED):
+        raise InputError(f"{where}: {column}", repr(text), "a number of 0 or more, or nothing")
     if column == "epsilon" and not (math.isfinite(value) and value > 0):
         raise InputError(f"{where}: {column}", repr(text), "a number above 0, or nothing")
     return value

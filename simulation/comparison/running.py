@@ -13,6 +13,7 @@ from simulation.comparison.cell_runs import run_cells
 from simulation.comparison.mechanism_noise import sampled_noise
 from simulation.comparison.planning import Comparison
 from simulation.comparison.rows import table_rows, user_errors
+from simulation.comparison.templates import of_entry
 from simulation.comparison.user_intervals import with_user_intervals
 from simulation.execution import load_ratings, prepared_ratings
 from simulation.storage.claims import fingerprint
@@ -113,9 +114,10 @@ def _check(comparison: Comparison) -> dict[str, str]:
         if (cell.protocol, cell.epsilon) in checked:
             continue
         checked.add((cell.protocol, cell.epsilon))
-        train, test = load_ratings(cell.config, prepare)
-        with within("protocol"):
-            cell.config.protocol.check(train)
+        with of_entry(cell.where):
+            train, test = load_ratings(cell.config, prepare)
+            with within("protocol"):
+                cell.config.protocol.check(train)
         if cell.protocol not in fingerprints:
             fingerprints[cell.protocol] = fingerprint(train, test)
     return fingerprints

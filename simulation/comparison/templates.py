@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dprec.errors import InputError, within
+from dprec.errors import InputError, SettingError, within
 from dprec.privacy.units import ComparableUnit
 from simulation.comparison.definition import Entry
 from simulation.configuration.dotted_keys import replace_value
@@ -40,6 +41,8 @@ class Cell:
     panel : str or None
     floor : str or None
         Name of the floor that it is; None for any other protocol.
+    where : str
+        File and entry, for errors; cells of two files may be equal.
     """
 
     key: str
@@ -50,6 +53,7 @@ class Cell:
     config: RunConfig
     panel: str | None = None
     floor: str | None = None
+    where: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,7 @@ class Template:
         """Return the cell at a budget, a fold and a seed; None leaves the preset's value."""
         protocol, split = self.run.protocol, self.run.split
         if epsilon is not None:
-            with within("protocol"):
+            with of_entry(self.where), within("protocol"):
                 protocol = protocol.at_budget(epsilon, unit)
         if fold is not None:
             values = {**self.values, "split": {**self.values["split"], "fold": fold}}
@@ -100,7 +104,17 @@ class Template:
             config=self.run.model_copy(update={"seed": seed, "protocol": protocol, "split": split}),
             panel=self.entry.panel,
             floor=floor_of(protocol),
+            where=self.where,
         )
+
+
+@contextmanager
+def of_entry(where: str) -> Iterator[None]:
+    """Name the file and the entry of a comparison in any `SettingError` raised in the block."""
+    try:
+        yield
+    except SettingError as error:
+        raise InputError(f"{where}: {error.where}", error.found, error.accepted) from None
 
 
 def _preset_file(name: str, source: Path) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -207,6 +208,18 @@ def repeated(rows: list[dict[str, Any]], spread: float = 0.001) -> list[dict[str
         for row in rows
         for seed in (1, 2, 3)
     ]
+
+
+@pytest.mark.parametrize("column", ["rmse", "epsilon_per_rating", "uplink_message_mean_per_user", "rounds"])
+def test_a_table_with_a_number_below_0_is_refused(table: Table, column: str) -> None:
+    place = re.escape(f"comparison.csv, line 3: {column}: '-0.5'; accepted: a number of 0 or more")
+    with pytest.raises(InputError, match=place):
+        advise(table([ROWS[0], {**ROWS[1], column: -0.5}]), Limits(1.0, "rating", 1000))
+
+
+def test_a_table_may_hold_a_gain_and_a_scale_below_0(table: Table) -> None:
+    rows = [{**row, "rmse_gain": -0.1, "scale_low": -10.0} for row in ROWS]
+    assert advise(table(rows), Limits(1.0, "rating", 1000)).best.setting.name == "cheap"
 
 
 def test_what_is_worse_than_nothing_sent_is_not_recommended(table: Table) -> None:

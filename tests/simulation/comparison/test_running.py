@@ -126,7 +126,7 @@ def test_a_budget_that_a_protocol_cannot_keep_is_refused_before_anything_runs(
     pair: Path, tmp_path: Path
 ) -> None:
     changes = ["protocols=[{name: one-bit-gradient}]", "binarization={kind: mean}", "epsilons=[1.0, 5000.0]"]
-    with pytest.raises(InputError, match=r"^protocol\.privacy\.epsilon: 5000"):
+    with pytest.raises(InputError, match=r"pair\.yaml: one-bit-gradient: protocol\.privacy\.epsilon: 5000"):
         compare(pair, tmp_path / "out", overrides=changes, page=False)
     assert not (tmp_path / "out").exists()
 
