@@ -5,13 +5,14 @@ from __future__ import annotations
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
-from clients import gradient_perturbation, iterative, one_shot, replacement
+from clients import gradient_perturbation, iterative, one_shot, personalization, replacement
 from clients.population import cohort_of, partition_of
 from clients.replies import reply_with_reports
 from dprec.messages import (
     DELIVER,
     IDENTIFY,
     NODE,
+    PERSONALIZE,
     REPLACE,
     REPORT,
     REQUEST,
@@ -20,6 +21,7 @@ from dprec.messages import (
     Delivery,
     GradientRequest,
     Identity,
+    Personalization,
     ReplacementRequest,
     SlopesRequest,
     action_of,
@@ -61,6 +63,13 @@ def _answer_queries(app: ClientApp, root: str | None) -> None:
         """Receive the final item factors, from which a device makes its own predictions."""
         cohort = cohort_of(root, message, context)
         iterative.receive_factors(cohort, Delivery.of(_record(message)), context)
+        return Message(RecordDict(), reply_to=message)
+
+    @app.query(action_of(PERSONALIZE))
+    def personalize(message: Message, context: Context) -> Message:
+        """Receive what is known of the items, from which a device makes its own predictions."""
+        cohort = cohort_of(root, message, context)
+        personalization.receive_table(cohort, Personalization.of(_record(message)))
         return Message(RecordDict(), reply_to=message)
 
     @app.query(action_of(REPLACE))

@@ -24,6 +24,8 @@ SLOPES = "train.slopes"
 """Report how the entries at the rated items should move: a `SlopesRequest`."""
 DELIVER = "query.deliver"
 """Take the final item factors: a `Delivery`."""
+PERSONALIZE = "query.personalize"
+"""Take what is known of the items, and predict from the own ratings: a `Personalization`."""
 REPLACE = "query.replace"
 """Replace the source items and send the AlterEgos: a `ReplacementRequest`."""
 
@@ -35,6 +37,9 @@ REPLACEMENT_ROUND = 2
 
 ROW_ENTRY = np.dtype("<f4")
 """How the entries in the rows of a `SlopesRequest` are sent."""
+
+LEVEL = np.dtype("<f4")
+"""How a user's level in a `Personalization` is sent."""
 
 Record = Mapping[str, object]
 Entries = dict[str, Any]
@@ -91,6 +96,31 @@ class Delivery:
     def entries(self) -> Entries:
         """Return the entries of the delivery's record."""
         return {"factors": self.factors}
+
+
+@dataclass(frozen=True)
+class Personalization:
+    """Take what is known of the items, from which a device makes its own predictions.
+
+    Parameters
+    ----------
+    table : bytes
+        See `dprec.wire.item_table`; the same for everybody.
+    levels : bytes
+        One `LEVEL` per user of the cohort: what the user's rated items say about the level of its ratings.
+    """
+
+    table: bytes
+    levels: bytes
+
+    @classmethod
+    def of(cls, record: Record) -> Personalization:
+        """Read the delivery; raises ValueError when it is malformed."""
+        return cls(_bytes(record, "table"), _bytes(record, "levels"))
+
+    def entries(self) -> Entries:
+        """Return the entries of the delivery's record."""
+        return {"table": self.table, "levels": self.levels}
 
 
 @dataclass(frozen=True)
@@ -155,7 +185,7 @@ class ReplacementRequest:
         return _with_asked(entries, self.asked)
 
 
-Request = GradientRequest | Delivery | SlopesRequest | ReplacementRequest
+Request = GradientRequest | Delivery | Personalization | SlopesRequest | ReplacementRequest
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BeforeValidator, Field
 from scipy.special import ndtr, ndtri
 
+from dprec.errors import SettingError
+
 _INVERSE_SQRT_2_PI = float(1 / np.sqrt(2 * np.pi))
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+Histogram = Annotated[tuple[Annotated[float, Field(gt=0)], ...], BeforeValidator(_as_tuple)]
+"""Shares of the levels of a scale, from the lowest level, in any unit.
+
+Those of the presets are public: the percentages of the stars in the Netflix Prize [bennett2007].
+"""
+
+
+def check_histogram(histogram: Histogram | None, levels: int) -> None:
+    """Refuse a histogram of another number of levels.
+
+    Raises
+    ------
+    SettingError
+    """
+    if histogram is not None and len(histogram) != levels:
+        found = f"{len(histogram)} shares, for a scale of {levels} levels"
+        raise SettingError("histogram", found, "one share above 0 for each level")
 
 
 def cut_points(histogram: Sequence[float] | NDArray[np.float64], variance: float) -> NDArray[np.float64]:
@@ -51,3 +78,26 @@ def level_probabilities(
     below = np.hstack([0 * ends, ndtr(offsets), ends])
     heights = np.hstack([0 * ends, np.exp(-(offsets**2) / 2) * _INVERSE_SQRT_2_PI, 0 * ends])
     return np.diff(below, axis=1), -np.diff(heights, axis=1)
+
+
+def expected_rating(
+    latent: NDArray[np.float64],
+    variances: NDArray[np.float64],
+    cuts: NDArray[np.float64],
+    values: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return the mean rating of normally distributed latent ratings.
+
+    Parameters
+    ----------
+    latent, variances : ndarray, shape (cells,)
+        Mean and variance of each latent rating, without the noise on it.
+    cuts : ndarray, shape (levels - 1,)
+    values : ndarray, shape (levels,)
+        The rating of each level, ascending.
+    """
+    spreads = np.sqrt(1 + variances)
+    expected = np.full(latent.shape, values[0])
+    for cut, gap in zip(cuts, np.diff(values), strict=True):
+        expected += gap * ndtr((latent - cut) / spreads)
+    return expected

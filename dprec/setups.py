@@ -48,6 +48,11 @@ class OneShotSetup(ReportSetup):
     """Devices send only their profile; to a trusted server, without perturbing it."""
 
     kind: Literal["one-shot"] = "one-shot"
+    table_dimensions: int | None = option(
+        "Dimensions of the item table from which the device predicts; none if it predicts nothing.",
+        None,
+        ge=0,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

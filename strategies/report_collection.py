@@ -119,6 +119,7 @@ class ReportCollection:
             self.calibrated.scale,
             self.calibrated.noise_variance(counts),
             self.calibrated.likelihood(counts, symbols) if self.likelihood else None,
+            self.calibrated.symbol_reports(counts, symbols) if self.likelihood else None,
         )
 
 

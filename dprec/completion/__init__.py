@@ -2,6 +2,7 @@
 
 from dprec.completion.averages import ItemAverage, UserAverage
 from dprec.completion.base import Completed, Completion, Observations
+from dprec.completion.calibrated.completion import Calibrated
 from dprec.completion.matrix_factorization import MatrixFactorization
 from dprec.completion.mog_matrix_factorization import MogMatrixFactorization
 from dprec.completion.mog_variational import VariationalMogMatrixFactorization
@@ -23,11 +24,13 @@ COMPLETIONS: Registry[Completion] = Registry(
         ItemAverage,
         UserAverage,
         OneBit,
+        Calibrated,
     ],
 )
 
 __all__ = [
     "COMPLETIONS",
+    "Calibrated",
     "Completed",
     "Completion",
     "ItemAverage",

@@ -18,6 +18,23 @@ from dprec.ratings import RatingScale
 
 
 @dataclass(frozen=True, eq=False)
+class SymbolReports:
+    """Symbols, and the channels through which they were sent.
+
+    Parameters
+    ----------
+    channels : tuple of ndarray, each of shape (levels, symbols)
+        Pr(symbol | level) of every channel.
+    symbols, channel_of : ndarray of int64, shape (cells,)
+        Of each cell, its symbol and the number of its channel.
+    """
+
+    channels: tuple[NDArray[np.float64], ...]
+    symbols: NDArray[np.int64]
+    channel_of: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
 class Observations:
     """The cells that the server saw as rated, by user, items ascending within a user.
 
@@ -36,6 +53,8 @@ class Observations:
     likelihood : ndarray of float64, shape (cells, levels), optional
         Probability of what was received given each level of the scale, for completions that ask for
         it (`Completion.needs_likelihood`).
+    symbols : SymbolReports, optional
+        The symbols themselves and the channels that they came through, for the same completions.
     """
 
     users: NDArray[np.int32]
@@ -45,6 +64,7 @@ class Observations:
     scale: RatingScale
     noise_variance: float | None = None
     likelihood: NDArray[np.float64] | None = None
+    symbols: SymbolReports | None = None
 
     @property
     def mean(self) -> float:

@@ -12,6 +12,7 @@ from dprec.mechanisms.laplace import Laplace
 from dprec.mechanisms.piecewise import Piecewise
 from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.mechanisms.raw import Raw
+from dprec.mechanisms.set_only import SetOnly
 from dprec.mechanisms.square_wave import SquareWave
 from dprec.mechanisms.staircase import Staircase
 from dprec.mechanisms.threshold_bit import ThresholdBit
@@ -37,6 +38,7 @@ MECHANISMS: Registry[Mechanism] = Registry(
         Staircase,
         SquareWave,
         FisherOptimal,
+        SetOnly,
     ],
 )
 
@@ -54,6 +56,7 @@ __all__ = [
     "Piecewise",
     "RandomizedResponse",
     "Raw",
+    "SetOnly",
     "SquareWave",
     "Staircase",
     "ThresholdBit",

@@ -153,7 +153,7 @@ class Channel:
         """Return the entropy of a symbol in bits: the least cost of a report per cell."""
         shares = self.marginal(prior)
         shares = shares[shares > 0]
-        return float(-(shares * np.log2(shares)).sum())
+        return max(0.0, float(-(shares * np.log2(shares)).sum()))
 
     def bias(self) -> NDArray[np.float64]:
         """Return E[values[z] | x] - x per input, given that the symbol shows a rating, shape (inputs,).

@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from dprec.errors import SettingError
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.channel import Channel
 from dprec.options import option
-from dprec.ordinal import cut_points, level_probabilities
+from dprec.ordinal import Histogram, check_histogram, cut_points, level_probabilities
 from dprec.ratings import RatingScale
 
 _ALL_PATTERNS_UP_TO = 10
@@ -34,7 +33,7 @@ class FisherOptimal(Mechanism):
 
     kind: Literal["fisher-optimal"] = "fisher-optimal"
     papers: ClassVar[tuple[str, ...]] = ("kairouz2014",)
-    histogram: tuple[float, ...] | None = option(
+    histogram: Histogram | None = option(
         "Public shares of the levels, from the lowest; by default equal. Not those of the protected ratings.",
         None,
     )
@@ -51,11 +50,8 @@ class FisherOptimal(Mechanism):
         SettingError
             When the histogram is not one positive share per level.
         """
+        check_histogram(self.histogram, scale.levels)
         shares = self.histogram or (1.0,) * scale.levels
-        if len(shares) != scale.levels or min(shares) <= 0:
-            raise SettingError(
-                "histogram", f"{list(shares)}", f"{scale.levels} shares above 0, one for each level"
-            )
         probabilities = _best(shares, self.variance, epsilon)
         root = np.sqrt(np.array(shares) / sum(shares))
         middle = float(root**2 @ scale.values)

@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.completion.base import SymbolReports
 from dprec.errors import InputError, SettingError, within
 from dprec.exact_loss import even_share
 from dprec.mechanisms.base import Mechanism
@@ -56,18 +57,11 @@ class PrivacyBudget(Options):
             accepted = "'sum', or per: user, which is what draws are composed for"
             raise SettingError("composition", f"'pld' per {self.per}", accepted)
 
-    def share(
-        self,
-        channel: Callable[[float], Channel],
-        draws: int,
-        *,
-        most: float = math.inf,
-        guess: float | None = None,
-    ) -> float:
+    def share(self, channel: Callable[[float], Channel], draws: int, most: float = math.inf) -> float:
         """Return the budget of each of a user's draws, at most ``most``; see `largest_share`."""
         if self.composition == "sum":
             return min(even_share(self.epsilon, draws), most)
-        return largest_share(channel, draws, self.epsilon, self.delta, most=most, guess=guess)
+        return largest_share(channel, draws, self.epsilon, self.delta, most)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,23 +160,13 @@ class CalibratedMechanism:
         try:
             with within("mechanism"):
                 return budget.share(
-                    lambda epsilon: self.mechanism.channel(self.scale, epsilon),
-                    cells,
-                    most=LARGEST_CELL_EPSILON,
-                    guess=self._guess(budget, cells),
+                    lambda epsilon: self.mechanism.channel(self.scale, epsilon), cells, LARGEST_CELL_EPSILON
                 )
         except InputError:
             raise
         except ValueError:
             # Whole draws are too coarse for a share that was tried.
             return even
-
-    def _guess(self, budget: PrivacyBudget, cells: int) -> float | None:
-        """Return where to look for a composed share: near that of the power of two below the cells."""
-        power = 1 << (cells.bit_length() - 1)
-        if budget.composition == "sum" or power == cells:
-            return None
-        return self.channel(power).epsilon * math.sqrt(power / cells)
 
     @property
     def reference_channel(self) -> Channel:
@@ -246,6 +230,25 @@ class CalibratedMechanism:
         for channel, which in self._by_channel(cells) if symbols.size else ():
             given[which] = channel.probabilities[:, symbols[which]].T
         return given
+
+    def symbol_reports(self, cells: NDArray[np.int64], symbols: NDArray[np.uint16]) -> SymbolReports:
+        """Return symbols with the channels through which they were sent.
+
+        Parameters
+        ----------
+        cells : ndarray of int64, shape (users,)
+            Cells with a symbol, by user.
+        symbols : ndarray of uint16, shape (sum of cells,)
+        """
+        of_cell = np.zeros(symbols.size, dtype=np.int64)
+        channels = [self.reference_channel]
+        if not self.mechanism.hides_rated_items and symbols.size:
+            channels = []
+            for number, (channel, which) in enumerate(self._by_channel(cells)):
+                channels.append(channel)
+                of_cell[which] = number
+        rated = [channel.probabilities[1 - channel.first_level :] for channel in channels]
+        return SymbolReports(tuple(rated), symbols.astype(np.int64), of_cell)
 
     def noise_variance(self, cells: NDArray[np.int64]) -> float | None:
         """Return the mean variance of the value read for a rating, over the levels and the users' reports.

@@ -30,12 +30,15 @@ class CompletionContract:
     prior : {"mean", "middle"}
         What is predicted where nothing is known: the mean of the observed ratings, or the middle of the
         scale whatever they are.
+    shrinks_the_mean : bool
+        Whether the mean of few ratings is pulled towards the middle of the scale.
     repeats_one_rating : bool
         Whether the only observed rating is predicted at its own cell; a fixed ridge pulls it towards 0
         instead.
     """
 
     prior: ClassVar[Literal["mean", "middle"]] = "mean"
+    shrinks_the_mean: ClassVar[bool] = False
     repeats_one_rating: ClassVar[bool] = True
 
     @pytest.fixture
@@ -120,7 +123,12 @@ class CompletionContract:
             np.array([2], np.int32), np.array([1], np.int32), scale.values[-2:-1], (_USERS, _ITEMS), scale
         )
         completed = completion.fit(one, seed=3)
-        if self.prior == "mean":
+        if self.shrinks_the_mean:
+            predictions = np.sort(completed.predict(*_CELLS))
+            assert (scale.low + scale.high) / 2 < predictions[0]
+            assert predictions[-1] < scale.values[-2]
+            assert completed.predict(one.users, one.items)[0] == predictions[-1]
+        elif self.prior == "mean":
             elsewhere = (_CELLS[0] != 2) | (_CELLS[1] != 1)
             predictions, value = completed.predict(*_CELLS), scale.values[-2]
             np.testing.assert_allclose(predictions[elsewhere], value, atol=1e-6)

@@ -5,11 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Self
 
+import numpy as np
+
 from dprec.completion.averages import ItemAverage
+from dprec.completion.calibrated.completion import Calibrated, CalibratedModel
 from dprec.completion.one_bit.completion import HiddenMatrix
 from dprec.errors import SettingError, within
-from dprec.messages import REPORT
+from dprec.mechanisms.set_only import SetOnly
+from dprec.messages import LEVEL, REPORT
 from dprec.options import option
+from dprec.personalization.ordinal_process import Devices, OrdinalProcess
+from dprec.personalization.own_ratings import OwnRatings
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.device_channel import device_channel
 from dprec.privacy.guarantee import Guarantee
@@ -17,6 +23,8 @@ from dprec.privacy.releases import mechanism_releases
 from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
 from dprec.setups import OneShotSetup
+from dprec.wire.item_table import ItemTable
+from dprec.wire.traffic import TrafficLedger
 from simulation.protocols.accounting import (
     EXACT_CHANNEL,
     check_private,
@@ -37,6 +45,9 @@ if TYPE_CHECKING:
     from flwr.serverapp import Grid
 
 
+SET_IS_SEEN = "Which items a user rated is not hidden; epsilon protects the values of the ratings."
+
+
 @dataclass(frozen=True, kw_only=True)
 class OneShotProtocol(Protocol):
     """Every user sends one perturbed report; the server completes the matrix from all of them."""
@@ -44,7 +55,11 @@ class OneShotProtocol(Protocol):
     kind: Literal["one-shot"] = "one-shot"
     mechanism: AnyMechanism = option("What the device applies to each rating.")
     completion: AnyCompletion = option("How the server completes the matrix.")
-    personalization: Literal["none"] = option("What devices do after the completion.", "none")
+    personalization: Literal["none", "on-device"] = option(
+        "Who predicts: the server, or each device, from its clean ratings and what the server broadcasts.",
+        "none",
+    )
+    process: OrdinalProcess = option("What devices that predict assume about tastes.", OrdinalProcess())
     max_symbols: int = option(
         "Most symbols, users times items, for a mechanism that reports every item.",
         2_000_000_000,
@@ -85,6 +100,11 @@ class OneShotProtocol(Protocol):
             )
         with within("completion"):
             self.completion.check((train.n_users, train.n_items))
+        if self.personalization == "on-device" and not isinstance(self.completion, Calibrated):
+            found = f"'on-device', with completion {self.completion.kind}"
+            raise SettingError(
+                "personalization", found, "'none', or completion calibrated, which knows items"
+            )
 
     def audited(self) -> Self:
         """Return the protocol without a costly completion; see `Protocol.audited`."""
@@ -93,7 +113,10 @@ class OneShotProtocol(Protocol):
 
     def setup(self) -> OneShotSetup:
         """Return the mechanism and the budget."""
-        return OneShotSetup(mechanism=self.mechanism, privacy=self.privacy)
+        dimensions = None
+        if self.personalization == "on-device" and isinstance(self.completion, Calibrated):
+            dimensions = self.completion.dimensions
+        return OneShotSetup(mechanism=self.mechanism, privacy=self.privacy, table_dimensions=dimensions)
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Collect the reports and complete the matrix."""
@@ -105,7 +128,11 @@ class OneShotProtocol(Protocol):
         collected = collection.collect(grid, task.roster)
         with within("completion"):
             completed = self.completion.fit(collected.observations, task.server_seed, task.progress)
-        notes = completed.notes + notes_on_failures([collected.record])
+        record, predict = collected.record, completed.predict
+        if isinstance(completed, CalibratedModel) and self.personalization == "on-device":
+            devices, spent = self._personalized(grid, task, completed, collected.traffic)
+            record, predict = record.with_traffic(spent), devices.predict
+        notes = completed.notes + notes_on_failures([record])
         distance: dict[str, float | None] = {}
         if self.mechanism.hides_rated_items:
             observed = collected.observations
@@ -113,12 +140,12 @@ class OneShotProtocol(Protocol):
             notes += (note_on_made_up_cells(task.train, observed, rated),)
             distance = distance_per_cell(calibrated, task.train, collected.accepted, observed, rated)
         return Outcome(
-            predict=completed.predict,
+            predict=predict,
             traffic=collected.traffic,
             privacy=mechanism_ledger(calibrated, task.train.counts, collected.sent),
             releases=(mechanism_releases(calibrated, task.train.counts, collected.sent),),
             guarantee=self.guarantee((task.train.n_users, task.train.n_items)),
-            rounds=(collected.record,),
+            rounds=(record,),
             channel=device_channel(calibrated, task.train.counts),
             notes=notes,
             diagnostics=completed.diagnostics,
@@ -126,6 +153,22 @@ class OneShotProtocol(Protocol):
             hidden=completed.hidden if isinstance(completed, HiddenMatrix) else None,
             deployed_factor=measured_deployment(REPORT, collected.mean_payload, task.group),
         )
+
+    def _personalized(
+        self, grid: Grid, task: Task, completed: CalibratedModel, traffic: TrafficLedger
+    ) -> tuple[Devices, dict[str, int]]:
+        """Broadcast what the completion knows of the items; return the devices, and the bytes charged."""
+        from strategies.personalization import broadcast_table
+
+        encoded, levels = completed.item_table().encode(), completed.users.regressed
+        spent = broadcast_table(grid, task.roster, task.group, encoded, levels, traffic)
+        train, dimensions = task.train, completed.geometry.items.shape[1]
+        table = ItemTable.decode(
+            encoded, n_levels=train.scale.levels, n_items=train.n_items, dimensions=dimensions
+        )
+        own = OwnRatings(train.indptr, train.items, train.levels)
+        received = levels.astype(LEVEL).astype(np.float64)
+        return Devices(self.process, table, received, own, train.scale.values), spent
 
     def sent(self, example: Example) -> Sent:
         """Return the one report."""
@@ -137,12 +180,15 @@ class OneShotProtocol(Protocol):
 
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
         """Promise the loss of the channel, if there is a budget."""
+        if isinstance(self.mechanism, SetOnly):
+            why = "devices send which items were rated, and nothing that depends on how."
+            return Guarantee("proved", "nobody", False, why, notes=(SET_IS_SEEN,))
         if self.privacy is None:
             return Guarantee("none", "server", False, "the server receives the true ratings.")
         hides = self.mechanism.hides_rated_items
         which = (
             "Which items a user rated is hidden: epsilon holds for every cell, rated or not."
             if hides
-            else "Which items a user rated is not hidden; epsilon protects the values of the ratings."
+            else SET_IS_SEEN
         )
         return Guarantee("proved", "nobody", hides, f"{EXACT_CHANNEL}.", notes=(which,))

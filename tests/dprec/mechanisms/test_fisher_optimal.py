@@ -57,7 +57,12 @@ def test_many_levels_are_split_into_runs() -> None:
     assert FisherOptimal().channel(jokes, 1.0).epsilon == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("histogram", [(0.5, 0.5), (0.1, 0.2, 0.0, 0.3, 0.4), (1.0, 1.0, 1.0, 1.0, -1.0)])
-def test_a_histogram_that_does_not_fit_is_refused(histogram: tuple[float, ...]) -> None:
-    with pytest.raises(SettingError, match=r"histogram.*5 shares above 0"):
-        FisherOptimal(histogram=histogram).channel(STARS, 1.0)
+def test_a_histogram_of_another_scale_is_refused() -> None:
+    with pytest.raises(SettingError, match=r"histogram: 2 shares, for a scale of 5 levels"):
+        FisherOptimal(histogram=(0.5, 0.5)).channel(STARS, 1.0)
+
+
+@pytest.mark.parametrize("share", [0.0, -1.0, float("nan"), "1"])
+def test_a_share_that_is_not_above_0_is_refused(share: float) -> None:
+    with pytest.raises(SettingError, match="histogram"):
+        FisherOptimal(histogram=(1.0, 1.0, 1.0, 1.0, share))

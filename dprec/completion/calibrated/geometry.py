@@ -1,0 +1,98 @@
+"""What the set of rated items says about users and items before any rating is read.
+
+The singular vectors of the normalised 0/1 matrix of ratings place items that the same people rate next to
+each other. Taste shows in what people choose, so their ratings vary smoothly over these places.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from dprec.completion.spectral import SparsePlusLowRank
+
+_SHRINKAGE = 5.0
+"""Ratings that are missing from every average of places: places of few ratings are pulled to the origin."""
+
+_NOISE = 1e-9
+"""Relative size below which a singular value or a spread is rounding and no structure."""
+
+
+@dataclass(frozen=True, eq=False)
+class ImplicitGeometry:
+    """Places of users and items, and how often each of them occurs.
+
+    Parameters
+    ----------
+    users, items : ndarray, shapes (users, dimensions) and (items, dimensions)
+        Over the ratings, every dimension has mean 0, and the later ones spread less.
+    user_counts, item_counts : ndarray of int64
+        Ratings of each user and of each item.
+    """
+
+    users: NDArray[np.float64]
+    items: NDArray[np.float64]
+    user_counts: NDArray[np.int64]
+    item_counts: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls,
+        users: NDArray[np.integer],
+        items: NDArray[np.integer],
+        shape: tuple[int, int],
+        dimensions: int,
+        seed: int,
+    ) -> ImplicitGeometry:
+        """Place the users and items of rated cells.
+
+        Parameters
+        ----------
+        users, items : ndarray of int, shape (cells,)
+        shape : tuple of int
+            Users and items of the whole catalogue.
+        dimensions : int
+            Those for which the matrix has no singular vectors are 0.
+        seed : int
+            Seed of the initial Lanczos vector of large matrices.
+        """
+        rated = sp.csr_array((np.ones(users.size), (users, items)), shape=shape)
+        of_user, of_item = (
+            np.bincount(side, minlength=size) for side, size in zip((users, items), shape, strict=True)
+        )
+        by_user, by_item = (1 / np.maximum(counts, 1) for counts in (of_user, of_item))
+        normal = (sp.diags_array(np.sqrt(by_user)) @ rated @ sp.diags_array(np.sqrt(by_item))).tocsr()
+        kept = max(0, min(dimensions, min(shape) - 2))
+        none = SparsePlusLowRank(normal, np.zeros((shape[0], 1)), np.zeros((shape[1], 1)))
+        leading = none.leading(kept + 1, seed)
+        # The first pair of vectors says how often users and items occur, and nothing about their places.
+        values = leading.values[1:]
+        axes = leading.right[:, 1:] * np.sqrt(by_item)[:, None]
+        places = (rated @ axes) / (of_user + _SHRINKAGE)[:, None]
+        tastes = (rated.T @ places) / (of_item + _SHRINKAGE)[:, None]
+        unused = ((0, 0), (0, dimensions - kept))
+        spreads = np.sqrt(values * (values > _NOISE) / max(values.max(initial=0.0), _NOISE))
+        return cls(
+            np.pad(_standardised(places, of_user) * spreads, unused),
+            np.pad(_standardised(tastes, of_item) * spreads, unused),
+            of_user,
+            of_item,
+        )
+
+
+def standardised_logarithms(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return log(1 + counts) with mean 0 and variance 1 over the ratings; 0 where nothing is counted."""
+    return _standardised(np.log1p(counts)[:, None], counts)[:, 0]
+
+
+def _standardised(places: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return columns with mean 0 and variance 1 over the ratings; rows without ratings are 0."""
+    shares = counts / max(int(counts.sum()), 1)
+    centred = (places - shares @ places) * (counts > 0)[:, None]
+    deviations = np.sqrt(shares @ centred**2)
+    told_apart = deviations > _NOISE * np.abs(places).max(axis=0, initial=0.0)
+    standard: NDArray[np.float64] = centred * told_apart / np.where(told_apart, deviations, 1.0)
+    return standard

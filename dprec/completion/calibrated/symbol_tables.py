@@ -1,0 +1,83 @@
+"""The likelihood of received symbols as a function of the latent rating, tabulated once per fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.ordinal import level_probabilities
+
+_REACH, _POINTS = 8.0, 401
+"""The latent ratings for which tables are made: from -8 to 8, in steps of 0.04."""
+
+_LEAST = 1e-300
+
+
+@dataclass(frozen=True, eq=False)
+class SymbolTables:
+    """Slopes and information of every symbol's log likelihood, on a grid of latent ratings.
+
+    Parameters
+    ----------
+    slopes : ndarray, shape (points, columns)
+        The derivative of log Pr(symbol | latent rating), for all symbols of all channels.
+    information : ndarray, shape (points, channels)
+        Fisher information of a report through each channel.
+    first : ndarray of int64, shape (channels,)
+        The column of each channel's first symbol.
+    """
+
+    slopes: NDArray[np.float64]
+    information: NDArray[np.float64]
+    first: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, channels: Sequence[NDArray[np.float64]], cuts: NDArray[np.float64]) -> SymbolTables:
+        """Tabulate all symbols.
+
+        Parameters
+        ----------
+        channels : sequence of ndarray, each of shape (levels, symbols)
+            Pr(symbol | level).
+        cuts : ndarray, shape (levels - 1,)
+            Where the latent rating changes level.
+        """
+        grid = np.linspace(-_REACH, _REACH, _POINTS)
+        probabilities, derivatives = level_probabilities(grid, cuts)
+        slopes, information = [], []
+        for channel in channels:
+            moved = derivatives @ channel
+            slopes.append(moved / np.maximum(probabilities @ channel, _LEAST))
+            information.append((slopes[-1] * moved).sum(axis=1))
+        first = np.cumsum([0, *(channel.shape[1] for channel in channels[:-1])])
+        return cls(np.hstack(slopes), np.column_stack(information), first)
+
+    def at(
+        self,
+        latent: NDArray[np.float64],
+        symbols: NDArray[np.int64],
+        channel_of: NDArray[np.int64] | Literal[0] = 0,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the slope of each symbol and the information of its channel, interpolated linearly.
+
+        Parameters
+        ----------
+        latent : ndarray of float64
+        symbols, channel_of : ndarray of int64, same shape
+        """
+        places = np.clip((latent + _REACH) * ((_POINTS - 1) / (2 * _REACH)), 0, _POINTS - 1.001)
+        lower = places.astype(np.int64)
+        share = places - lower
+
+        def between(
+            table: NDArray[np.float64], columns: NDArray[np.int64] | Literal[0]
+        ) -> NDArray[np.float64]:
+            below, above = table[lower, columns], table[lower + 1, columns]
+            mixed: NDArray[np.float64] = below + share * (above - below)
+            return mixed
+
+        return between(self.slopes, self.first[channel_of] + symbols), between(self.information, channel_of)

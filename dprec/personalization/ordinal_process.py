@@ -1,0 +1,170 @@
+"""An ordinal Gaussian process over a user's own ratings, fitted on the device.
+
+The latent rating of an item is the item's broadcast effect, the user's level and a smooth function of the
+item's place. The server says how uncertain each effect is, so clean ratings count for more where the server
+knows less. The fit is Laplace's approximation (Rasmussen and Williams [rasmussen2006], Algorithm 3.1) with
+Fisher information in place of the curvature. Nothing is sent, so no privacy is spent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.completion.calibrated.symbol_tables import SymbolTables
+from dprec.options import Options, option
+from dprec.ordinal import expected_rating
+from dprec.personalization.own_ratings import Batch, OwnRatings, batches
+from dprec.wire.item_table import ItemTable
+
+_STEPS = 4
+"""Newton steps; the ratings' likelihood is nearly quadratic, so that more change nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrdinalProcess(Options):
+    """The covariances that every device assumes: public constants, relative to a latent rating's noise."""
+
+    level: float = option("Variance of a user's level around what its rated items say.", 0.25, gt=0)
+    taste: float = option("Variance of a user's taste at a place far from the origin.", 0.2, ge=0)
+    reach: float = option(
+        "Squared distance from the origin at which taste has half that variance.", 0.3, gt=0
+    )
+    most_ratings: int = option("Ratings that a device uses at most, taken evenly from a profile.", 500, ge=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Devices:
+    """All users' devices, after the broadcast.
+
+    Parameters
+    ----------
+    process : OrdinalProcess
+    table : ItemTable
+        As decoded on the device.
+    levels : ndarray, shape (users,)
+        What each user's rated items say about its level.
+    ratings : OwnRatings
+    scale_values : ndarray, shape (levels of the scale,)
+    """
+
+    process: OrdinalProcess
+    table: ItemTable
+    levels: NDArray[np.float64]
+    ratings: OwnRatings
+    scale_values: NDArray[np.float64]
+
+    def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Predict ratings, each on its user's device, shape (cells,).
+
+        A user's predictions do not depend on whose else are computed.
+        """
+        predictions = np.empty(users.size)
+        own = self.ratings.at_most(self.process.most_ratings)
+        tables = SymbolTables.of([np.eye(self.scale_values.size)], self.table.cuts)
+        for batch in batches(own, users):
+            predictions[batch.questions[batch.is_question]] = self._predicted(batch, own, items, tables)
+        return predictions
+
+    def _predicted(
+        self, batch: Batch, own: OwnRatings, items: NDArray[np.integer], tables: SymbolTables
+    ) -> NDArray[np.float64]:
+        """Return the predictions of a batch, in the order of its questions."""
+        rated = own.items[batch.ratings] if own.items.size else np.zeros_like(batch.ratings)
+        levels = own.levels[batch.ratings] if own.items.size else np.ones_like(batch.ratings)
+        asked, level = items[batch.questions], self.levels[batch.users][:, None]
+        covariance = self._covariance(rated, rated)
+        diagonal = np.arange(rated.shape[1])
+        covariance[:, diagonal, diagonal] += self.table.deviations[rated] ** 2
+        prior, symbols = self.table.means[rated] + level, levels.astype(np.int64) - 1
+        posterior = Posterior.of(covariance, prior, symbols, batch.is_rating, tables)
+        moved, explained = posterior.at(self._covariance(asked, rated))
+        alone = self._variance(asked) + self.table.deviations[asked] ** 2
+        latent = self.table.means[asked] + level + moved
+        variance = np.maximum(alone - explained, 0.0)
+        shown = batch.is_question
+        return expected_rating(latent[shown], variance[shown], self.table.cuts, self.scale_values)
+
+    def _covariance(self, rows: NDArray[np.integer], columns: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Return the covariance of levels and tastes, shape (batch, rows, columns)."""
+        directions = self.table.directions(self.process.reach)
+        similar = directions[rows] @ directions[columns].swapaxes(1, 2)
+        covariance: NDArray[np.float64] = self.process.level + self.process.taste * similar
+        return covariance
+
+    def _variance(self, items: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Return the diagonal of the covariance of items with themselves."""
+        lengths = (self.table.directions(self.process.reach) ** 2).sum(axis=1)
+        variance: NDArray[np.float64] = self.process.level + self.process.taste * lengths[items]
+        return variance
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """A batch of Gaussian processes given ordinal observations.
+
+    Parameters
+    ----------
+    pull : ndarray, shape (batch, ratings)
+        What each rating adds to a latent rating, per unit of covariance with it.
+    root : ndarray, shape (batch, ratings)
+        The root of each rating's information.
+    system : ndarray, shape (batch, ratings, ratings)
+        I + root K root.
+    """
+
+    pull: NDArray[np.float64]
+    root: NDArray[np.float64]
+    system: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls,
+        covariance: NDArray[np.float64],
+        prior: NDArray[np.float64],
+        symbols: NDArray[np.int64],
+        is_rating: NDArray[np.bool_],
+        tables: SymbolTables,
+    ) -> Posterior:
+        """Find the mode by Newton steps.
+
+        Parameters
+        ----------
+        covariance : ndarray, shape (batch, ratings, ratings)
+        prior : ndarray, shape (batch, ratings)
+            Mean of each latent rating.
+        symbols : ndarray of int64, shape (batch, ratings)
+            Levels, from 0.
+        is_rating : ndarray of bool, shape (batch, ratings)
+            False for padding, which carries no information.
+        tables : SymbolTables
+        """
+        latent = prior
+        for _ in range(_STEPS):
+            slopes, information = tables.at(latent, symbols)
+            root = np.sqrt(information * is_rating)
+            system = np.eye(prior.shape[1]) + root[:, :, None] * covariance * root[:, None, :]
+            target = (information * (latent - prior) + slopes) * is_rating
+            spread = (covariance @ target[:, :, None])[:, :, 0]
+            pull = target - root * np.linalg.solve(system, (root * spread)[:, :, None])[:, :, 0]
+            latent = prior + (covariance @ pull[:, :, None])[:, :, 0]
+        return cls(pull, root, system)
+
+    def at(self, across: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return how far other latent ratings are moved, and how much of their variance is explained.
+
+        Parameters
+        ----------
+        across : ndarray, shape (batch, others, ratings)
+            Their covariance with the ratings.
+
+        Returns
+        -------
+        moved, explained : ndarray, shape (batch, others)
+        """
+        scaled = across * self.root[:, None, :]
+        solved = np.linalg.solve(self.system, scaled.swapaxes(1, 2))
+        moved = (across @ self.pull[:, :, None])[:, :, 0]
+        return moved, np.einsum("bqn,bnq->bq", scaled, solved)

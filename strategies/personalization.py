@@ -1,0 +1,44 @@
+"""The broadcast after a completion: everybody gets the table of items, and its own level."""
+
+from __future__ import annotations
+
+import numpy as np
+from flwr.serverapp import Grid
+from numpy.typing import NDArray
+
+from dprec.messages import LEVEL, PERSONALIZE, Personalization
+from dprec.wire.traffic import TrafficLedger
+from strategies.envelope import request_content
+from strategies.roster import Roster
+from strategies.rounds import RoundAccount
+
+
+def broadcast_table(
+    grid: Grid, roster: Roster, group: str, table: bytes, levels: NDArray[np.float64], traffic: TrafficLedger
+) -> dict[str, int]:
+    """Send the table to everybody; return the bytes charged, as `RoundAccount.spent` does.
+
+    Parameters
+    ----------
+    grid : Grid
+    roster : Roster
+    group : str
+        Run key.
+    table : bytes
+    levels : ndarray, shape (users,)
+    traffic : TrafficLedger
+        Charged in place: the table in full to every user, although a cohort shares it.
+    """
+    sent = levels.astype(LEVEL)
+    account = RoundAccount(PERSONALIZE, group, traffic)
+    alone = request_content(Personalization(table, bytes(LEVEL.itemsize)))
+    account.charge_request(slice(None), alone, len(table) + LEVEL.itemsize)
+    contents = {}
+    for partition in range(len(roster.node_ids)):
+        cohort = roster.cohort(partition)
+        request = Personalization(table, sent[cohort.start : cohort.stop].tobytes())
+        contents[partition] = request_content(request)
+    for partition in roster.ask(grid, PERSONALIZE, contents, group):
+        cohort = roster.cohort(partition)
+        account.charge_acknowledgements(slice(cohort.start, cohort.stop))
+    return account.spent()

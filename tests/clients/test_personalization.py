@@ -1,0 +1,62 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clients.faults import FaultOptions
+from clients.personalization import receive_table
+from clients.population import Cohort, open_population, write_population
+from dprec.datasets.synthetic import Synthetic
+from dprec.mechanisms import ThresholdBit
+from dprec.messages import LEVEL, Personalization
+from dprec.privacy.calibration import PrivacyBudget
+from dprec.run_keys import RunKeys
+from dprec.setups import OneShotSetup
+from dprec.wire.item_table import ItemTable
+
+ITEMS = 12
+TABLE = ItemTable(np.arange(4.0), np.zeros(ITEMS), np.ones(ITEMS), np.ones((ITEMS, 3)))
+
+
+def cohort(folder: Path, dimensions: int | None) -> Cohort:
+    setup = OneShotSetup(
+        mechanism=ThresholdBit(), privacy=PrivacyBudget(epsilon=1.0), table_dimensions=dimensions
+    )
+    write_population(
+        folder,
+        Synthetic(users=9, items=ITEMS, ratings=40).load(),
+        users_per_node=4,
+        keys=RunKeys.derive(1).installed,
+        faults=FaultOptions(),
+        setup=setup,
+    )
+    return open_population(str(folder)).cohort(1)
+
+
+def levels(*numbers: float) -> bytes:
+    return np.array(numbers, dtype=LEVEL).tobytes()
+
+
+def test_a_cohort_takes_the_table_and_the_levels_of_its_users(tmp_path: Path) -> None:
+    sent = Personalization(TABLE.encode(), levels(0.5, -1, 0, 2))
+    table, received = receive_table(cohort(tmp_path / "run", 3), sent)
+    assert received.tolist() == [0.5, -1, 0, 2]
+    np.testing.assert_allclose(table.places, TABLE.places)
+
+
+@pytest.mark.parametrize(
+    ("delivery", "reason"),
+    [
+        (Personalization(TABLE.encode(), levels(0, 0, 0)), "levels of 12 bytes for 4 users"),
+        (Personalization(TABLE.encode(), levels(0, np.nan, 0, 0)), "not finite"),
+        (Personalization(TABLE.encode()[:-2], levels(0, 0, 0, 0)), "a table of"),
+    ],
+)
+def test_a_malformed_delivery_is_refused(tmp_path: Path, delivery: Personalization, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        receive_table(cohort(tmp_path / "run", 3), delivery)
+
+
+def test_devices_that_predict_nothing_take_no_table(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="predict nothing"):
+        receive_table(cohort(tmp_path / "run", None), Personalization(TABLE.encode(), levels(0, 0, 0, 0)))

@@ -1,0 +1,87 @@
+"""Calibrated completion on planted ratings, read through private channels."""
+
+import numpy as np
+import pytest
+
+from dprec.completion import Calibrated, ItemAverage, MatrixFactorization
+from dprec.completion.base import Observations, SymbolReports
+from dprec.errors import SettingError
+from dprec.mechanisms import Mechanism, RandomizedResponse, SetOnly, ThresholdBit
+from dprec.ordinal import cut_points, level_probabilities
+from dprec.ratings import RatingScale
+
+STARS = RatingScale.evenly(1, 5, 1)
+USERS, ITEMS = 300, 80
+SHARES = (0.05, 0.1, 0.25, 0.35, 0.25)
+
+
+def planted(mechanism: Mechanism, epsilon: float) -> tuple[Observations, np.ndarray]:
+    """Return reports of ordinal ratings whose users and items differ, and all expected ratings."""
+    random = np.random.default_rng(2)
+    latent = random.normal(scale=0.5, size=(USERS, 1)) + random.normal(scale=0.6, size=(1, ITEMS))
+    levels = level_probabilities(latent.ravel(), cut_points(SHARES, 0.5))[0]
+    expected = (levels @ STARS.values).reshape(latent.shape)
+    users, items = np.nonzero(random.random(latent.shape) < 0.4)
+    drawn = (random.random(users.size)[:, None] > np.cumsum(levels[users * ITEMS + items], axis=1)).sum(
+        axis=1
+    )
+    channel = mechanism.channel(STARS, epsilon)
+    words = random.integers(0, 2**64, users.size, dtype=np.uint64)
+    symbols = channel.sample((np.minimum(drawn, 4) + 1).astype(np.uint8), words).astype(np.int64)
+    reports = SymbolReports((channel.probabilities,), symbols, np.zeros_like(symbols))
+    seen = Observations(
+        users.astype(np.int32),
+        items.astype(np.int32),
+        channel.values[symbols],
+        latent.shape,
+        STARS,
+        symbols=reports,
+    )
+    return seen, expected
+
+
+def error(completed, expected: np.ndarray) -> float:
+    users, items = np.indices(expected.shape).reshape(2, -1)
+    return float(np.sqrt(np.mean((completed.predict(users, items) - expected.ravel()) ** 2)))
+
+
+@pytest.mark.parametrize(("mechanism", "share"), [(ThresholdBit(), 1.0), (RandomizedResponse(), 0.85)])
+def test_noisy_reports_are_read_better_than_as_numbers(mechanism: Mechanism, share: float) -> None:
+    # The two values of a bit are as good as its likelihood; the values of five symbols are not.
+    seen, expected = planted(mechanism, 1.0)
+    calibrated = error(Calibrated(histogram=SHARES).fit(seen, 1), expected)
+    assert calibrated < share * error(MatrixFactorization().fit(seen, 1), expected)
+    assert calibrated < 0.85 * error(ItemAverage().fit(seen, 1), expected)
+    assert calibrated < 0.85 * expected.std()
+
+
+def test_clear_ratings_are_nearly_recovered() -> None:
+    seen, expected = planted(RandomizedResponse(), 12.0)
+    assert error(Calibrated(histogram=SHARES).fit(seen, 1), expected) < 0.3 * expected.std()
+
+
+def test_reports_without_information_predict_the_mean_of_the_histogram() -> None:
+    seen, _ = planted(SetOnly(), np.inf)
+    completed = Calibrated(histogram=SHARES).fit(seen, 1)
+    predictions = completed.predict(np.arange(80), np.arange(80))
+    np.testing.assert_allclose(predictions, np.dot(SHARES, STARS.values), atol=0.05)
+
+
+def test_the_least_budget_is_harmless() -> None:
+    seen, expected = planted(ThresholdBit(), 1e-6)
+    assert error(Calibrated(histogram=SHARES).fit(seen, 1), expected) < 1.2 * expected.std()
+
+
+def test_channels_of_their_own_are_read_each_by_its_likelihood() -> None:
+    strong, _ = planted(ThresholdBit(), 4.0)
+    weak = ThresholdBit().channel(STARS, 0.1).probabilities
+    mixed = SymbolReports((strong.symbols.channels[0], weak), strong.symbols.symbols, strong.users % 2)
+    half = Observations(strong.users, strong.items, strong.values, strong.shape, STARS, symbols=mixed)
+    of_weak = Calibrated(histogram=SHARES).fit(half, 1).users.variances[1::2]
+    of_strong = Calibrated(histogram=SHARES).fit(half, 1).users.variances[::2]
+    assert of_weak.min() > of_strong.max()
+
+
+def test_a_histogram_of_another_scale_is_refused() -> None:
+    with pytest.raises(SettingError, match="histogram: 2 shares"):
+        Calibrated(histogram=(1.0, 2.0)).check_scale(STARS)

@@ -1,0 +1,113 @@
+"""Devices' Gaussian processes, against one that is computed user by user without batches."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from dprec.ordinal import cut_points, expected_rating, level_probabilities
+from dprec.personalization.ordinal_process import Devices, OrdinalProcess
+from dprec.personalization.own_ratings import OwnRatings, batches
+from dprec.ragged import offsets
+from dprec.wire.item_table import ItemTable
+
+VALUES = np.arange(1.0, 6.0)
+CUTS = cut_points((0.05, 0.1, 0.25, 0.35, 0.25), 0.5)
+ITEMS = 70
+
+
+def population(seed: int = 0, users: int = 30) -> Devices:
+    random = np.random.default_rng(seed)
+    counts = random.integers(0, 40, users)
+    counts[0] = 0
+    items = np.concatenate([np.sort(random.choice(ITEMS, count, replace=False)) for count in counts])
+    table = ItemTable(
+        CUTS, random.normal(size=ITEMS) * 0.4, random.random(ITEMS) * 0.5, random.normal(size=(ITEMS, 3))
+    )
+    levels = random.integers(1, 6, items.size).astype(np.uint8)
+    own = OwnRatings(offsets(counts), items.astype(np.int32), levels)
+    return Devices(OrdinalProcess(), table, random.normal(size=users) * 0.3, own, VALUES)
+
+
+def covariance(devices: Devices) -> np.ndarray:
+    directions = devices.table.directions(devices.process.reach)
+    return devices.process.level + devices.process.taste * directions @ directions.T
+
+
+def test_the_mode_is_that_of_the_posterior_and_predictions_follow_from_it() -> None:
+    devices = population()
+    whole = covariance(devices)
+    for user in (1, 2, 5):
+        rated = slice(devices.ratings.indptr[user], devices.ratings.indptr[user + 1])
+        items, symbols = devices.ratings.items[rated], devices.ratings.levels[rated].astype(int) - 1
+        prior = devices.table.means + devices.levels[user]
+        kernel = whole[np.ix_(items, items)] + np.diag(devices.table.deviations[items] ** 2)
+
+        def loss(pull: np.ndarray, prior=prior, kernel=kernel, items=items, symbols=symbols) -> float:
+            latent = prior[items] + kernel @ pull
+            likelihood = level_probabilities(latent, CUTS)[0][np.arange(items.size), symbols]
+            return float(pull @ kernel @ pull / 2 - np.log(likelihood).sum())
+
+        pull = minimize(loss, np.zeros(items.size), method="BFGS", options={"gtol": 1e-7}).x
+        probabilities, slopes = level_probabilities(prior[items] + kernel @ pull, CUTS)
+        weights = (slopes**2 / probabilities).sum(axis=1)
+        across = whole[:, items]
+        solved = np.linalg.solve(kernel + np.diag(1 / weights), across.T)
+        variance = np.diag(whole) + devices.table.deviations**2 - (across * solved.T).sum(axis=1)
+        expected = expected_rating(prior + across @ pull, variance, CUTS, VALUES)
+        found = devices.predict(np.full(ITEMS, user), np.arange(ITEMS))
+        np.testing.assert_allclose(found, expected, atol=5e-3)
+
+
+def test_a_device_without_ratings_predicts_from_what_it_was_told() -> None:
+    devices = population()
+    variance = np.diag(covariance(devices)) + devices.table.deviations**2
+    expected = expected_rating(devices.table.means + devices.levels[0], variance, CUTS, VALUES)
+    np.testing.assert_allclose(devices.predict(np.zeros(ITEMS, int), np.arange(ITEMS)), expected)
+    nobody = OwnRatings(np.zeros(3, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint8))
+    alone = Devices(devices.process, devices.table, devices.levels[:2], nobody, VALUES)
+    np.testing.assert_allclose(alone.predict(np.zeros(ITEMS, int), np.arange(ITEMS)), expected)
+
+
+def test_a_prediction_does_not_depend_on_what_else_is_asked() -> None:
+    devices, random = population(users=200), np.random.default_rng(3)
+    users, items = random.integers(0, 200, 900), random.integers(0, ITEMS, 900)
+    together = devices.predict(users, items)
+    order = random.permutation(900)
+    np.testing.assert_array_equal(devices.predict(users[order], items[order]), together[order])
+    for user in (3, 11):
+        mine = users == user
+        np.testing.assert_array_equal(devices.predict(users[mine], items[mine]), together[mine])
+    assert devices.predict(users[:0], items[:0]).shape == (0,)
+
+
+def test_high_ratings_raise_what_is_near_them() -> None:
+    places = np.array([[2.0], [2.0], [-2.0]])
+    table = ItemTable(CUTS, np.zeros(3), np.full(3, 0.1), places)
+    own = OwnRatings(np.array([0, 1]), np.array([0], np.int32), np.array([5], np.uint8))
+    devices = Devices(OrdinalProcess(), table, np.zeros(1), own, VALUES)
+    near, far = devices.predict(np.zeros(2, int), np.array([1, 2]))
+    nothing = OwnRatings(np.zeros(2, np.int64), own.items[:0], own.levels[:0])
+    alone = Devices(OrdinalProcess(), table, np.zeros(1), nothing, VALUES)
+    assert near > far
+    assert near > alone.predict(np.zeros(1, int), np.array([1]))[0]
+
+
+@pytest.mark.parametrize("most", [1, 3, 7, 100])
+def test_long_profiles_are_thinned_evenly(most: int) -> None:
+    counts = np.array([0, 2, 7, 50])
+    own = OwnRatings(offsets(counts), np.arange(59, dtype=np.int32), np.ones(59, np.uint8))
+    kept = own.at_most(most)
+    assert np.diff(kept.indptr).tolist() == np.minimum(counts, most).tolist()
+    last = kept.items[kept.indptr[3] :] - 9
+    assert last[0] == 0
+    assert np.diff(last).max(initial=0) - np.diff(last).min(initial=50) <= 1
+
+
+def test_every_question_is_in_one_batch() -> None:
+    devices, random = population(), np.random.default_rng(4)
+    users = random.integers(0, 30, 300)
+    seen = np.concatenate([batch.questions[batch.is_question] for batch in batches(devices.ratings, users)])
+    assert sorted(seen.tolist()) == list(range(300))
+    for batch in batches(devices.ratings, users):
+        for user, questions, shown in zip(batch.users, batch.questions, batch.is_question, strict=True):
+            assert (users[questions[shown]] == user).all()

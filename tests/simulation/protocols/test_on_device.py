@@ -1,0 +1,65 @@
+"""One-shot protocols whose devices predict: what is broadcast, charged, and used."""
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dprec.errors import InputError
+from simulation.configuration.strict_yaml import read_yaml
+from simulation.run import run
+from tests.paths import CONFIGS
+
+
+@pytest.fixture
+def on_device() -> dict[str, Any]:
+    values = copy.deepcopy(read_yaml(CONFIGS / "one-bit-on-device.yaml"))
+    values["dataset"] = {"kind": "synthetic", "users": 200, "items": 60, "ratings": 6000}
+    values["simulation"] = {"backend": "local", "users_per_node": 70}
+    return values
+
+
+def changed(values: dict[str, Any], **protocol: Any) -> dict[str, Any]:
+    return {**values, "protocol": {**values["protocol"], **protocol}}
+
+
+def test_devices_know_their_own_ratings_and_predict_better_than_the_server(on_device: dict[str, Any]) -> None:
+    device = run(on_device)
+    server = run(changed(on_device, personalization="none"))
+    nothing = run({**on_device, "protocol": {"kind": "nothing-sent"}})
+    assert device.summary["accuracy"]["rmse"] < server.summary["accuracy"]["rmse"] - 0.02
+    assert device.summary["accuracy"]["rmse"] < nothing.summary["accuracy"]["rmse"]
+    assert device.summary["privacy"]["epsilon_per_rating"] == server.summary["privacy"]["epsilon_per_rating"]
+    np.testing.assert_array_equal(
+        device.traffic["uplink_payload_bytes"], server.traffic["uplink_payload_bytes"]
+    )
+
+
+def test_the_table_is_charged_in_full_to_everybody(on_device: dict[str, Any]) -> None:
+    result = run(on_device)
+    server = run(changed(on_device, personalization="none"))
+    table = np.unique(result.traffic["downlink_payload_bytes"] - server.traffic["downlink_payload_bytes"])
+    assert table.size == 1
+    assert 60 * 12 < table[0] < 60 * 22 + 200
+    assert (result.traffic["messages"] - server.traffic["messages"] == 2).all()
+    # The round includes what is sent after it.
+    assert result.rounds[0]["downlink"]["payload_bytes"] == result.traffic["downlink_payload_bytes"].sum()
+
+
+def test_with_the_set_alone_nothing_about_values_is_spent(on_device: dict[str, Any]) -> None:
+    values = changed(on_device, mechanism={"kind": "set-only"})
+    values["protocol"].pop("privacy")
+    result = run(values)
+    privacy = result.summary["privacy"]
+    assert (privacy["status"], privacy["trust"]) == ("proved", "nobody")
+    assert privacy["epsilon_per_user"]["max"] == 0
+    assert privacy["hides_rated_items"] is False
+    # A symbol without a choice costs nothing: the reports are the item sets.
+    one_bit = run(on_device)
+    assert (result.traffic["uplink_payload_bytes"] < one_bit.traffic["uplink_payload_bytes"]).all()
+
+
+def test_a_completion_that_knows_no_items_cannot_be_personalised(on_device: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=r"personalization: 'on-device', with completion mf; .*calibrated"):
+        run(changed(on_device, completion={"kind": "mf"}))
