@@ -181,3 +181,19 @@ def test_a_library_for_accounting_agrees_to_a_thousandth() -> None:
     for draws in (20, 200):
         expected = of_library.self_compose(draws).get_epsilon_for_delta(1e-5)
         assert expected * (1 - 1e-3) <= composed(channel, draws).epsilon(1e-5) <= expected
+
+
+@pytest.mark.parametrize("seed", [1, 2, None])
+def test_no_two_profiles_are_told_apart_more_easily_than_the_bound_says(seed: int | None) -> None:
+    channel = RandomizedResponse().channel(RatingScale.evenly(1, 3, 1), 1.0)
+    if seed is not None:
+        rows = np.random.default_rng(seed).dirichlet(np.full(3, 3.0), size=3)
+        channel = Channel.from_probabilities(rows, np.arange(3.0), np.arange(3.0), math.inf)
+    one, bound = channel.probabilities, composed(channel, 3)
+    # Every profile of three ratings, and what is sent for it.
+    sent = np.einsum("ax,by,cz->abcxyz", one, one, one).reshape(27, 27)
+    for epsilon in np.linspace(0, 0.95, 12) * bound.largest:
+        worst = np.maximum(0, sent[:, None] - math.exp(epsilon) * sent[None, :]).sum(axis=2).max()
+        assert bound.delta(epsilon) >= worst
+        # If no pair of ratings is worse than another, there is nothing to lose.
+        assert seed is not None or bound.delta(epsilon) == pytest.approx(worst, rel=1e-9)

@@ -29,6 +29,7 @@ def test_only_who_took_part_is_charged_and_losses_add_up() -> None:
     assert ledger.per_rating[:2].tolist() == [1.5, 0.25]
     assert np.isnan(ledger.per_rating[2])
     assert ledger.per_user.tolist() == [7.0, 1.0, 0.0]
+    assert ledger.exchanges.tolist() == [2, 1, 1]
 
 
 def test_what_was_sent_unprotected_cannot_be_taken_back() -> None:

@@ -21,6 +21,7 @@ from dprec.completion.one_bit.completion import OneBit
 from dprec.completion.one_bit.links import Gaussian, steepness
 from dprec.completion.one_bit.slope_channel import slope_channel
 from dprec.errors import InputError
+from dprec.privacy import LossDistribution, total_loss
 from dprec.ratings import Ratings
 from simulation.compare import compare
 from simulation.configuration.dotted_keys import replace_value
@@ -163,6 +164,9 @@ def test_the_sound_calibration_keeps_its_epsilon() -> None:
     # The noise hides whole profiles, so a user pays no more than a rating.
     assert result.summary["privacy"]["epsilon_per_rating"] == pytest.approx(EPSILON)
     assert result.summary["privacy"]["epsilon_per_user"]["max"] == pytest.approx(EPSILON)
+    # One draw for the whole profile is not composed.
+    assert result.summary["privacy"]["composition"] == "sum"
+    assert result.summary["privacy"]["epsilon_composed"] == result.summary["privacy"]["epsilon_per_user"]
 
 
 @pytest.mark.parametrize("calibration", ["published", "sound"])
@@ -265,8 +269,12 @@ def test_gradient_traffic_is_what_its_messages_carry(faults: dict[str, float]) -
         told |= ~silent[:, place]
     answered = (~silent).sum(axis=1)
     np.testing.assert_array_equal(result.traffic["messages"], ROUNDS + answered)
-    share = slope_channel(0.5, 256, EPSILON / ROUNDS).epsilon
-    np.testing.assert_allclose(result.traffic["epsilon_per_user"], answered * train.counts * share)
+    channel = slope_channel(0.5, 256, EPSILON / ROUNDS)
+    slopes = answered * train.counts
+    np.testing.assert_allclose(result.traffic["epsilon_per_user"], slopes * channel.epsilon)
+    most, one = int(slopes.argmax()), LossDistribution.of(channel)
+    composed = total_loss([(one, int(slopes[most]))]).epsilon(1e-6)
+    assert result.traffic["epsilon_composed"][most] == pytest.approx(composed, rel=1e-9)
     assert np.nanmax(result.traffic["epsilon_per_rating"]) <= EPSILON * (1 + 1e-6)
     told_of = f"{int(silent.sum())} of {USERS * ROUNDS} reports were missing"
     assert any(told_of in note for note in result.summary.privacy.notes) == bool(faults)
