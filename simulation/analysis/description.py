@@ -103,6 +103,7 @@ class Description:
             trusts_server=self.guarantee.trusts_server,
             hides_rated_items=self.guarantee.hides_rated_items,
             sends=self.sent is not None,
+            spends=self.sent is None or self.sent.symbols != 1,
         )
 
 

@@ -149,6 +149,7 @@ class Setting:
             trusts_server=self.flag("trusts_server"),
             hides_rated_items=self.flag("hides_rated_items"),
             sends=self.mean("uplink_message_mean_per_user") != 0,
+            spends=self.mean("epsilon_per_user_max") != 0,
         )
 
     @property

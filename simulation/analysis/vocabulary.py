@@ -15,12 +15,14 @@ TRUST_IN_WORDS: dict[Trust, str] = {
 }
 
 
-def server_sees(*, trusts_server: bool, hides_rated_items: bool, sends: bool) -> str:
-    """Return what the server learns directly from the devices, if they send anything."""
+def server_sees(*, trusts_server: bool, hides_rated_items: bool, sends: bool, spends: bool) -> str:
+    """Return what the server learns directly from devices that send anything, and spend any privacy on it."""
     if not sends:
         return "nothing"
     if trusts_server:
         return "true ratings"
+    if not spends:
+        return "rated items only"
     return "noise only" if hides_rated_items else "rated items, noise"
 
 

@@ -77,6 +77,7 @@ def _tiles(run: RunFiles) -> Markup:
         trusts_server=privacy.trusts_server,
         hides_rated_items=privacy.hides_rated_items,
         sends=traffic.uplink.message_bytes > 0,
+        spends=per_user.max != 0,
     )
     tiles += [
         (STATUS.title, privacy.status, TRUST_IN_WORDS[privacy.trust]),

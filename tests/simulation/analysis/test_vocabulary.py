@@ -31,8 +31,13 @@ from simulation.analysis.vocabulary import listed, plural, server_sees
     ],
 )
 def test_what_the_server_sees(trusts: bool, hides: bool, words: str) -> None:
-    assert server_sees(trusts_server=trusts, hides_rated_items=hides, sends=True) == words
-    assert server_sees(trusts_server=trusts, hides_rated_items=hides, sends=False) == "nothing"
+    assert server_sees(trusts_server=trusts, hides_rated_items=hides, sends=True, spends=True) == words
+    assert server_sees(trusts_server=trusts, hides_rated_items=hides, sends=False, spends=False) == "nothing"
+
+
+def test_what_spends_nothing_shows_the_rated_items_only() -> None:
+    seen = server_sees(trusts_server=False, hides_rated_items=False, sends=True, spends=False)
+    assert seen == "rated items only"
 
 
 def test_columns_read_a_setting() -> None:
