@@ -55,22 +55,18 @@ def minimise_bounded(
     RunError
         When the objective is not finite.
     """
-    observed, curvature = (ball.rows, ball.columns), likelihood.link.largest_curvature
+    observed = (ball.rows, ball.columns)
     within, inside, dual = ball.zero(), ball.zero(), ball.zero()
     best, objectives = ball.zero(), [likelihood.value_and_slopes(np.zeros(ball.rows.size))[0]]
-    penalty, residual = _PENALTY * curvature, np.inf
+    penalty, residual = _PENALTY * likelihood.link.largest_curvature, np.inf
     reason: StopReason = "iterations"
     while len(objectives) <= iterations:
-        entries = within[observed]
-        _, slopes = likelihood.value_and_slopes(entries)
-        within = inside - dual
-        within[observed] = (penalty * within[observed] + curvature * entries - slopes) / (penalty + curvature)
-        np.clip(within, -ball.bound, ball.bound, out=within)
+        within = _likelier(likelihood, ball, within, inside - dual, penalty)
         relaxed = _RELAXATION * within + (1 - _RELAXATION) * inside
         before, inside = inside, project_nuclear(relaxed + dual, ball.radius)
         dual += relaxed - inside
         largest = float(np.abs(inside).max(initial=0.0))
-        feasible = inside * min(1.0, ball.bound / max(largest, ball.bound))
+        feasible = inside * (ball.bound / max(largest, ball.bound))
         value, _ = likelihood.value_and_slopes(feasible[observed])
         if not np.isfinite(value):
             raise RunError(f"one-bit completion diverged in iteration {len(objectives)}: {value}")
@@ -87,3 +83,19 @@ def minimise_bounded(
             penalty *= factor
             dual /= factor
     return Solution(best, tuple(objectives), float(residual), reason)
+
+
+def _likelier(
+    likelihood: SignLikelihood,
+    ball: BoundedNuclearBall,
+    within: NDArray[np.float64],
+    target: NDArray[np.float64],
+    penalty: float,
+) -> NDArray[np.float64]:
+    """Return the next X: near the target, likelier at the observed entries, and within +-alpha."""
+    observed, curvature = (ball.rows, ball.columns), likelihood.link.largest_curvature
+    entries = within[observed]
+    slopes = likelihood.value_and_slopes(entries)[1]
+    moved = target.copy()
+    moved[observed] = (penalty * target[observed] + curvature * entries - slopes) / (penalty + curvature)
+    return np.clip(moved, -ball.bound, ball.bound, out=moved)
