@@ -12,6 +12,7 @@ from simulation.analysis.settings import Setting, read_rows, read_settings, sett
 from simulation.configuration.strict_yaml import read_yaml
 from simulation.storage.names import CELLS, COMPARISON, SUMMARY, TABLE, TIMINGS, cell_key
 from simulation.storage.summary import Summary, read_summary
+from simulation.storage.table_record import check_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +81,8 @@ def read_comparison(directory: Path) -> ComparisonFiles:
     InputError
     """
     config, timings = directory / COMPARISON, directory / TIMINGS
+    if timings.is_file():
+        check_table(timings)
     return ComparisonFiles(
         directory=directory,
         config=read_yaml(config) if config.is_file() else {},

@@ -18,6 +18,7 @@ from simulation.analysis.averages import Average, average, grouped
 from simulation.analysis.evaluations import Evaluation
 from simulation.analysis.measures import MEASURES
 from simulation.analysis.vocabulary import server_sees
+from simulation.storage.table_record import check_table
 from simulation.storage.tables import Row, read_lines
 
 EPSILON_COLUMNS: dict[ComparableUnit, str] = {
@@ -182,8 +183,10 @@ def read_settings(path: Path) -> list[Setting]:
     Raises
     ------
     InputError
-        When it cannot be read or is not such a table; the error names the line.
+        When it cannot be read or is not such a table; the error names the line. When it was changed since
+        it was written with the record beside it, if there is one.
     """
+    check_table(path)
     return settings_of(read_rows(path, _NEEDED))
 
 

@@ -17,11 +17,13 @@ from simulation.storage.names import (
     REPORT,
     SUMMARY,
     TABLE,
+    TABLES,
     TIMINGS,
 )
+from simulation.storage.table_record import write_tables
 from simulation.storage.tables import Row, csv_of_rows
 
-_OTHERS = (CONFIG, SUMMARY, TABLE, TIMINGS, CELLS, REPORT, FIGURES, AUDIT)
+_OTHERS = (CONFIG, SUMMARY, TABLE, TIMINGS, TABLES, CELLS, REPORT, FIGURES, AUDIT)
 """Files that no interrupted comparison leaves in a directory without its configuration."""
 
 
@@ -74,6 +76,5 @@ class ComparisonDirectory:
         write_atomically(self.path / NOISE, csv_of_rows(rows))
 
     def write_tables(self, rows: Sequence[Row], timings: Sequence[Row]) -> None:
-        """Write comparison.csv and timing.csv, one line per finished cell."""
-        write_atomically(self.path / TABLE, csv_of_rows(rows))
-        write_atomically(self.path / TIMINGS, csv_of_rows(timings))
+        """Write comparison.csv and timing.csv, one line per finished cell, and the record of them."""
+        write_tables(self.path, {TABLE: rows, TIMINGS: timings})

@@ -12,7 +12,7 @@ ENTROPY = "entropy.hex"
 
 # A comparison, with one run directory per cell.
 COMPARISON, TABLE, TIMINGS, CELLS = "comparison.yaml", "comparison.csv", "timing.csv", "cells"
-NOISE = "noise.csv"
+NOISE, TABLES = "noise.csv", "tables.json"
 
 # An audit, beside its configuration.
 AUDIT = "audit.json"

@@ -25,7 +25,7 @@ from simulation.configuration.models import RunConfig, parse_config
 from simulation.protocols import Outcome
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.storage.comparison_directory import ComparisonDirectory
-from simulation.storage.names import SUMMARY, TABLE, cell_key
+from simulation.storage.names import SUMMARY, TABLE, TABLES, cell_key
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_record import RunRecord, prediction_columns, traffic_columns
 from simulation.storage.summarise import summarise
@@ -239,6 +239,7 @@ def add_floor(directory: Path, rmse: float, floor: str = "nothing-sent") -> Path
         for row in seeds.values()
     ]
     table.write_text("".join(csv_of_rows([*rows, *own])))
+    (directory / TABLES).unlink(missing_ok=True)
     return directory
 
 

@@ -252,6 +252,7 @@ def test_a_note_of_every_protocol_is_not_one_of_a_floor(comparison_directory: Di
     for row in rows:
         row["floor"] = "item-average" if row["name"] == "item-average" else None
     table.write_text("".join(csv_of_rows(rows)))
+    (directory / "tables.json").unlink()
     page = words_of(directory).text
     assert "<strong>a and item-average:</strong> Which items" in page
     assert "<strong>Every protocol and item-average:</strong> Proved: as made up." in page
@@ -288,6 +289,9 @@ def test_names_in_a_table_do_not_lead_out_of_the_directory(
     cell.rename(tmp_path / cell.name.replace("blp", "away"))
     table = directory / "comparison.csv"
     table.write_text(table.read_text().replace("\nblp,", "\n../../away,"))
+    with pytest.raises(InputError, match=r"comparison\.csv: changed since it was written"):
+        words_of(directory)
+    (directory / "tables.json").unlink()
     assert "– The runs themselves are not in this directory." in words_of(directory).text
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from dprec.errors import InputError
 from simulation.storage.comparison_directory import ComparisonDirectory
+from simulation.storage.table_record import check_table
 
 ONE, OTHER, COSMETIC = "name: a\nseeds: [1]\n", "name: a\nseeds: [2]\n", "name: a\nseeds: [1]\ntitle: A\n"
 
@@ -47,3 +48,28 @@ def test_tables_are_written_whole(tmp_path: Path) -> None:
     assert (tmp_path / "comparison.csv").read_text() == "name,rmse\na,1.0\n"
     assert (tmp_path / "timing.csv").read_text() == "name,total_s\na,2.0\n"
     assert (tmp_path / "noise.csv").read_text() == "low,high\n-1.0,1.0\n"
+
+
+def test_a_table_that_was_cut_or_changed_is_refused(tmp_path: Path) -> None:
+    directory = ComparisonDirectory.claim(tmp_path, ONE)
+    directory.write_tables([{"name": "a", "rmse": 1.0}, {"name": "b", "rmse": 2.0}], [{"name": "a"}])
+    table = tmp_path / "comparison.csv"
+    check_table(table)
+    check_table(tmp_path / "timing.csv")
+    table.write_text("name,rmse\na,1.0\n")
+    with pytest.raises(InputError, match=r"comparison\.csv: 1 row; accepted: .* --resume writes it again"):
+        check_table(table)
+    table.write_text("name,rmse\na,1.0\nb,1.0\n")
+    with pytest.raises(InputError, match=r"comparison\.csv: changed since it was written; accepted: "):
+        check_table(table)
+    directory.write_tables([{"name": "c"}], [])
+    check_table(table)
+
+
+def test_a_table_alone_is_accepted_and_a_damaged_record_is_named(tmp_path: Path) -> None:
+    table = tmp_path / "comparison.csv"
+    table.write_text("name\na\n")
+    check_table(table)
+    (tmp_path / "tables.json").write_text('{"files": {"comparison.csv": {"rows": 1, "sha256": "x"}}}')
+    with pytest.raises(InputError, match=r"tables.json: files.comparison.csv.sha256"):
+        check_table(table)
