@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.completion.one_bit.projections import BoundedNuclearBall, project_nuclear
-from dprec.completion.one_bit.solver import SignLikelihood, Solution, StopReason
+from dprec.completion.one_bit.solver import SignLikelihood, Solution
 from dprec.errors import RunError
 from dprec.progress import Progress, silent
 
@@ -34,10 +34,7 @@ def minimise_bounded(
     tolerance: float,
     progress: Progress = silent,
 ) -> Solution[NDArray[np.float64]]:
-    """Minimise the likelihood's objective within both constraints, from zero.
-
-    Both constraints hold exactly at the point that is returned: Z, scaled by what its largest entry exceeds
-    the bound.
+    """Minimise the objective from zero; return Z, scaled so that both constraints hold exactly.
 
     Parameters
     ----------
@@ -46,8 +43,7 @@ def minimise_bounded(
     iterations : int
         Alternations at most.
     tolerance : float
-        The copies' distance, and the gradient that is left, over the matrix's norm, at which it counts as
-        optimal.
+        The copies' distance, and the gradient that is left, over the matrix's norm, of an optimum.
     progress : callable, optional
 
     Raises
@@ -59,7 +55,6 @@ def minimise_bounded(
     within, inside, dual = ball.zero(), ball.zero(), ball.zero()
     best, objectives = ball.zero(), [likelihood.value_and_slopes(np.zeros(ball.rows.size))[0]]
     penalty, residual = _PENALTY * likelihood.link.largest_curvature, np.inf
-    reason: StopReason = "iterations"
     while len(objectives) <= iterations:
         within = _likelier(likelihood, ball, within, inside - dual, penalty)
         relaxed = _RELAXATION * within + (1 - _RELAXATION) * inside
@@ -76,13 +71,11 @@ def minimise_bounded(
         apart, moved = ball.distance(within, inside), penalty * ball.distance(inside, before)
         residual = max(apart, moved) / max(1.0, ball.norm(inside))
         if residual <= tolerance and largest <= ball.bound * (1 + _EXCESS * tolerance):
-            reason = "optimal"
-            break
-        if len(objectives) % _BALANCE_EVERY == 0 and max(apart, moved) > _UNBALANCED * min(apart, moved):
-            factor = 2.0 if apart > moved else 0.5
-            penalty *= factor
-            dual /= factor
-    return Solution(best, tuple(objectives), float(residual), reason)
+            return Solution(best, tuple(objectives), float(residual), "optimal")
+        if len(objectives) % _BALANCE_EVERY == 0:
+            factor = _balance(apart, moved)
+            penalty, dual = penalty * factor, dual / factor
+    return Solution(best, tuple(objectives), float(residual), "iterations")
 
 
 def _likelier(
@@ -99,3 +92,10 @@ def _likelier(
     moved = target.copy()
     moved[observed] = (penalty * target[observed] + curvature * entries - slopes) / (penalty + curvature)
     return np.clip(moved, -ball.bound, ball.bound, out=moved)
+
+
+def _balance(apart: float, moved: float) -> float:
+    """Return the factor that brings the distance of the copies and the movement of Z nearer to each other."""
+    if max(apart, moved) <= _UNBALANCED * min(apart, moved):
+        return 1.0
+    return 2.0 if apart > moved else 0.5
