@@ -16,8 +16,21 @@ from dprec.randomness import subset, words
 class SamplingOptions(Options):
     """Which users are asked in a round; everybody by default."""
 
-    fraction: float | None = option("Share of the users, drawn again each round.", None, gt=0, le=1)
-    count: int | None = option("Number of users, drawn again each round.", None, ge=1)
+    fraction: float | None = option(
+        "Share of the users, drawn again each round.",
+        None,
+        published=None,
+        source="shin2018, Algorithm 1",
+        gt=0,
+        le=1,
+    )
+    count: int | None = option(
+        "Number of users, drawn again each round.",
+        None,
+        published=None,
+        source="shin2018, Algorithm 1",
+        ge=1,
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -57,11 +57,18 @@ class PrivacyBudget(Options):
             accepted = "'sum', or per: user, which is what draws are composed for"
             raise SettingError("composition", f"'pld' per {self.per}", accepted)
 
-    def share(self, channel: Callable[[float], Channel], draws: int, most: float = math.inf) -> float:
+    def share(
+        self,
+        channel: Callable[[float], Channel],
+        draws: int,
+        *,
+        most: float = math.inf,
+        guess: float | None = None,
+    ) -> float:
         """Return the budget of each of a user's draws, at most ``most``; see `largest_share`."""
         if self.composition == "sum":
             return min(even_share(self.epsilon, draws), most)
-        return largest_share(channel, draws, self.epsilon, self.delta, most)
+        return largest_share(channel, draws, self.epsilon, self.delta, most=most, guess=guess)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,13 +167,23 @@ class CalibratedMechanism:
         try:
             with within("mechanism"):
                 return budget.share(
-                    lambda epsilon: self.mechanism.channel(self.scale, epsilon), cells, LARGEST_CELL_EPSILON
+                    lambda epsilon: self.mechanism.channel(self.scale, epsilon),
+                    cells,
+                    most=LARGEST_CELL_EPSILON,
+                    guess=self._guess(budget, cells),
                 )
         except InputError:
             raise
         except ValueError:
             # Whole draws are too coarse for a share that was tried.
             return even
+
+    def _guess(self, budget: PrivacyBudget, cells: int) -> float | None:
+        """Return where to look for a composed share: near that of the power of two below the cells."""
+        power = 1 << (cells.bit_length() - 1)
+        if budget.composition == "sum" or power == cells:
+            return None
+        return self.channel(power).epsilon * math.sqrt(power / cells)
 
     @property
     def reference_channel(self) -> Channel:

@@ -16,7 +16,13 @@ _MOST_STEPS = 50
 
 
 def largest_share(
-    channel: Callable[[float], Channel], draws: int, epsilon: float, delta: float, most: float
+    channel: Callable[[float], Channel],
+    draws: int,
+    epsilon: float,
+    delta: float,
+    *,
+    most: float,
+    guess: float | None = None,
 ) -> float:
     """Return the budget of one draw such that all draws together are (epsilon, delta)-private.
 
@@ -30,6 +36,8 @@ def largest_share(
         What is kept together, above 0.
     most : float
         Largest budget of one draw.
+    guess : float, optional
+        Where the search begins.
 
     Returns
     -------
@@ -38,7 +46,10 @@ def largest_share(
         the arguments, so that device and server find the same.
     """
     low, high = min(epsilon / draws, most), math.inf
-    share = min(max(low, epsilon / (2.5 * math.sqrt(draws))), most)
+    # A sum with a normal distribution of this deviation would spend epsilon at the tail's length.
+    tail = math.sqrt(-2 * math.log(delta))
+    deviation = math.sqrt(tail**2 + 2 * epsilon) - tail
+    share = min(max(low, guess or 2 * deviation / math.sqrt(draws)), most)
     wanted = math.log(epsilon * (1 - _PRECISION / 2))
     before: tuple[float, float] | None = None
     for _ in range(_MOST_STEPS):
@@ -48,9 +59,11 @@ def largest_share(
             break
         point = math.log(share), math.log(max(spent, epsilon / 100))
         # What is spent grows as a power of the share that lies between 1 and 2, and changes slowly.
-        power = 1.3 if before is None else (point[1] - before[1]) / (point[0] - before[0])
+        power = (tail + deviation) / (tail + deviation / 2)
+        if before is not None:
+            power = min(max((point[1] - before[1]) / (point[0] - before[0]), 1.0), 2.0)
         before = point
-        share = min(share * math.exp((wanted - point[1]) / min(max(power, 1.0), 2.0)), most)
+        share = min(share * math.exp((wanted - point[1]) / power), most)
         if not low < share < high:
             share = math.sqrt(low * high)
     return low

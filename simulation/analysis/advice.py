@@ -16,7 +16,7 @@ from simulation.analysis.settings import Setting, read_settings
 from simulation.storage.names import TABLE
 
 _SLACK = 1 + 1e-9
-"""A realised epsilon may exceed the promised one by the rounding of a logarithm."""
+"""Losses that are claimed add up in floating point, and may exceed what was typed by its rounding."""
 
 
 @dataclass(frozen=True)

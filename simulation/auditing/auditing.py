@@ -32,7 +32,8 @@ from simulation.storage.names import AUDIT, REPORT
 from simulation.storage.run_directory import RunDirectory
 
 _LEAST_TRIALS = 100
-_SUSPICIONS = 5
+_SUSPICIONS = 6
+_LESS = 0.8
 
 
 def audit(
@@ -190,11 +191,26 @@ class Auditor:
         ]
         return [*planned, experiments.of_item_sets(levels)] if hides else planned
 
-    def _same_people(self) -> tuple[list[Overheard], Overheard | None]:
-        """Run people who all have one profile with several seeds."""
-        levels = self.scale.levels
-        iterative = isinstance(self.config.protocol, IterativeProtocol)
-        profile = Profile((levels, 1) if iterative else (levels, levels, 1))
-        people = Experiment((profile,), ()).population(max(8, self.trials // RUNS), self.scale)
-        configs = [self.config.model_copy(update={"seed": self.config.seed + run}) for run in range(RUNS)]
-        return [overhear(config, people) for config in configs], None
+    def _same_people(self) -> tuple[list[Overheard], dict[str, Overheard]]:
+        """Run people who all have one profile: with several seeds, another budget, and another rating."""
+        config, levels = self.config, self.scale.levels
+        iterative = isinstance(config.protocol, IterativeProtocol)
+        profile, changed = (
+            ((levels, 1), (levels, levels)) if iterative else ((levels, levels, 1), (levels, levels, levels))
+        )
+        people, others = (
+            Experiment((Profile(own),), ()).population(max(8, self.trials // RUNS), self.scale)
+            for own in (profile, changed)
+        )
+        seeds = [config.model_copy(update={"seed": config.seed + run}) for run in range(RUNS)]
+        variants = {
+            "noise at two budgets": overhear(self._at_less_budget(), people),
+            "noise before and after a changed rating": overhear(config, others),
+        }
+        return [overhear(each, people) for each in seeds], variants
+
+    def _at_less_budget(self) -> RunConfig:
+        protocol = self.config.protocol
+        assert protocol.privacy is not None, "a protocol without a budget"
+        less = replace(protocol.privacy, epsilon=_LESS * protocol.privacy.epsilon)
+        return self.config.model_copy(update={"protocol": replace(protocol, privacy=less)})

@@ -7,7 +7,7 @@ report belongs to two pairs of a kind, so that pairs count as independent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dprec.privacy.audit import measured
 from dprec.privacy.audit_power import detection
-from dprec.privacy.evidence import Sent
+from dprec.privacy.evidence import Sent, learning
 from simulation.auditing.listening import Overheard
 from simulation.auditing.result import Finding
 
@@ -24,6 +24,8 @@ RUNS = 4
 
 _DISTANCES = (1, 2, 3, 5, 8)
 """Distances between users whose reports are compared."""
+
+_CLASSES = 6
 
 Column = NDArray[np.int64]
 Pairs = tuple[Column, Column]
@@ -52,20 +54,31 @@ class Suspicion:
         failure : float
             Probability with which independent reports may be found dependent.
         """
-        views: tuple[Callable[[Pairs], Sent], ...] = (Sent.of_rounds, _agreement)
-        sides = [(view(close), view(apart)) for close, apart in self.comparisons for view in views]
+        sides = [sent for close, apart in self.comparisons for sent in _views(close, apart)]
         result = measured(sides, failure)
         by_chance = min(float(np.mean(one == other)) for _, (one, other) in self.comparisons)
         power = detection(1.0, by_chance, result.trials, 0.0, failure / 2)
         return Finding(self.test, "user", 0.0, result.at_least, None, exact=False, power=power)
 
 
-def _agreement(pairs: Pairs) -> Sent:
-    return Sent.of_rounds([(pairs[0] == pairs[1]).astype(np.int64)])
+def _views(close: Pairs, apart: Pairs) -> Iterator[tuple[Sent, Sent]]:
+    """Yield both kinds of pairs: as they are, as agreement, and in a few classes each.
+
+    Few pairs suffice to show how classes go together. Both kinds have the same classes.
+    """
+    yield Sent.of_rounds(close), Sent.of_rounds(apart)
+    agree, chance = ((one == other).astype(np.int64) for one, other in (close, apart))
+    yield Sent.of_rounds([agree]), Sent.of_rounds([chance])
+    shares = np.linspace(0, 1, _CLASSES + 1)[1:-1]
+    edges = [np.quantile(learning(side), shares) for side in apart]
+    classes = [
+        [np.searchsorted(*each) for each in zip(edges, pairs, strict=True)] for pairs in (close, apart)
+    ]
+    yield Sent.of_rounds(classes[0]), Sent.of_rounds(classes[1])
 
 
 def suspicions(
-    runs: Sequence[Overheard], other_budget: Overheard | None, *, alike: bool
+    runs: Sequence[Overheard], variants: Mapping[str, Overheard], *, alike: bool
 ) -> Iterator[Suspicion]:
     """Yield where noise could be used again.
 
@@ -73,26 +86,24 @@ def suspicions(
     ----------
     runs : sequence of Overheard
         Runs with different seeds, of people who all have the same profile; `RUNS` of them.
-    other_budget : Overheard or None
-        The first run at another epsilon.
+    variants : mapping
+        The first run with something else changed than the seed, by what is suspected of it.
     alike : bool
         Whether a first report has the same distribution in all runs.
     """
-    heard = [*runs, *([] if other_budget is None else [other_budget])]
+    heard = [*runs, *variants.values()]
     # By run, then by round: the symbols of the first item, or numbers that stand for whole reports.
     columns = [each.symbols_of(0) for each in heard] if runs[0].symbols else _numbered(heard)
     own = columns[:RUNS]
-    yield Suspicion(
-        "noise of two users", tuple(_of_users(own, distance, alike=alike) for distance in _DISTANCES)
-    )
+    yield Suspicion("noise of two users", tuple(_of_users(own, by, alike=alike) for by in _DISTANCES))
     if len(own[0]) > 1:
         yield Suspicion("noise of two rounds", tuple(_of_rounds(own, at) for at in range(len(own[0]) - 1)))
     if runs[0].symbols and runs[0].symbols[0].shape[1] > 1:
         yield Suspicion("noise of two items", (_of_items(runs),))
     yield Suspicion("noise of two runs", tuple(_of_runs(own, at) for at in range(len(own[0]))))
-    if other_budget is not None:
-        pairs = zip(own[0], columns[-1], strict=True)
-        yield Suspicion("noise at two budgets", tuple(_same_user(one, other) for one, other in pairs))
+    for test, other in zip(variants, columns[RUNS:], strict=True):
+        pairs = zip(own[0], other, strict=True)
+        yield Suspicion(test, tuple(_same_user(one, varied) for one, varied in pairs))
 
 
 def _same_user(one: Column, other: Column) -> tuple[Pairs, Pairs]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Context, Decimal
 from fractions import Fraction
+from itertools import accumulate
 
 import numpy as np
 from hypothesis import given
@@ -60,5 +61,10 @@ def test_the_fewest_draws_of_a_coin(epsilon: float) -> None:
 def test_even_shares_never_exceed_the_whole(epsilon: float, parts: int) -> None:
     share = even_share(epsilon, parts)
     assert Fraction(share) * parts <= Fraction(epsilon)
-    assert Fraction(math.nextafter(share, math.inf)) * parts > Fraction(epsilon)
+    assert Fraction(share) * parts >= Fraction(epsilon) * (1 - Fraction(parts + 1, 2**52))
     assert share * parts <= epsilon
+
+
+@given(st.floats(1e-6, 1e3), st.integers(1, 300))
+def test_shares_that_are_added_one_by_one_stay_within_the_whole(epsilon: float, parts: int) -> None:
+    assert list(accumulate([even_share(epsilon, parts)] * parts))[-1] <= epsilon

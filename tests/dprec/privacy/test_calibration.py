@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprec.errors import InputError
+from dprec.exact_loss import even_share
 from dprec.mechanisms import MECHANISMS
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.binary_flip import BinaryFlip
@@ -129,7 +130,8 @@ def test_the_noise_variance_is_that_of_the_channels_over_all_reported_ratings() 
 def test_the_likelihood_is_that_of_the_channel_of_each_user() -> None:
     divided = calibrated(RandomizedResponse(), 3.0, "user")
     given = divided.likelihood(np.array([1, 0, 2]), np.array([4, 0, 4], dtype=np.uint16))
-    one, two = (RandomizedResponse().channel(STARS, epsilon).probabilities for epsilon in (3.0, 1.5))
+    shares = even_share(3.0, 1), even_share(3.0, 2)
+    one, two = (RandomizedResponse().channel(STARS, share).probabilities for share in shares)
     np.testing.assert_array_equal(given, [one[:, 4], two[:, 0], two[:, 4]])
 
 

@@ -40,6 +40,14 @@ def test_every_profile_together_costs_what_is_asked_for(mechanism: Mechanism, ep
         assert calibrated.channel(size).epsilon > 1.5 * epsilon / size
 
 
+def test_device_and_server_find_the_same_share() -> None:
+    # A device knows its own profile, the server those of all.
+    server, device = shared(BoundedLaplace(), 2.0), shared(BoundedLaplace(), 2.0)
+    for size in range(1, 40):
+        server.channel(size)
+    assert device.channel(37).weights.tolist() == server.channel(37).weights.tolist()
+
+
 def test_a_larger_delta_leaves_more_for_each_draw() -> None:
     shares = [shared(BoundedLaplace(), 1.0, delta).channel(150).epsilon for delta in (1e-9, 1e-6, 1e-3)]
     assert shares == sorted(shares)
@@ -47,7 +55,7 @@ def test_a_larger_delta_leaves_more_for_each_draw() -> None:
 
 
 def test_rounds_share_a_budget() -> None:
-    share = largest_share(least_private_channel, 50, 1.0, 1e-5, 20.0)
+    share = largest_share(least_private_channel, 50, 1.0, 1e-5, most=20.0)
     assert share == pytest.approx(0.0388, abs=1e-4)
 
 

@@ -13,9 +13,9 @@ from benchmarks.kill_and_resume import configuration, kill_repeatedly, results
 from dprec.errors import InputError, RunError
 from simulation.configuration.strict_yaml import dump_yaml
 from simulation.console import command_line
-from simulation.protocols import iterative
 from simulation.run import run
 from simulation.storage import checkpoints
+from strategies.iterative import IterativeFactorization
 
 ROUNDS = 6
 GRADIENTS = [
@@ -246,12 +246,12 @@ def test_without_any_report_the_run_fails_keeps_its_state_and_can_go_on(
         assert not (tmp_path / "mute" / "summary.json").exists()
 
     # An outage of the nodes, not of the configuration: afterwards the run goes on as if nothing was.
-    installed = iterative.IterativeFactorization.aggregate_train
+    installed = IterativeFactorization.aggregate_train
 
     def outage(self: Any, server_round: int, replies: Any) -> Any:
         return installed(self, server_round, [] if server_round in (3, 4) else replies)
 
-    monkeypatch.setattr(iterative.IterativeFactorization, "aggregate_train", outage)
+    monkeypatch.setattr(IterativeFactorization, "aggregate_train", outage)
     with pytest.raises(SystemExit) as caught:
         command_line.main(command)
     assert caught.value.code == 1
