@@ -160,6 +160,21 @@ def test_a_delta_below_the_rounding_errors_leaves_the_sum() -> None:
     assert together.epsilon(1e-6) < 0.2 * together.largest
 
 
+@pytest.mark.parametrize("draws", [20, 2000])
+def test_probabilities_are_wrong_by_no_more_than_the_error(draws: int) -> None:
+    channel = least_private_channel(0.5)
+    together = composed(channel, draws)
+    values = channel.epsilon * (2 * np.arange(draws + 1) - draws)
+    exact = binom.sf(np.arange(-1, draws), draws, channel.probabilities[0, 0])
+    beyond = together.masses[::-1].cumsum()[::-1]
+    seen = (values > together.losses[0]) & (values < together.losses[-1])
+    short = exact[seen] - beyond[np.searchsorted(together.losses, values[seen] - 1e-9)]
+    assert short.max() <= together.error
+    # It holds the mass beyond the window, and the rounding of the transform, which grows with the draws.
+    assert 1e-13 < together.error < 1e-9
+    assert composed(channel, 4 * draws).error > 2 * together.error
+
+
 def test_errors_are_counted_as_delta() -> None:
     losses = np.array([-1.0, 0.0, 1.0])
     exact = TotalLoss(losses, np.array([0.2, 0.3, 0.5]), 0.0, 1.0)

@@ -27,8 +27,8 @@ def alone(channel: Channel, draws: int, delta: float = 1e-6) -> float:
 
 
 def test_every_user_has_the_loss_of_its_own_draws() -> None:
-    releases = Releases((LAPLACE, RESPONSE), np.array([0, 1, 1, 0, 1]), COUNTS)
-    expected = [alone(LAPLACE, 30), 0, alone(RESPONSE, 4), alone(LAPLACE, 30), alone(RESPONSE, 11)]
+    releases = Releases((LAPLACE, RESPONSE), np.array([0, 1, 1, 1, 1]), COUNTS)
+    expected = [alone(LAPLACE, 30), 0, alone(RESPONSE, 4), alone(RESPONSE, 30), alone(RESPONSE, 11)]
     np.testing.assert_allclose(composed_losses([releases], 1e-6), expected, rtol=1e-9)
 
 
