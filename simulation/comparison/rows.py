@@ -42,16 +42,16 @@ def table_rows(cell: Cell, folder: Path) -> tuple[Row, Row]:
     return _figures(cell, summary), _timing(cell, summary)
 
 
-def user_errors(cell: Cell, folder: Path) -> UserErrors:
-    """Return the errors of a finished cell's predictions, by user.
+def user_errors(directory: Path) -> UserErrors:
+    """Return the errors of the predictions in a finished cell's directory, by user.
 
     Raises
     ------
     InputError
         When its summary or its predictions are damaged.
     """
-    with _damaged(folder / cell.key):
-        return UserErrors.read(folder / cell.key, read_summary(folder / cell.key))
+    with _damaged(directory):
+        return UserErrors.read(directory, read_summary(directory))
 
 
 @contextmanager

@@ -93,8 +93,7 @@ def tabulate(
     """Write the table of the finished cells, in the order of the configuration."""
     finished = [cell for cell in comparison.cells if cell.key not in failures]
     pairs = [table_rows(cell, directory.cells) for cell in finished]
-    errors = {cell.key: user_errors(cell, directory.cells) for cell in finished}
-    rows = with_user_intervals([row for row, _ in pairs], errors)
+    rows = with_user_intervals([row for row, _ in pairs], lambda key: user_errors(directory.cells / key))
     timings = [timing for _, timing in pairs]
     if rows:
         directory.write_tables(rows, timings)

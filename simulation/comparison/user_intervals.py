@@ -6,7 +6,7 @@ difference is averaged over its folds and seeds, and the interval is of that ave
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,15 +23,15 @@ _DIGITS = 10
 """Decimals of a difference: fewer than the order of a sum over users can change."""
 
 
-def with_user_intervals(rows: Sequence[Row], errors: Mapping[str, UserErrors]) -> list[Row]:
+def with_user_intervals(rows: Sequence[Row], errors: Callable[[str], UserErrors]) -> list[Row]:
     """Return the lines of a comparison with the columns that hold them against nothing sent.
 
     Parameters
     ----------
     rows : sequence of dict
         The lines of comparison.csv.
-    errors : mapping of str to UserErrors
-        Of every line, by the key of its cell.
+    errors : callable
+        Returns the errors of a line, given the key of its cell; called for lines that are compared.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def with_user_intervals(rows: Sequence[Row], errors: Mapping[str, UserErrors]) -
         used = {_key(row) for own in pairs for same in own.values() for two in same for row in two}
         if not used:
             continue
-        drawn = _Drawn.of({key: errors[key] for key in sorted(used)})
+        drawn = _Drawn.of({key: errors(key) for key in sorted(used)})
         for setting, own in zip(others, pairs, strict=True):
             columns = dict(_against(setting, floor, own, drawn))
             added |= {_key(row): columns for row in setting.rows}

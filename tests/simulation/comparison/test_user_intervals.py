@@ -52,7 +52,7 @@ def of_two(seeds: int, shift: float, noise: float) -> tuple[list[dict[str, Any]]
 def test_the_interval_of_mean_absolute_errors_is_that_of_a_mean_over_users(seeds: int) -> None:
     """The ends of 2,000 replicates are within a tenth of the interval's width but once in a million times."""
     rows, errors, gains = of_two(seeds, shift=0.3, noise=0.4)
-    filled = with_user_intervals(rows, errors)
+    filled = with_user_intervals(rows, errors.__getitem__)
     assert "mae_gain" not in filled[0]
     own = filled[1]
     assert own["against"] == "quiet"
@@ -69,15 +69,15 @@ def test_the_interval_of_mean_absolute_errors_is_that_of_a_mean_over_users(seeds
 
 def test_what_makes_a_user_hard_for_both_does_not_widen_the_interval() -> None:
     rows, errors, _ = of_two(1, shift=0.25, noise=0.0)
-    own = with_user_intervals(rows, errors)[1]
+    own = with_user_intervals(rows, errors.__getitem__)[1]
     assert own["mae_gain_low"] == own["mae_gain"] == own["mae_gain_high"] == 0.25
 
 
 def test_intervals_are_the_same_every_time_and_in_any_order_of_the_lines() -> None:
     rows, errors, _ = of_two(2, shift=0.1, noise=0.5)
-    once = with_user_intervals(rows, errors)
-    assert once == with_user_intervals(rows, errors)
-    assert once == with_user_intervals(rows[::-1], errors)[::-1]
+    once = with_user_intervals(rows, errors.__getitem__)
+    assert once == with_user_intervals(rows, errors.__getitem__)
+    assert once == with_user_intervals(rows[::-1], errors.__getitem__)[::-1]
 
 
 def test_more_signs_that_are_right_are_better() -> None:
@@ -92,7 +92,7 @@ def test_more_signs_that_are_right_are_better() -> None:
         users = np.repeat(np.arange(USERS), RATINGS).astype(str)
         columns = {"user": users, "rating": signs.ravel(), "prediction": predicted.ravel()}
         errors[f"{name}-seed1"] = UserErrors.of(columns)
-    own = with_user_intervals(rows, errors)[1]
+    own = with_user_intervals(rows, errors.__getitem__)[1]
     assert own["sign_accuracy_gain"] == pytest.approx(rows[1]["sign_accuracy"] - rows[0]["sign_accuracy"])
     assert 0 < own["sign_accuracy_gain_low"] < own["sign_accuracy_gain"] < own["sign_accuracy_gain_high"]
     assert "mae_gain" not in own
@@ -110,12 +110,12 @@ def test_users_of_other_folds_count_where_they_have_ratings() -> None:
             f"quiet-fold{fold}-seed1": errors_of(floor, users),
             f"blp-fold{fold}-seed1": errors_of(own, users),
         }
-    own_line = with_user_intervals(rows, errors)[1]
+    own_line = with_user_intervals(rows, errors.__getitem__)[1]
     assert (own_line["mae_gain_low"], own_line["mae_gain_high"]) == (0.5, 0.5)
 
 
 def test_without_nothing_sent_on_the_same_ratings_nothing_is_added() -> None:
     rows, errors, _ = of_two(1, shift=0.1, noise=0.1)
-    assert with_user_intervals(rows[1:], errors) == rows[1:]
+    assert with_user_intervals(rows[1:], errors.__getitem__) == rows[1:]
     rows[0]["test_ratings"] = 7
-    assert with_user_intervals(rows, errors) == rows
+    assert with_user_intervals(rows, errors.__getitem__) == rows
