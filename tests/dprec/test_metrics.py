@@ -5,7 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dprec.metrics import RankingAccuracy, mean_absolute_error, ranking_accuracy, root_mean_squared_error
+from dprec.metrics import (
+    RankingAccuracy,
+    mean_absolute_error,
+    ranking_accuracy,
+    root_mean_squared_error,
+    sign_accuracy,
+)
 from dprec.ratings import Ratings, RatingScale
 
 STARS = RatingScale.evenly(1, 5, 1)
@@ -97,3 +103,11 @@ def test_errors_are_what_loops_find(pairs: list[tuple[float, float]]) -> None:
 def test_short_lists_count_by_their_length_and_relevance_by_the_train_ratings() -> None:
     test, train = ratings({(0, 0): 4, (1, 0): 2, (1, 1): 5}), ratings({(0, 2): 3, (1, 2): 1})
     assert ranking_accuracy(np.array([3.0, 4.0, 3.0]), test, train, 5) == RankingAccuracy(1.0, 1.0, 1.0)
+
+
+def test_large_errors_count_by_their_squares() -> None:
+    assert root_mean_squared_error(np.array([1.0, 4.0]), np.array([1.0, 0.0])) == pytest.approx(math.sqrt(8))
+
+
+def test_a_prediction_of_0_is_one_of_plus_1() -> None:
+    assert sign_accuracy(np.array([0.0, 0.0, -1.0, 2.0]), np.array([1.0, -1.0, -1.0, -1.0])) == 0.5

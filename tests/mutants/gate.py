@@ -141,7 +141,15 @@ def try_mutants(mutants: Sequence[Mutant], *, sound: bool = True) -> list[Verdic
     tests = dict.fromkeys(test for mutant in mutants for test in mutant.caught_by)
     with tempfile.TemporaryDirectory() as folder:
         options = ["-p", "no:cacheprovider", "-p", "no:xdist", "-o", "addopts=--import-mode=importlib"]
-        options += ["--capture=sys", "--no-header", "-qq", "-p", "no:warnings", f"--basetemp={folder}/tests"]
+        options += [
+            "--capture=sys",
+            "--tb=native",
+            "--no-header",
+            "-qq",
+            "-p",
+            "no:warnings",
+            f"--basetemp={folder}/tests",
+        ]
         code = pytest.main([*options, *tests], plugins=[gate])
     if len(gate.verdicts) != len(mutants):
         raise RuntimeError(f"the tests that should catch mutants cannot be run (pytest ended with {code!r})")

@@ -68,7 +68,11 @@ def ratings() -> Ratings:
 
 
 def start(
-    folder: Path, ratings: Ratings, size: int, mechanism: Mechanism | None = None
+    folder: Path,
+    ratings: Ratings,
+    size: int,
+    mechanism: Mechanism | None = None,
+    faults: FaultOptions = FaultOptions(),  # noqa: B008 (frozen)
 ) -> tuple[Recording, Roster, ReportCollection]:
     mechanism = mechanism or RandomizedResponse()
     budget = PrivacyBudget(epsilon=1.0, per="cell" if mechanism.hides_rated_items else "rating")
@@ -78,7 +82,7 @@ def start(
         ratings,
         users_per_node=size,
         keys=RunKeys.derive(1).installed,
-        faults=FaultOptions(),
+        faults=faults,
         setup=setup,
     )
     grid = Recording(folder, -(-USERS // size))
@@ -230,6 +234,14 @@ def test_an_item_outside_the_catalogue_is_rejected(
 def test_a_run_without_a_single_report_fails(tmp_path: Path, ratings: Ratings, tamper: Tamper) -> None:
     with pytest.raises(RunError, match="none of the 30 users"):
         collect(tmp_path, ratings, tamper, everywhere=True)
+
+
+def test_a_late_report_is_charged_and_not_used(tmp_path: Path, ratings: Ratings) -> None:
+    grid, roster, collection = start(tmp_path, ratings, SIZE, faults=FaultOptions(straggle=0.4))
+    collected = collection.collect(grid, roster)
+    assert collected.sent.all()
+    assert 0 < collected.accepted.sum() == collected.record.replies < USERS
+    assert ((collected.traffic.uplink_payload > 0) == (ratings.counts > 0)).all()
 
 
 def test_a_device_that_raises_is_a_missing_reply(tmp_path: Path, ratings: Ratings) -> None:

@@ -43,6 +43,11 @@ def test_epsilon_is_the_largest_log_ratio(rows: np.ndarray) -> None:
     assert channel.epsilon >= 0
 
 
+def test_epsilon_is_that_of_the_worst_pair_wherever_it_stands() -> None:
+    channel = channel_from(np.array([[0.5, 0.5], [0.9, 0.1], [0.4, 0.6], [0.5, 0.5]]))
+    assert channel.epsilon == pytest.approx(np.log(6), rel=1e-12)
+
+
 @settings(max_examples=50)
 @given(matrices, st.integers(0, 2**32))
 def test_symbols_that_cannot_occur_never_do(rows: np.ndarray, seed: int) -> None:

@@ -300,6 +300,9 @@ def test_over_the_catalogue_every_source_item_is_replaced() -> None:
     in_source = np.bincount(train.users, weights=~train.in_target[train.items], minlength=train.n_users)
     # Whoever rated in the source is asked, whatever the others rated: two messages each way.
     np.testing.assert_array_equal(result.traffic["messages"], np.where(in_source > 0, 4, 2))
+    # Every replacement costs, and every prediction.
+    claimed = result.summary["privacy"]["epsilon_claimed"]["per_user"]
+    assert claimed == pytest.approx(0.6 * in_source.max() + 0.5 * train.in_target.sum())
 
 
 def test_a_recommendation_of_more_neighbours_than_there_are_items_is_the_same(

@@ -232,6 +232,7 @@ def test_noise_on_an_entry_does_not_depend_on_the_others_that_are_asked_for() ->
     some = generator(0, "some").permutation(SIDE * SIDE)[:17]
     np.testing.assert_array_equal(noisy.hidden(CELLS[0][some], CELLS[1][some]), whole[some])
     assert noisy.hidden(CELLS[0][:0], CELLS[1][:0]).shape == (0,)
+    assert np.unique(whole).size == SIDE * SIDE
     again = OutputPerturbation().complete(OneBit(), seen, EPSILON, seed=4)
     assert not np.any(again.hidden(*CELLS) == whole)
     assert not np.array_equal(
