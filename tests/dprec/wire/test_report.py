@@ -331,7 +331,7 @@ def test_the_payload_of_a_hidden_profile_stays_near_its_entropy(epsilon: float) 
 @pytest.mark.parametrize("ratings", [1, 5, 16])
 def test_the_expected_size_is_that_of_a_report_with_evenly_spread_items(ratings: int) -> None:
     """Four equally likely symbols take two bits each, whatever they are."""
-    codec = ReportCodec(Channel.from_probabilities(np.ones((4, 4)), np.arange(4), np.arange(4)), 16)
+    codec = ReportCodec(Channel.from_probabilities(np.ones((4, 4)), np.arange(4), np.arange(4), 1.0), 16)
     items = np.linspace(0, 15, ratings).astype(np.int64)
     (report,) = codec.encode(np.array([0, ratings]), items, np.arange(ratings) % 4)
     assert len(report) == -(-codec.expected_bits(ratings) // 8)
@@ -340,7 +340,7 @@ def test_the_expected_size_is_that_of_a_report_with_evenly_spread_items(ratings:
 def test_the_expected_size_of_a_whole_row_does_not_depend_on_the_ratings() -> None:
     """Six equally likely symbols, each seven times in a row of 42 items."""
     values = [np.nan, 1.0, 2.0, 3.0, 4.0, 5.0]
-    codec = ReportCodec(Channel.from_probabilities(np.ones((6, 6)), values, values), 42)
+    codec = ReportCodec(Channel.from_probabilities(np.ones((6, 6)), values, values, 1.0), 42)
     row = np.arange(42) % 6
     items = np.flatnonzero(row)
     (report,) = codec.encode(np.array([0, items.size]), items, row[items])
@@ -351,7 +351,7 @@ def test_the_expected_size_of_a_hidden_set_is_that_of_what_is_made_up() -> None:
     """Half a percent of the items are shown, each with one of two symbols."""
     values = [np.nan, 1.0, 2.0]
     rows = [[0.995, 0.0025, 0.0025]] * 3
-    codec = ReportCodec(Channel.from_probabilities(rows, values, values), 4000)
+    codec = ReportCodec(Channel.from_probabilities(rows, values, values, 1.0), 4000)
     items = np.linspace(0, 3999, 20).astype(np.int64)
     (report,) = codec.encode(np.array([0, 20]), items, np.ones(20, dtype=np.int64))
     assert len(report) == -(-codec.expected_bits(7) // 8)
