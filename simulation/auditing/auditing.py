@@ -1,4 +1,4 @@
-"""Audits what devices send: how reliably it distinguishes two neighbouring profiles.
+"""Audits what devices send, or a trusted server releases: how reliably it distinguishes two neighbours.
 
 Groups of people take part in the protocol in this process, as in a run. Everybody in a group has the same
 small profile, and what the devices of two groups send is compared. What is promised is read from the
@@ -21,12 +21,14 @@ from simulation.auditing.exact import exact_findings, worst_levels
 from simulation.auditing.experiments import Experiment, Profile, Question
 from simulation.auditing.listening import Overheard, overhear, reduced
 from simulation.auditing.promise import Promise, promise_of
+from simulation.auditing.releases import release_findings
 from simulation.auditing.result import Audit, Finding
 from simulation.auditing.reuse import RUNS, suspicions
 from simulation.configuration.models import RunConfig
 from simulation.execution import load_ratings
 from simulation.pages.audit_page import audit_page
 from simulation.protocols.iterative import IterativeProtocol
+from simulation.protocols.trusted_server import TrustedServerProtocol
 from simulation.storage.atomic import write_atomically
 from simulation.storage.names import AUDIT, REPORT
 from simulation.storage.run_directory import RunDirectory
@@ -143,6 +145,16 @@ class Auditor:
 
     def findings(self, progress: Progress) -> Iterator[Finding]:
         """Yield what every test of the audit measures."""
+        protocol = self.config.protocol
+        if isinstance(protocol, TrustedServerProtocol):
+            failure = 1 - self.confidence
+            yield from release_findings(
+                protocol, self.promise, self.scale, self.trials, self.config.seed, failure
+            )
+        else:
+            yield from self._of_devices(progress)
+
+    def _of_devices(self, progress: Progress) -> Iterator[Finding]:
         planned = self._experiments()
         runs = len(planned) + 1
         tests = sum(len(each.questions) for each in planned) + _SUSPICIONS
@@ -151,7 +163,7 @@ class Auditor:
             yield from exact_findings(self.config.protocol, self.promise, self.scale)
         for done, experiment in enumerate(planned):
             progress("auditing", done, runs)
-            overheard = overhear(self.config, experiment.population(self.trials, self.scale))
+            overheard = overhear(self._asking(experiment), experiment.population(self.trials, self.scale))
             sent = overheard.by_profile(len(experiment.profiles))
             for question in experiment.questions:
                 pairs = [(sent[one], sent[other]) for one, other in question.pairs]
@@ -172,6 +184,14 @@ class Auditor:
         suspected = suspicions(*self._same_people(), alike=alike)
         yield from (suspicion.finding(failure) for suspicion in suspected)
         progress("auditing", runs, runs)
+
+    def _asking(self, experiment: Experiment) -> RunConfig:
+        """Return the configuration with the item factors that an experiment starts from."""
+        protocol = self.config.protocol
+        if not (experiment.from_level and isinstance(protocol, IterativeProtocol)):
+            return self.config
+        protocol = replace(protocol, step=replace(protocol.step, start="level"))
+        return self.config.model_copy(update={"protocol": protocol})
 
     def _charged(self, overheard: Overheard, question: Question) -> float | None:
         """Return what the ledger charges for a difference; its sums are no bound on composed budgets."""

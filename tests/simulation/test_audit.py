@@ -10,6 +10,7 @@ import pytest
 
 from clients import gradient_perturbation, one_shot
 from dprec.device_draws import DeviceDraws
+from dprec.completion.one_bit.perturbation import OutputPerturbation
 from dprec.errors import InputError
 from dprec.mechanisms.channel import Channel
 from dprec.privacy.calibration import CalibratedMechanism
@@ -221,8 +222,8 @@ def test_the_command_reports_every_test(tmp_path: Path, capsys: pytest.CaptureFi
     [
         ("plain-mf", {}, "protocol.mechanism.kind"),
         ("federated-mf", {}, "protocol.gradient.kind"),
-        ("one-bit-output", {}, "protocol.kind"),
-        ("x-map", {}, "protocol.mechanism.kind"),
+        ("x-map", {}, "protocol.replacement"),
+        ("nx-map", {}, "protocol.mechanism.kind"),
         ("blp-mf", {"trials": 99}, "--trials"),
         ("blp-mf", {"trials": "200"}, "--trials"),
         ("blp-mf", {"confidence": "high"}, "--confidence"),
@@ -301,6 +302,20 @@ def test_a_configuration_or_all(arguments: list[str], capsys: pytest.CaptureFixt
         main(["audit", *arguments])
     assert caught.value.code == 2
     assert "accepted: CONFIG, or --all alone" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("share", [1.0, 0.25], ids=["kept", "a quarter of the noise"])
+def test_what_a_trusted_server_releases(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
+    honest = OutputPerturbation.noise
+
+    def less(self: Any, completion: Any, shape: Any, epsilon: float) -> Any:
+        return honest(self, completion, shape, epsilon / share)
+
+    monkeypatch.setattr(OutputPerturbation, "noise", less)
+    result = audited("one-bit-output", trials=300, confidence=0.999)
+    assert result.holds is (share == 1.0)
+    assert [finding.promised for finding in result.findings] == [1.0, 2.0]
+    assert result.lower_bound > 0.2
 
 
 def test_all_presets_need_an_empty_directory(tmp_path: Path) -> None:
