@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from clients import gradient_perturbation, one_shot
-from dprec.device_draws import DeviceDraws
 from dprec.completion.one_bit.perturbation import OutputPerturbation
+from dprec.device_draws import DeviceDraws
 from dprec.errors import InputError
 from dprec.mechanisms.channel import Channel
 from dprec.privacy.calibration import CalibratedMechanism
@@ -312,10 +312,10 @@ def test_what_a_trusted_server_releases(monkeypatch: pytest.MonkeyPatch, share: 
         return honest(self, completion, shape, epsilon / share)
 
     monkeypatch.setattr(OutputPerturbation, "noise", less)
-    result = audited("one-bit-output", trials=300, confidence=0.999)
+    result = audited("one-bit-output", "protocol.completion.iterations=20", trials=400, confidence=0.999)
     assert result.holds is (share == 1.0)
     assert [finding.promised for finding in result.findings] == [1.0, 2.0]
-    assert result.lower_bound > 0.2
+    assert all(finding.at_least > 0 for finding in result.findings)
 
 
 def test_all_presets_need_an_empty_directory(tmp_path: Path) -> None:

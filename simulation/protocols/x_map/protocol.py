@@ -134,7 +134,7 @@ class XMapProtocol(Protocol):
         """Return the uploads alone, of which all else is a function; see `Protocol.audited`."""
         if self.replacement.private or self.recommendation.epsilon is not None:
             found = "private, against the recipients of recommendations"
-            accepted = "a private mechanism: items' means enter predictions without noise, so a bound on them says nothing"
+            accepted = "a private mechanism: predictions contain items' means without noise"
             raise SettingError("replacement", found, accepted)
         check_private(self.mechanism)
         return OneShotProtocol(privacy=self.privacy, mechanism=self.mechanism, completion=ItemAverage())
