@@ -120,12 +120,20 @@ def _cells(template: Template, config: ComparisonConfig) -> Iterator[Cell]:
         yield template.cell(epsilon, fold, seed, config.match.epsilon)
 
 
+_KEPT_OF_A_BUDGET = ("protocol.privacy.composition", "protocol.privacy.delta")
+"""Keys of a budget that stay as they are at every epsilon."""
+
+
 def _check_changes(entry: Entry, config: ComparisonConfig, private: bool, where: str) -> None:
     """Refuse changes that the comparison's own axes would overwrite."""
     axes = {"name": "the entry's name", "seed": "the comparison's seeds"}
     if config.folds is not None:
         axes["split.fold"] = "the comparison's folds"
-    budgets = [key for key in entry.changes if private and key.startswith("protocol.privacy")]
+    budgets = [
+        key
+        for key in entry.changes
+        if private and key.startswith("protocol.privacy") and key not in _KEPT_OF_A_BUDGET
+    ]
     if budgets:
         # A change of the whole protocol may need a budget; there it is replaced without an error.
         raise InputError(f"{where}.set.{budgets[0]}", "a value that would be replaced", "epsilons, and match")

@@ -73,6 +73,25 @@ def test_protocols_are_matched_in_one_unit(
     assert yaml.safe_load(load(tmp_path, comparison).to_yaml({}))["match"] == {"epsilon": per}
 
 
+def test_an_entry_composes_its_budgets(tmp_path: Path, comparison: dict[str, Any]) -> None:
+    preset = yaml.safe_load((tmp_path / "private.yaml").read_text())
+    preset["protocol"]["privacy"]["per"] = "user"
+    (tmp_path / "private.yaml").write_text(yaml.safe_dump(preset))
+    composed = {"protocol.privacy.composition": "pld", "protocol.privacy.delta": 1e-4}
+    comparison.update(protocols=[{"name": "private", "set": composed}], match={"epsilon": "user"})
+    source = tmp_path / "comparison.yaml"
+    source.write_text(yaml.safe_dump(comparison))
+    budgets = [cell.config.protocol.privacy for cell in load_comparison(source).cells]
+    assert {budget.epsilon for budget in budgets if budget} == {0.5, 2.0}
+    assert {(budget.per, budget.composition, budget.delta) for budget in budgets if budget} == {
+        ("user", "pld", 1e-4)
+    }
+    comparison["match"] = {"epsilon": "rating"}
+    source.write_text(yaml.safe_dump(comparison))
+    with pytest.raises(InputError, match="'pld' per rating"):
+        load_comparison(source)
+
+
 def test_an_entry_changes_its_preset(tmp_path: Path, comparison: dict[str, Any]) -> None:
     entry = {"name": "other", "preset": "private", "set": {"protocol.completion.rank": 3}, "epsilons": [7.0]}
     comparison["protocols"] = [entry]
