@@ -101,8 +101,8 @@ class TestTheMechanismOfTheReadme(MechanismContract):
     def mechanism(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mechanism:
         """Import the file that the README shows."""
         _, source = blocks("python")
-        (tmp_path / "threshold_bit.py").write_text(source)
+        (tmp_path / "geometric.py").write_text(source)
         monkeypatch.syspath_prepend(tmp_path)
-        monkeypatch.delitem(sys.modules, "threshold_bit", raising=False)
-        mechanism: Mechanism = importlib.import_module("threshold_bit").ThresholdBit()
+        monkeypatch.delitem(sys.modules, "geometric", raising=False)
+        mechanism: Mechanism = importlib.import_module("geometric").Geometric()
         return mechanism
