@@ -46,9 +46,7 @@ def largest_share(
         the arguments, so that device and server find the same.
     """
     low, high = min(epsilon / draws, most), math.inf
-    # A sum with a normal distribution of this deviation would spend epsilon at the tail's length.
-    tail = math.sqrt(-2 * math.log(delta))
-    deviation = math.sqrt(tail**2 + 2 * epsilon) - tail
+    tail, deviation = _normal(epsilon, delta)
     share = min(max(low, guess or 2 * deviation / math.sqrt(draws)), most)
     wanted = math.log(epsilon * (1 - _PRECISION / 2))
     before: tuple[float, float] | None = None
@@ -67,6 +65,12 @@ def largest_share(
         if not low < share < high:
             share = math.sqrt(low * high)
     return low
+
+
+def _normal(epsilon: float, delta: float) -> tuple[float, float]:
+    """Return where the tail of a normal sum begins, in deviations, and the deviation that spends epsilon."""
+    tail = math.sqrt(-2 * math.log(delta))
+    return tail, math.sqrt(tail**2 + 2 * epsilon) - tail
 
 
 def _composed(channel: Channel, draws: int, delta: float) -> float:
