@@ -20,8 +20,7 @@ from simulation.storage.atomic import write_atomically
 from simulation.storage.names import AUDIT, REPORT
 
 TRIALS = 20_000
-"""Default: every twofold leak of a preset that is seen at all is seen with probability 0.95 or more, and all
-presets take less than six minutes on two cores."""
+"""Default, with which all presets take less than six minutes on two cores."""
 
 
 @dataclass(frozen=True)
