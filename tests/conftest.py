@@ -4,10 +4,12 @@ import pytest
 
 SLOWEST_MODULES = (
     "test_determinism_on_ray.py",
+    "test_gate.py",
     "test_iterative_runs.py",
     "test_page_in_browser.py",
     "test_determinism.py",
     "test_pages.py",
+    "test_audit.py",
     "test_command_line.py",
     "test_contract.py",
     "test_running.py",

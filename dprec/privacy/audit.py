@@ -23,7 +23,10 @@ from dprec.privacy.audit_power import power_of
 from dprec.privacy.evidence import Scores, Sent, bounding, choosing, scores_of
 
 _THRESHOLDS = 2000
+
 _CURVE = 16
+_ONE_DEVIATION = 0.16
+"""Events by which the power is judged, and how likely each bound of their probabilities fails."""
 
 
 def proportion_below(successes: ArrayLike, trials: int, failure: float) -> NDArray[np.float64]:
@@ -64,7 +67,8 @@ class Measurement:
     delta : float
         Probability beyond which the loss is bounded.
     curve : ndarray of float64, shape (events, 2)
-        Estimated probabilities of events, under the profile that they favour and under the other.
+        Probabilities of events under the profile that they favour, bounded from below, and under the other,
+        bounded from above, so that few people do not promise much power.
     """
 
     pair: int
@@ -145,12 +149,13 @@ def _promising(
 
 
 def _curve(scores: Scores) -> NDArray[np.float64]:
-    """Return estimated probabilities that the evidence is beyond each of some thresholds."""
-    one, other = (np.sort(choosing(side)) for side in scores)
-    thresholds = _thinned(np.unique(np.concatenate([one, other])), _CURVE)
+    """Return bounds of the probabilities that the evidence is beyond each of some thresholds."""
+    thresholds = _thinned(np.unique(np.concatenate([choosing(side) for side in scores])), _CURVE)
+    one, other = (np.sort(bounding(side)) for side in scores)
     above = [side.size - np.searchsorted(side, thresholds) for side in (one, other)]
-    # Counts that may be 0 by chance must not promise an endless ratio.
-    return np.stack([above[0] / one.size, (above[1] + 1) / (other.size + 1)], axis=1)
+    low = proportion_below(above[0], one.size, _ONE_DEVIATION)
+    high = proportion_above(above[1], other.size, _ONE_DEVIATION)
+    return np.stack([low, high], axis=1)
 
 
 def _thinned(values: NDArray[np.float64], most: int) -> NDArray[np.float64]:

@@ -69,7 +69,7 @@ class Finding:
         if self.exact:
             return "exact"
         leak = "a twofold leak" if self.promised else "noise that is reused"
-        return f"{leak} would be seen with probability {self.power:.2f}"
+        return f"{leak} would be seen with probability {self.power:.2f} or more"
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,9 @@ class Audit:
         if worst.defect:
             budget = f"epsilon = {worst.promised:.4g} per {worst.unit}"
             return f"{worst.test}: {budget} is promised, but {worst.defect}"
-        return f"no evidence against it; a twofold leak would be seen with probability {self.power:.2f}"
+        return (
+            f"no evidence against it; a twofold leak would be seen with probability {self.power:.2f} or more"
+        )
 
     def values(self) -> dict[str, Any]:
         """Return the contents of audit.json."""

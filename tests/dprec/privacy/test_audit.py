@@ -82,3 +82,20 @@ def test_delta_is_subtracted_from_what_favours_a_profile() -> None:
     never = Sent.of_rounds([random.integers(1, 5, 10_000)])
     assert measured([(certain, never)], 0.01).at_least > 3
     assert measured([(certain, never)], 0.01, delta=0.25).at_least < 0.5
+
+
+@pytest.mark.parametrize("people", [400, 3_200, 12_800])
+def test_no_more_power_is_promised_than_there_is(people: int) -> None:
+    """Of 20 audits of a channel with twice the loss; the seeds are fixed."""
+
+    def measurement(epsilon: float, run: int):
+        sides = (
+            Sent.of_rounds([sent(BoundedLaplace(), level, epsilon, people, f"{run} {level}")])
+            for level in (1, 5)
+        )
+        return measured([tuple(sides)], 0.01)
+
+    promised = np.mean([measurement(1.0, run).power(1.0) for run in range(20)])
+    detected = np.mean([measurement(2.0, run).at_least > 1.0 for run in range(20)])
+    assert promised <= detected
+    assert promised > 0.8 or people < 12_800
