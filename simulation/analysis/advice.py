@@ -88,6 +88,9 @@ class Advice:
     limits : Limits
     measure : Measure
     best : Offer
+    not_better, claimed_only : tuple of Offer
+        Within the limits: of the protocols that never beat nothing sent there; and those whose epsilon is
+        claimed and not proved.
     for_epsilon : Offer or None
         The more accurate setting within the bytes that needs the least additional epsilon.
     for_bytes : Offer or None
@@ -158,12 +161,13 @@ def advise(directory: str | Path, limits: Limits, measure: str | None = None) ->
     )
     if best is None:
         raise InputError(str(directory), nothing_within(limits), least_needed(offers, limits))
+    beating = {offer.setting.name for offer in inside if offer in worthwhile}
     better = [offer for offer in worthwhile if chosen.better(offer.accuracy.mean, best.accuracy.mean)]
     return Advice(
         limits,
         chosen,
         best,
-        tuple(offer for offer in inside if offer not in worthwhile),
+        tuple(offer for offer in inside if offer.setting.name not in beating),
         tuple(_claimed_only(comparable, chosen, limits)),
         *_next_better(better, limits, sign),
     )

@@ -33,9 +33,11 @@ def _against_floor(advice: Advice) -> Iterator[str]:
     if advice.best.against_floor:
         against = advice.best.against_floor
         yield f"  against nothing sent: {against.written(digits)} ({_rule(against)})"
-    if advice.best.setting.floor != NOTHING_SENT:
-        return
     names = dict.fromkeys(offer.setting.name for offer in advice.not_better)
+    if advice.best.setting.floor != NOTHING_SENT:
+        if names and advice.best.against_floor:
+            yield f"  not better than nothing sent by more than their uncertainty: {listed(names)}"
+        return
     if not names:
         yield "  nothing else is within these limits"
         return

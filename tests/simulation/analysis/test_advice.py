@@ -251,7 +251,18 @@ def test_the_best_of_those_beyond_doubt_is_recommended(table: Table) -> None:
     steady, noisy = line("steady", 1.0, 1.0), line("noisy", 1.0, 0.99)
     seeds = [{**noisy, "seed": seed, "rmse": 0.99 + (seed - 2) * 0.2} for seed in (1, 2, 3)]
     rows = [*repeated([steady, quiet(1.05)]), *seeds]
-    assert advise(table(rows), Limits(1.0, "rating", 1000)).best.setting.name == "steady"
+    advice = advise(table(rows), Limits(1.0, "rating", 1000))
+    assert advice.best.setting.name == "steady"
+    others = "  not better than nothing sent by more than their uncertainty: noisy"
+    assert others in advice_lines(advice)
+
+
+def test_a_protocol_that_beats_nothing_sent_at_one_budget_is_not_listed_as_worse(table: Table) -> None:
+    rows = repeated(
+        [line("better", 1.0, 1.0), line("better", 0.5, 1.2), line("worse", 1.0, 1.2), quiet(1.05)]
+    )
+    words = "\n".join(advice_lines(advise(table(rows), Limits(1.0, "rating", 1000))))
+    assert "by more than their uncertainty: worse" in words
 
 
 def test_one_run_is_weighed_by_its_plain_difference_and_says_so(table: Table) -> None:

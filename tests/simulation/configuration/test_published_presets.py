@@ -22,7 +22,7 @@ from simulation.configuration.strict_yaml import read_yaml
 
 ROOT = Path(__file__).parents[3]
 PAPERS: dict[str, Any] = read_yaml(ROOT / "docs" / "papers.yaml")
-PUBLISHED, OURS, DEPARTURES = PAPERS["published"], PAPERS["ours"], PAPERS["departures"]
+PUBLISHED, OURS = PAPERS["published"], PAPERS["ours"]
 PLACE = re.compile(
     r"(section \d+(\.\d+)*|(Theorem|Definition|Algorithm|Eq\.) \d+|Eqs\. \d+ and \d+)(?=[,:]|$)"
 )
@@ -61,13 +61,12 @@ def test_a_published_preset_has_the_papers_settings(name: str) -> None:
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_nothing_of_a_published_preset_is_beyond_the_paper(name: str) -> None:
-    assert found(name) == {own["key"]: own["value"] for own in DEPARTURES if name in own["presets"]}
+    assert found(name) == {}
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_every_setting_that_can_leave_the_paper_is_listed(name: str) -> None:
-    parts = [*PUBLISHED[name]["settings"], *(own for own in DEPARTURES if name in own["presets"])]
-    assert set(declared(configured(name).protocol)) <= {part["key"] for part in parts}
+    assert set(declared(configured(name).protocol)) <= {part["key"] for part in PUBLISHED[name]["settings"]}
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -77,13 +76,6 @@ def test_what_is_beyond_the_paper_is_what_an_improved_preset_changes(name: str) 
         "differs"
     ]
     assert OURS[name]["differs"].items().isdisjoint(found(original).items())
-
-
-def test_only_the_bound_of_the_entries_is_excused() -> None:
-    (own,) = DEPARTURES
-    assert (own["key"], own["published"], own["at"]) == ("completion.bounded", True, "Eq. 2")
-    assert all(name.startswith("one-bit-") for name in own["presets"])
-    assert own["why"]
 
 
 def test_the_comparison_holds_the_published_and_the_improved_form() -> None:
