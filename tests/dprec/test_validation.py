@@ -39,7 +39,7 @@ def test_no_words_of_pydantics_are_left() -> None:
 
 
 def test_a_type_that_nobody_here_uses_is_refused_all_the_same() -> None:
-    assert "tuple" in accepted(tuple[int, int], 1)
+    assert "complex" in accepted(complex, "one")
 
 
 def test_long_values_are_cut() -> None:

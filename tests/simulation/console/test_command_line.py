@@ -69,7 +69,7 @@ def test_a_run_ends_with_a_table_and_its_directory(dprec: Any, config: Path, tmp
 
 
 def test_quiet_is_silent(dprec: Any, config: Path, tmp_path: Path) -> None:
-    finished = dprec("run", config, "-o", tmp_path / "run", "--quiet")
+    finished = dprec("run", config, "-o", tmp_path / "run", "--no-page", "--quiet")
     assert (finished.code, finished.out, finished.err) == (0, "", "")
 
 
@@ -88,7 +88,7 @@ def test_without_a_directory_a_run_goes_to_runs(
     dprec: Any, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert dprec("run", config, "--quiet").code == 0
+    assert dprec("run", config, "--no-page", "--quiet").code == 0
     (folder,) = (tmp_path / "runs").iterdir()
     assert folder.name.startswith("tiny-")
 
@@ -236,7 +236,7 @@ def test_a_directory_that_holds_a_run_is_one_line(dprec: Any, config: Path, tmp_
 def test_a_resumed_run_that_has_not_begun_says_so(
     dprec: Any, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command = ["run", config, "-o", tmp_path / "run", "--resume"]
+    command = ["run", config, "-o", tmp_path / "run", "--no-page", "--resume"]
     notice = f"dprec: {tmp_path / 'run'}: nothing to resume, starting a new one\n"
 
     def interrupted(*_: object, **__: object) -> None:
@@ -248,9 +248,9 @@ def test_a_resumed_run_that_has_not_begun_says_so(
     assert (finished.code, finished.err) == (130, notice + "dprec: interrupted\n")
     finished = dprec(*command)
     assert (finished.code, finished.err) == (0, "")
-    finished = dprec(*command[:3], tmp_path / "other", "--resume")
+    finished = dprec(*command[:3], tmp_path / "other", *command[4:])
     assert (finished.code, finished.err) == (0, notice.replace("run:", "other:"))
-    assert dprec(*command[:3], tmp_path / "third", "--resume", "--quiet").err == ""
+    assert dprec(*command[:3], tmp_path / "third", *command[4:], "--quiet").err == ""
 
 
 def test_a_run_that_fails_is_one_line(dprec: Any, config: Path, tmp_path: Path) -> None:
@@ -325,7 +325,7 @@ def test_the_schema_is_printed(dprec: Any) -> None:
 def test_a_terminal_without_epsilon_gets_the_table_all_the_same(config: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "dprec", "run", str(config)]
     finished = subprocess.run(
-        [*command, "-o", str(tmp_path / "run")],
+        [*command, "-o", str(tmp_path / "run"), "--no-page"],
         capture_output=True,
         text=True,
         check=False,

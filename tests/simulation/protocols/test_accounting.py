@@ -29,7 +29,7 @@ def record(replies: int, failures: int) -> RoundRecord:
 
 def calibrated(kind: str) -> CalibratedMechanism:
     mechanism = MECHANISMS[kind](kind=kind)
-    budget = mechanism_budget(mechanism, 1.0, "rating")
+    budget = mechanism_budget(mechanism, None, 1.0, "rating")
     return CalibratedMechanism(mechanism, budget, RatingScale.evenly(1.0, 5.0, 1.0), ITEMS)
 
 
@@ -45,7 +45,8 @@ def calibrated(kind: str) -> CalibratedMechanism:
 def test_a_rating_is_a_cell_where_rated_items_are_hidden(
     kind: str, unit: ComparableUnit, per: PrivacyUnit
 ) -> None:
-    assert mechanism_budget(MECHANISMS[kind](kind=kind), 0.5, unit) == PrivacyBudget(epsilon=0.5, per=per)
+    budget = mechanism_budget(MECHANISMS[kind](kind=kind), None, 0.5, unit)
+    assert budget == PrivacyBudget(epsilon=0.5, per=per)
 
 
 def test_a_budget_in_another_unit_is_refused_with_the_reason() -> None:
