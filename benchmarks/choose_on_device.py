@@ -20,17 +20,18 @@ from threadpoolctl import threadpool_limits
 from dprec.completion.base import Observations
 from dprec.completion.calibrated.completion import Calibrated, CalibratedModel
 from dprec.datasets.movielens import MovieLens100K
-from dprec.mechanisms import ThresholdBit
 from dprec.metrics import root_mean_squared_error
+from dprec.personalization.broadcast import item_table
 from dprec.personalization.ordinal_process import Devices, OrdinalProcess
-from dprec.personalization.own_ratings import OwnRatings
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.calibration import CalibratedMechanism
 from dprec.randomness import generator, words
 from dprec.ratings import Ratings
 from dprec.wire.item_table import ItemTable
+from simulation import load
 
-HISTOGRAM = (4.6, 10.1, 28.7, 33.6, 23.1)
-COMPLETION, PROCESS = Calibrated(histogram=HISTOGRAM), OrdinalProcess()
+PROTOCOL: Any = load("one-bit-on-device").protocol
+COMPLETION: Calibrated = PROTOCOL.completion
+PROCESS: OrdinalProcess = PROTOCOL.process
 
 
 def validation_split(train: Ratings, test: Ratings, seed: int = 0) -> tuple[Ratings, Ratings]:
@@ -44,9 +45,8 @@ def validation_split(train: Ratings, test: Ratings, seed: int = 0) -> tuple[Rati
 
 def fitted(completion: Calibrated, learned: Ratings, draw: int) -> CalibratedModel:
     """Return what the server learns from one bit per rating."""
-    calibrated = CalibratedMechanism(
-        ThresholdBit(), PrivacyBudget(epsilon=1.0), learned.scale, learned.n_items
-    )
+    mechanism, budget = PROTOCOL.mechanism, PROTOCOL.privacy
+    calibrated = CalibratedMechanism(mechanism, budget, learned.scale, learned.n_items)
     noise = words(draw, "reports", 0, learned.count)
     symbols = calibrated.perturb(learned.counts, learned.levels, noise)
     return completion.fit(
@@ -65,19 +65,18 @@ def fitted(completion: Calibrated, learned: Ratings, draw: int) -> CalibratedMod
 def error(model: CalibratedModel, process: OrdinalProcess, learned: Ratings, validation: Ratings) -> float:
     """Return the RMSE of the devices' predictions."""
     table = ItemTable.decode(
-        model.item_table().encode(),
+        item_table(model).encode(),
         n_levels=learned.scale.levels,
         n_items=learned.n_items,
         dimensions=model.geometry.items.shape[1],
     )
-    own = OwnRatings(learned.indptr, learned.items, learned.levels)
-    devices = Devices(process, table, model.users.regressed, own, learned.scale.values)
+    devices = Devices(process, table, model.users.regressed, learned)
     return root_mean_squared_error(devices.predict(validation.users, validation.items), validation.values)
 
 
 def settings() -> Iterator[tuple[str, Calibrated, OrdinalProcess]]:
-    """Yield the defaults, and each constant halved and doubled."""
-    yield "defaults", COMPLETION, PROCESS
+    """Yield the preset, and each constant halved and doubled."""
+    yield "as it is", COMPLETION, PROCESS
     for factor in (0.5, 2.0):
         for name in ("level", "taste", "reach"):
             changed: Any = {name: factor * getattr(PROCESS, name)}

@@ -26,16 +26,19 @@ Those of the presets are public: the percentages of the stars in the Netflix Pri
 """
 
 
-def check_histogram(histogram: Histogram | None, levels: int) -> None:
-    """Refuse a histogram of another number of levels.
+def level_shares(histogram: Histogram | None, levels: int) -> tuple[float, ...]:
+    """Return the shares of the levels; equal ones without a histogram.
 
     Raises
     ------
     SettingError
+        When the histogram is of another number of levels.
     """
-    if histogram is not None and len(histogram) != levels:
-        found = f"{len(histogram)} shares, for a scale of {levels} levels"
+    shares = (1.0,) * levels if histogram is None else histogram
+    if len(shares) != levels:
+        found = f"{len(shares)} shares, for a scale of {levels} levels"
         raise SettingError("histogram", found, "one share above 0 for each level")
+    return shares
 
 
 def cut_points(histogram: Sequence[float] | NDArray[np.float64], variance: float) -> NDArray[np.float64]:

@@ -11,27 +11,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from dprec.mechanisms.symbol_reports import SymbolReports
 from dprec.options import Options
 from dprec.progress import Progress, silent
 from dprec.ragged import offsets
 from dprec.ratings import RatingScale
-
-
-@dataclass(frozen=True, eq=False)
-class SymbolReports:
-    """Symbols, and the channels through which they were sent.
-
-    Parameters
-    ----------
-    channels : tuple of ndarray, each of shape (levels, symbols)
-        Pr(symbol | level) of every channel.
-    symbols, channel_of : ndarray of int64, shape (cells,)
-        Of each cell, its symbol and the number of its channel.
-    """
-
-    channels: tuple[NDArray[np.float64], ...]
-    symbols: NDArray[np.int64]
-    channel_of: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

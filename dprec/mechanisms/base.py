@@ -15,12 +15,14 @@ from dprec.ratings import RatingScale
 class Mechanism(Options):
     """Base of the local mechanisms.
 
-    A subclass sets `private` to False when it adds no randomness and `hides_rated_items` to True
-    when it takes "not rated" as an input, so that its users report every item of the catalogue.
+    A subclass sets `private` to False when it takes no budget, `sends_values` to False when nothing that is
+    sent depends on how an item was rated, and `hides_rated_items` to True when it takes "not rated" as an
+    input, so that its users report every item of the catalogue.
     """
 
     kind: str
     private: ClassVar[bool] = True
+    sends_values: ClassVar[bool] = True
     hides_rated_items: ClassVar[bool] = False
 
     @abstractmethod

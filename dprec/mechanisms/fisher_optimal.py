@@ -14,7 +14,7 @@ from scipy.optimize import linprog
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.channel import Channel
 from dprec.options import option
-from dprec.ordinal import Histogram, check_histogram, cut_points, level_probabilities
+from dprec.ordinal import Histogram, cut_points, level_probabilities, level_shares
 from dprec.ratings import RatingScale
 
 _ALL_PATTERNS_UP_TO = 10
@@ -50,8 +50,7 @@ class FisherOptimal(Mechanism):
         SettingError
             When the histogram is not one positive share per level.
         """
-        check_histogram(self.histogram, scale.levels)
-        shares = self.histogram or (1.0,) * scale.levels
+        shares = level_shares(self.histogram, scale.levels)
         probabilities = _best(shares, self.variance, epsilon)
         root = np.sqrt(np.array(shares) / sum(shares))
         middle = float(root**2 @ scale.values)

@@ -18,6 +18,7 @@ class SetOnly(Mechanism):
 
     kind: Literal["set-only"] = "set-only"
     private: ClassVar[bool] = False
+    sends_values: ClassVar[bool] = False
 
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:
         """Return the channel with one symbol, which reads as the middle of the scale."""

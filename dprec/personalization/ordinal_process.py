@@ -9,6 +9,7 @@ Fisher information in place of the curvature. Nothing is sent, so no privacy is 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,8 @@ from numpy.typing import NDArray
 from dprec.completion.calibrated.symbol_tables import SymbolTables
 from dprec.options import Options, option
 from dprec.ordinal import expected_rating
-from dprec.personalization.own_ratings import Batch, OwnRatings, batches
+from dprec.personalization.batches import Batch, batches, thinned
+from dprec.ratings import Ratings
 from dprec.wire.item_table import ItemTable
 
 _STEPS = 4
@@ -46,15 +48,14 @@ class Devices:
         As decoded on the device.
     levels : ndarray, shape (users,)
         What each user's rated items say about its level.
-    ratings : OwnRatings
-    scale_values : ndarray, shape (levels of the scale,)
+    ratings : Ratings
+        The users' own, each on its device.
     """
 
     process: OrdinalProcess
     table: ItemTable
     levels: NDArray[np.float64]
-    ratings: OwnRatings
-    scale_values: NDArray[np.float64]
+    ratings: Ratings
 
     def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
         """Predict ratings, each on its user's device, shape (cells,).
@@ -62,43 +63,54 @@ class Devices:
         A user's predictions do not depend on whose else are computed.
         """
         predictions = np.empty(users.size)
-        own = self.ratings.at_most(self.process.most_ratings)
-        tables = SymbolTables.of([np.eye(self.scale_values.size)], self.table.cuts)
-        for batch in batches(own, users):
-            predictions[batch.questions[batch.is_question]] = self._predicted(batch, own, items, tables)
+        for batch in batches(self._used, users):
+            predictions[batch.questions[batch.is_question]] = self._predicted(batch, items)
         return predictions
 
-    def _predicted(
-        self, batch: Batch, own: OwnRatings, items: NDArray[np.integer], tables: SymbolTables
-    ) -> NDArray[np.float64]:
+    @cached_property
+    def _used(self) -> Ratings:
+        return thinned(self.ratings, self.process.most_ratings)
+
+    @cached_property
+    def _tables(self) -> SymbolTables:
+        """The likelihood of ratings that are read in clear."""
+        return SymbolTables.of([np.eye(self.ratings.scale.levels)], self.table.cuts)
+
+    @cached_property
+    def _directions(self) -> NDArray[np.float64]:
+        return self.table.directions(self.process.reach)
+
+    def _predicted(self, batch: Batch, items: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return the predictions of a batch, in the order of its questions."""
-        rated = own.items[batch.ratings] if own.items.size else np.zeros_like(batch.ratings)
-        levels = own.levels[batch.ratings] if own.items.size else np.ones_like(batch.ratings)
+        used = self._used
+        rated = used.items[batch.ratings] if used.count else np.zeros_like(batch.ratings)
+        levels = used.levels[batch.ratings] if used.count else np.ones_like(batch.ratings)
         asked, level = items[batch.questions], self.levels[batch.users][:, None]
         covariance = self._covariance(rated, rated)
         diagonal = np.arange(rated.shape[1])
         covariance[:, diagonal, diagonal] += self.table.deviations[rated] ** 2
         prior, symbols = self.table.means[rated] + level, levels.astype(np.int64) - 1
-        posterior = Posterior.of(covariance, prior, symbols, batch.is_rating, tables)
+        posterior = Posterior.of(covariance, prior, symbols, batch.is_rating, self._tables)
         moved, explained = posterior.at(self._covariance(asked, rated))
-        alone = self._variance(asked) + self.table.deviations[asked] ** 2
+        alone = self._variances[asked] + self.table.deviations[asked] ** 2
         latent = self.table.means[asked] + level + moved
         variance = np.maximum(alone - explained, 0.0)
         shown = batch.is_question
-        return expected_rating(latent[shown], variance[shown], self.table.cuts, self.scale_values)
+        return expected_rating(latent[shown], variance[shown], self.table.cuts, used.scale.values)
 
     def _covariance(self, rows: NDArray[np.integer], columns: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return the covariance of levels and tastes, shape (batch, rows, columns)."""
-        directions = self.table.directions(self.process.reach)
-        similar = directions[rows] @ directions[columns].swapaxes(1, 2)
+        similar = self._directions[rows] @ self._directions[columns].swapaxes(1, 2)
         covariance: NDArray[np.float64] = self.process.level + self.process.taste * similar
         return covariance
 
-    def _variance(self, items: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Return the diagonal of the covariance of items with themselves."""
-        lengths = (self.table.directions(self.process.reach) ** 2).sum(axis=1)
-        variance: NDArray[np.float64] = self.process.level + self.process.taste * lengths[items]
-        return variance
+    @cached_property
+    def _variances(self) -> NDArray[np.float64]:
+        """Variances of level and taste at every item, shape (items,)."""
+        variances: NDArray[np.float64] = self.process.level + self.process.taste * (self._directions**2).sum(
+            axis=1
+        )
+        return variances
 
 
 @dataclass(frozen=True, eq=False)

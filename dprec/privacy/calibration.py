@@ -16,11 +16,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.base import SymbolReports
 from dprec.errors import InputError, SettingError, within
 from dprec.exact_loss import even_share
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.channel import Channel
+from dprec.mechanisms.symbol_reports import SymbolReports
 from dprec.options import Options, option
 from dprec.privacy.composed_budget import largest_share
 from dprec.privacy.units import PrivacyUnit

@@ -11,11 +11,10 @@ from dprec.completion.averages import ItemAverage
 from dprec.completion.calibrated.completion import Calibrated, CalibratedModel
 from dprec.completion.one_bit.completion import HiddenMatrix
 from dprec.errors import SettingError, within
-from dprec.mechanisms.set_only import SetOnly
 from dprec.messages import LEVEL, REPORT
 from dprec.options import option
+from dprec.personalization.broadcast import item_table
 from dprec.personalization.ordinal_process import Devices, OrdinalProcess
-from dprec.personalization.own_ratings import OwnRatings
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.device_channel import device_channel
 from dprec.privacy.guarantee import Guarantee
@@ -160,15 +159,14 @@ class OneShotProtocol(Protocol):
         """Broadcast what the completion knows of the items; return the devices, and the bytes charged."""
         from strategies.personalization import broadcast_table
 
-        encoded, levels = completed.item_table().encode(), completed.users.regressed
+        encoded, levels = item_table(completed).encode(), completed.users.regressed
         spent = broadcast_table(grid, task.roster, task.group, encoded, levels, traffic)
         train, dimensions = task.train, completed.geometry.items.shape[1]
         table = ItemTable.decode(
             encoded, n_levels=train.scale.levels, n_items=train.n_items, dimensions=dimensions
         )
-        own = OwnRatings(train.indptr, train.items, train.levels)
         received = levels.astype(LEVEL).astype(np.float64)
-        return Devices(self.process, table, received, own, train.scale.values), spent
+        return Devices(self.process, table, received, train), spent
 
     def sent(self, example: Example) -> Sent:
         """Return the one report."""
@@ -180,7 +178,7 @@ class OneShotProtocol(Protocol):
 
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
         """Promise the loss of the channel, if there is a budget."""
-        if isinstance(self.mechanism, SetOnly):
+        if not self.mechanism.sends_values:
             why = "devices send which items were rated, and nothing that depends on how."
             return Guarantee("proved", "nobody", False, why, notes=(SET_IS_SEEN,))
         if self.privacy is None:

@@ -9,15 +9,15 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.base import Completed, Completion, Observations, SymbolReports
+from dprec.completion.base import Completed, Completion, Observations
 from dprec.completion.calibrated.geometry import ImplicitGeometry, standardised_logarithms
 from dprec.completion.calibrated.regressed_effects import RegressedEffects
 from dprec.completion.calibrated.symbol_tables import SymbolTables
+from dprec.mechanisms.symbol_reports import SymbolReports
 from dprec.options import option
-from dprec.ordinal import Histogram, check_histogram, cut_points, expected_rating
+from dprec.ordinal import Histogram, cut_points, expected_rating, level_shares
 from dprec.progress import Progress, silent
 from dprec.ratings import RatingScale
-from dprec.wire.item_table import ItemTable
 
 _USER_SPREAD, _ITEM_SPREAD = 0.2, 0.06
 """Expected variances of the effects around what features say, in units of the noise on a latent rating."""
@@ -41,11 +41,6 @@ class CalibratedModel(Completed):
     geometry: ImplicitGeometry
     cuts: NDArray[np.float64]
     scale: RatingScale
-
-    def item_table(self) -> ItemTable:
-        """Return what a device needs to know of the items."""
-        deviations = np.sqrt(self.items.variances)
-        return ItemTable(self.cuts, self.items.means, deviations, self.geometry.items)
 
     def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
         """Predict the expected ratings of the given cells, shape (cells,)."""
@@ -73,7 +68,7 @@ class Calibrated(Completion):
 
     def check_scale(self, scale: RatingScale) -> None:
         """Refuse a histogram of another number of levels."""
-        check_histogram(self.histogram, scale.levels)
+        level_shares(self.histogram, scale.levels)
 
     def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> CalibratedModel:
         """Complete the matrix; see `Completion.fit`.
@@ -82,8 +77,7 @@ class Calibrated(Completion):
         scoring): its weight is the information of a report, its offset the slope of the log likelihood.
         """
         seen, scale = observations, observations.scale
-        shares = self.histogram or (1.0,) * scale.levels
-        cuts = cut_points(shares, self.variance)
+        cuts = cut_points(level_shares(self.histogram, scale.levels), self.variance)
         geometry = ImplicitGeometry.of(seen.users, seen.items, seen.shape, self.dimensions, seed)
         reports = seen.symbols or _clear(seen)
         tables = SymbolTables.of(reports.channels, cuts)

@@ -66,8 +66,8 @@ class ImplicitGeometry:
         by_user, by_item = (1 / np.maximum(counts, 1) for counts in (of_user, of_item))
         normal = (sp.diags_array(np.sqrt(by_user)) @ rated @ sp.diags_array(np.sqrt(by_item))).tocsr()
         kept = max(0, min(dimensions, min(shape) - 2))
-        none = SparsePlusLowRank(normal, np.zeros((shape[0], 1)), np.zeros((shape[1], 1)))
-        leading = none.leading(kept + 1, seed)
+        sparse_alone = SparsePlusLowRank(normal, np.zeros((shape[0], 0)), np.zeros((shape[1], 0)))
+        leading = sparse_alone.leading(kept + 1, seed)
         # The first pair of vectors says how often users and items occur, and nothing about their places.
         values = leading.values[1:]
         axes = leading.right[:, 1:] * np.sqrt(by_item)[:, None]
@@ -93,6 +93,6 @@ def _standardised(places: NDArray[np.float64], counts: NDArray[np.int64]) -> NDA
     shares = counts / max(int(counts.sum()), 1)
     centred = (places - shares @ places) * (counts > 0)[:, None]
     deviations = np.sqrt(shares @ centred**2)
-    told_apart = deviations > _NOISE * np.abs(places).max(axis=0, initial=0.0)
-    standard: NDArray[np.float64] = centred * told_apart / np.where(told_apart, deviations, 1.0)
+    spread_out = deviations > _NOISE * np.abs(places).max(axis=0, initial=0.0)
+    standard: NDArray[np.float64] = centred * spread_out / np.where(spread_out, deviations, 1.0)
     return standard

@@ -5,14 +5,22 @@ import pytest
 from scipy.optimize import minimize
 
 from dprec.ordinal import cut_points, expected_rating, level_probabilities
+from dprec.personalization.batches import batches, thinned
 from dprec.personalization.ordinal_process import Devices, OrdinalProcess
-from dprec.personalization.own_ratings import OwnRatings, batches
 from dprec.ragged import offsets
+from dprec.ratings import Ratings, RatingScale
 from dprec.wire.item_table import ItemTable
 
-VALUES = np.arange(1.0, 6.0)
+STARS = RatingScale.evenly(1, 5, 1)
+VALUES = STARS.values
 CUTS = cut_points((0.05, 0.1, 0.25, 0.35, 0.25), 0.5)
 ITEMS = 70
+
+
+def ratings(counts: np.ndarray, items: np.ndarray, levels: np.ndarray) -> Ratings:
+    users = np.arange(counts.size)
+    catalogue = np.arange(max(ITEMS, items.size))
+    return Ratings(offsets(counts), items.astype(np.int32), levels.astype(np.uint8), STARS, users, catalogue)
 
 
 def population(seed: int = 0, users: int = 30) -> Devices:
@@ -23,9 +31,8 @@ def population(seed: int = 0, users: int = 30) -> Devices:
     table = ItemTable(
         CUTS, random.normal(size=ITEMS) * 0.4, random.random(ITEMS) * 0.5, random.normal(size=(ITEMS, 3))
     )
-    levels = random.integers(1, 6, items.size).astype(np.uint8)
-    own = OwnRatings(offsets(counts), items.astype(np.int32), levels)
-    return Devices(OrdinalProcess(), table, random.normal(size=users) * 0.3, own, VALUES)
+    own = ratings(counts, items, random.integers(1, 6, items.size))
+    return Devices(OrdinalProcess(), table, random.normal(size=users) * 0.3, own)
 
 
 def covariance(devices: Devices) -> np.ndarray:
@@ -63,8 +70,8 @@ def test_a_device_without_ratings_predicts_from_what_it_was_told() -> None:
     variance = np.diag(covariance(devices)) + devices.table.deviations**2
     expected = expected_rating(devices.table.means + devices.levels[0], variance, CUTS, VALUES)
     np.testing.assert_allclose(devices.predict(np.zeros(ITEMS, int), np.arange(ITEMS)), expected)
-    nobody = OwnRatings(np.zeros(3, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint8))
-    alone = Devices(devices.process, devices.table, devices.levels[:2], nobody, VALUES)
+    nobody = ratings(np.zeros(2, np.int64), np.zeros(0), np.zeros(0))
+    alone = Devices(devices.process, devices.table, devices.levels[:2], nobody)
     np.testing.assert_allclose(alone.predict(np.zeros(ITEMS, int), np.arange(ITEMS)), expected)
 
 
@@ -83,11 +90,11 @@ def test_a_prediction_does_not_depend_on_what_else_is_asked() -> None:
 def test_high_ratings_raise_what_is_near_them() -> None:
     places = np.array([[2.0], [2.0], [-2.0]])
     table = ItemTable(CUTS, np.zeros(3), np.full(3, 0.1), places)
-    own = OwnRatings(np.array([0, 1]), np.array([0], np.int32), np.array([5], np.uint8))
-    devices = Devices(OrdinalProcess(), table, np.zeros(1), own, VALUES)
+    own = ratings(np.array([1]), np.array([0]), np.array([5]))
+    devices = Devices(OrdinalProcess(), table, np.zeros(1), own)
     near, far = devices.predict(np.zeros(2, int), np.array([1, 2]))
-    nothing = OwnRatings(np.zeros(2, np.int64), own.items[:0], own.levels[:0])
-    alone = Devices(OrdinalProcess(), table, np.zeros(1), nothing, VALUES)
+    nothing = ratings(np.array([0]), np.zeros(0), np.zeros(0))
+    alone = Devices(OrdinalProcess(), table, np.zeros(1), nothing)
     assert near > far
     assert near > alone.predict(np.zeros(1, int), np.array([1]))[0]
 
@@ -95,8 +102,7 @@ def test_high_ratings_raise_what_is_near_them() -> None:
 @pytest.mark.parametrize("most", [1, 3, 7, 100])
 def test_long_profiles_are_thinned_evenly(most: int) -> None:
     counts = np.array([0, 2, 7, 50])
-    own = OwnRatings(offsets(counts), np.arange(59, dtype=np.int32), np.ones(59, np.uint8))
-    kept = own.at_most(most)
+    kept = thinned(ratings(counts, np.arange(59), np.ones(59)), most)
     assert np.diff(kept.indptr).tolist() == np.minimum(counts, most).tolist()
     last = kept.items[kept.indptr[3] :] - 9
     assert last[0] == 0

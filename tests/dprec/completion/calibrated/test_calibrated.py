@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from dprec.completion import Calibrated, ItemAverage, MatrixFactorization
-from dprec.completion.base import Observations, SymbolReports
+from dprec.completion.base import Observations
 from dprec.errors import SettingError
 from dprec.mechanisms import Mechanism, RandomizedResponse, SetOnly, ThresholdBit
+from dprec.mechanisms.symbol_reports import SymbolReports
 from dprec.ordinal import cut_points, level_probabilities
 from dprec.ratings import RatingScale
 

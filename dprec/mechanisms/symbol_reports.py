@@ -1,0 +1,25 @@
+"""What a server holds of reports that it can read: the symbols, and the channels that they came through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class SymbolReports:
+    """Symbols, and the channels through which they were sent.
+
+    Parameters
+    ----------
+    channels : tuple of ndarray, each of shape (levels, symbols)
+        Pr(symbol | level) of every channel.
+    symbols, channel_of : ndarray of int64, shape (cells,)
+        Of each cell, its symbol and the number of its channel.
+    """
+
+    channels: tuple[NDArray[np.float64], ...]
+    symbols: NDArray[np.int64]
+    channel_of: NDArray[np.int64]
