@@ -221,9 +221,7 @@ class IterativeFactorization(TrainingRounds):
         account = RoundAccount(DELIVER, self.group, self.state.traffic)
         account.charge_request(slice(None), content, len(payload))
         contents = dict.fromkeys(range(len(self.roster.node_ids)), content)
-        for partition in self.roster.ask(grid, DELIVER, contents, self.group):
-            cohort = self.roster.cohort(partition)
-            account.charge_acknowledgements(slice(cohort.start, cohort.stop))
+        account.deliver(grid, self.roster, contents)
         self.state.broadcast, self.state.factors = factors, factors.astype(np.float64)
         self.state.records[-1] = self.state.records[-1].with_traffic(account.spent())
 

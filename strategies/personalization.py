@@ -38,7 +38,5 @@ def broadcast_table(
         cohort = roster.cohort(partition)
         request = Personalization(table, sent[cohort.start : cohort.stop].tobytes())
         contents[partition] = request_content(request)
-    for partition in roster.ask(grid, PERSONALIZE, contents, group):
-        cohort = roster.cohort(partition)
-        account.charge_acknowledgements(slice(cohort.start, cohort.stop))
+    account.deliver(grid, roster, contents)
     return account.spent()

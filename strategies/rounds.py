@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from flwr.app import RecordDict
+from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
 from dprec.wire.traffic import TrafficLedger, Users
 from strategies.arrivals import Arrivals
 from strategies.envelope import message_size, reply_message, report_sizes, request_message
+from strategies.roster import Roster
 from strategies.round_record import RoundRecord
 
 
@@ -84,6 +86,20 @@ class RoundAccount:
         """Charge a reply without content."""
         size = message_size(reply_message(self.message_type, RecordDict(), self.group))
         self.traffic.charge_uplink(users, 0, size)
+
+    def deliver(self, grid: Grid, roster: Roster, contents: dict[int, RecordDict]) -> None:
+        """Send what asks for no report, and charge the acknowledgements that arrive.
+
+        Parameters
+        ----------
+        grid : Grid
+        roster : Roster
+        contents : dict
+            What the node of each partition is sent; charged apart.
+        """
+        for partition in roster.ask(grid, self.message_type, contents, self.group):
+            cohort = roster.cohort(partition)
+            self.charge_acknowledgements(slice(cohort.start, cohort.stop))
 
     def spent(self) -> dict[str, int]:
         """Return the bytes charged since the account was created, as `traffic_totals` does."""

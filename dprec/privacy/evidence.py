@@ -65,6 +65,12 @@ def bounding(values: NDArray[Any]) -> NDArray[Any]:
     return values[np.arange(len(values)) % _PARTS >= _PARTS // 2]
 
 
+def class_edges(values: NDArray[Any], classes: int) -> NDArray[np.float64]:
+    """Return where classes with equal shares of the values meet, shape (classes - 1, ...)."""
+    edges: NDArray[np.float64] = np.quantile(values, np.linspace(0, 1, classes + 1)[1:-1], axis=0)
+    return edges
+
+
 def scores_of(one: Sent, other: Sent) -> Iterator[Scores]:
     """Yield evidence of several kinds.
 

@@ -51,7 +51,7 @@ class Overheard:
         features = [byte_features(reports, share) for reports in self.reports]
         columns = [column for symbols in self.symbols for column in symbols.T]
         whole = np.column_stack([*features, *columns]).astype(np.float32)
-        rounds = [_numbered(reports) for reports in self.reports]
+        rounds = [numbered(reports, {}) for reports in self.reports]
         return [
             Sent(
                 tuple(column[turn::profiles] for column in rounds),
@@ -99,7 +99,13 @@ def _decoded(rounds: list[list[bytes]], protocol: Protocol, people: Ratings) -> 
     return [] if decode is None else [decode(number, reports) for number, reports in enumerate(rounds)]
 
 
-def _numbered(reports: list[bytes]) -> NDArray[np.int64]:
-    """Return one number per report, equal for equal bytes."""
-    numbers: dict[bytes, int] = {}
+def numbered(reports: list[bytes], numbers: dict[bytes, int]) -> NDArray[np.int64]:
+    """Return one number per report, equal for equal bytes.
+
+    Parameters
+    ----------
+    reports : list of bytes
+    numbers : dict
+        The numbers that reports have already; new ones are added.
+    """
     return np.array([numbers.setdefault(report, len(numbers)) for report in reports], dtype=np.int64)

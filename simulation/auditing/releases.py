@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dprec.completion import Observations
 from dprec.privacy.audit import measured
-from dprec.privacy.evidence import Sent, learning
+from dprec.privacy.evidence import Sent, class_edges, learning
 from dprec.ratings import RatingScale
 from simulation.auditing.promise import Promise
 from simulation.auditing.result import Finding
@@ -76,8 +76,7 @@ def _released(
 
 def _in_classes(one: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[Sent, Sent]:
     """Return releases as numbers, and in a few classes of each entry, the same for both data sets."""
-    shares = np.linspace(0, 1, _CLASSES + 1)[1:-1]
-    edges = np.quantile(np.concatenate([learning(one), learning(other)]), shares, axis=0)
+    edges = class_edges(np.concatenate([learning(one), learning(other)]), _CLASSES)
 
     def sent(released: NDArray[np.float64]) -> Sent:
         classes = tuple(np.searchsorted(*each) for each in zip(edges.T, released.T, strict=True))

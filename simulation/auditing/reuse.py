@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from dprec.privacy.audit import measured
 from dprec.privacy.audit_power import detection
-from dprec.privacy.evidence import Sent, learning
-from simulation.auditing.listening import Overheard
+from dprec.privacy.evidence import Sent, class_edges, learning
+from simulation.auditing.listening import Overheard, numbered
 from simulation.auditing.result import Finding
 
 RUNS = 4
@@ -69,8 +69,7 @@ def _views(close: Pairs, apart: Pairs) -> Iterator[tuple[Sent, Sent]]:
     yield Sent.of_rounds(close), Sent.of_rounds(apart)
     agree, chance = ((one == other).astype(np.int64) for one, other in (close, apart))
     yield Sent.of_rounds([agree]), Sent.of_rounds([chance])
-    shares = np.linspace(0, 1, _CLASSES + 1)[1:-1]
-    edges = [np.quantile(learning(side), shares) for side in apart]
+    edges = [class_edges(learning(side), _CLASSES) for side in apart]
     classes = [
         [np.searchsorted(*each) for each in zip(edges, pairs, strict=True)] for pairs in (close, apart)
     ]
@@ -143,10 +142,4 @@ def _of_runs(runs: Sequence[Sequence[Column]], at: int) -> tuple[Pairs, Pairs]:
 def _numbered(heard: Sequence[Overheard]) -> list[list[Column]]:
     """Return one number per report of every run and round, equal for equal bytes."""
     numbers: dict[bytes, int] = {}
-    return [
-        [
-            np.fromiter((numbers.setdefault(report, len(numbers)) for report in reports), dtype=np.int64)
-            for reports in each.reports
-        ]
-        for each in heard
-    ]
+    return [[numbered(reports, numbers) for reports in each.reports] for each in heard]
