@@ -26,27 +26,32 @@ class ThresholdBit(Mechanism):
         "drawn, for a level that is drawn for each rating and sent with the bit.",
         "middle",
     )
+    other_thresholds: float = option(
+        "Share of the ratings whose bit is about another threshold, drawn evenly and sent with the bit; from "
+        "these the server can learn the shares of the levels.",
+        0.0,
+        ge=0,
+        lt=1,
+    )
 
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:
         """Return the channel of the bit, or of all pairs of a threshold and its bit.
 
-        A fixed threshold splits the scale in two, and the values of the bit are unbiased for ratings at the
-        means of the two parts. A drawn one is each level with a probability proportional to the gap below
-        it; the bit is then unbiased for every rating.
+        A fixed threshold, and each other one, splits the scale in two, and the values of its bit are
+        unbiased for ratings at the means of the two parts. A drawn one is each level with a probability
+        proportional to the gap below it; the bit is then unbiased for every rating.
 
         Raises
         ------
         SettingError
-            When the threshold does not split the scale.
+            When the threshold does not split the scale, or there are no others to ask about.
         """
+        thresholds, chosen = self._thresholds(scale)
         if self.threshold == "drawn":
-            thresholds = scale.values[1:]
-            chosen = np.diff(scale.values) / (scale.high - scale.low)
             low, high = np.full(thresholds.size, scale.low), np.full(thresholds.size, scale.high)
         else:
-            thresholds, chosen = np.array([self._fixed(scale)]), np.ones(1)
-            reached = scale.values >= thresholds
-            low, high = scale.values[~reached].mean(keepdims=True), scale.values[reached].mean(keepdims=True)
+            low = np.array([scale.values[scale.values < threshold].mean() for threshold in thresholds])
+            high = np.array([scale.values[scale.values >= threshold].mean() for threshold in thresholds])
         reaching = scale.values[:, None] >= thresholds
         probabilities = np.hstack([chosen * sent(~reaching, epsilon), chosen * sent(reaching, epsilon)])
         share = np.tanh(epsilon / 2)
@@ -54,6 +59,24 @@ class ThresholdBit(Mechanism):
         return Channel.from_probabilities(
             probabilities, scale.values, np.concatenate([middle - half, middle + half]), epsilon
         )
+
+    def _thresholds(self, scale: RatingScale) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the thresholds that a bit may be about, and the probability of each."""
+        every, others = scale.values[1:], self.other_thresholds
+        if self.threshold == "drawn":
+            if others:
+                raise SettingError(
+                    "other_thresholds", f"{others:g}, with threshold drawn", "0: all are drawn"
+                )
+            return every, np.diff(scale.values) / (scale.high - scale.low)
+        fixed = self._fixed(scale)
+        if not others:
+            return np.array([fixed]), np.ones(1)
+        if every.size < 2:
+            found = f"{others:g}, on a scale of two levels"
+            raise SettingError("other_thresholds", found, "0: there is no other threshold")
+        main = np.arange(every.size) == np.searchsorted(every, fixed)
+        return every, np.where(main, 1 - others, others / (every.size - 1))
 
     def _fixed(self, scale: RatingScale) -> float:
         """Return the threshold, checked against the scale."""

@@ -99,10 +99,20 @@ class OneShotProtocol(Protocol):
             )
         with within("completion"):
             self.completion.check((train.n_users, train.n_items))
+            self._check_histogram()
         if self.personalization == "on-device" and not isinstance(self.completion, Calibrated):
             found = f"'on-device', with completion {self.completion.kind}"
             raise SettingError(
                 "personalization", found, "'none', or completion calibrated, which knows items"
+            )
+
+    def _check_histogram(self) -> None:
+        """Refuse to learn shares of the levels from reports that do not come from ratings alone."""
+        learned = isinstance(self.completion, Calibrated) and self.completion.learn_histogram
+        if learned and (self.mechanism.hides_rated_items or not self.mechanism.sends_values):
+            found = f"true, with mechanism {self.mechanism.kind}"
+            raise SettingError(
+                "learn_histogram", found, "false, or a mechanism whose reports are all of ratings"
             )
 
     def audited(self) -> Self:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dprec.completion.base import Completed, Completion, Observations
 from dprec.completion.calibrated.geometry import ImplicitGeometry, standardised_logarithms
+from dprec.completion.calibrated.learned_histogram import learned_shares
 from dprec.completion.calibrated.regressed_effects import RegressedEffects
 from dprec.completion.calibrated.symbol_tables import SymbolTables
 from dprec.mechanisms.symbol_reports import SymbolReports
@@ -59,6 +60,11 @@ class Calibrated(Completion):
         "Public shares of the levels, from the lowest; by default equal. Not those of the protected ratings.",
         None,
     )
+    learn_histogram: bool = option(
+        "Whether the shares of the levels are learned from the private reports; what these do not tell apart "
+        "stays as the public histogram has it.",
+        False,
+    )
     dimensions: int = option(
         "Dimensions of the places that rated items give to items and users.", 20, ge=0, le=64
     )
@@ -77,9 +83,11 @@ class Calibrated(Completion):
         scoring): its weight is the information of a report, its offset the slope of the log likelihood.
         """
         seen, scale = observations, observations.scale
-        cuts = cut_points(level_shares(self.histogram, scale.levels), self.variance)
         geometry = ImplicitGeometry.of(seen.users, seen.items, seen.shape, self.dimensions, seed)
         reports = seen.symbols or _clear(seen)
+        shares = np.array(level_shares(self.histogram, scale.levels))
+        shares = learned_shares(reports, shares) if self.learn_histogram else shares / shares.sum()
+        cuts = cut_points(shares, self.variance)
         tables = SymbolTables.of(reports.channels, cuts)
 
         def looked_up(latent: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -92,6 +100,8 @@ class Calibrated(Completion):
             users = _solved(users, seen.users, items.means[seen.items], looked_up)
             progress("completing", sweep + 1, self.sweeps)
         diagnostics = {
+            "histogram": "learned from the reports" if self.learn_histogram else "public",
+            "level_shares": shares.tolist(),
             "cut_points": cuts.tolist(),
             "user_spread": users.spread,
             "item_spread": items.spread,

@@ -33,3 +33,22 @@ def test_a_drawn_threshold_is_sent_with_its_bit_and_unbiased_for_every_rating() 
 def test_a_threshold_that_splits_nothing_is_refused(threshold: float) -> None:
     with pytest.raises(SettingError, match=f"threshold: {threshold:g}.*above 1 and at most 5"):
         ThresholdBit(threshold=threshold).channel(STARS, 1.0)
+
+
+def test_a_share_of_the_ratings_is_asked_about_other_thresholds_at_the_same_loss() -> None:
+    channel = ThresholdBit(other_thresholds=0.3).channel(STARS, 1.0)
+    asked = channel.probabilities.reshape(5, 2, 4).sum(axis=1)
+    np.testing.assert_allclose(asked, [[0.1, 0.1, 0.7, 0.1]] * 5)
+    yes = channel.probabilities[:, 4:] / asked
+    np.testing.assert_allclose(yes > 0.5, STARS.values[:, None] >= [2, 3, 4, 5])
+    assert channel.epsilon == pytest.approx(1.0, abs=1e-9)
+    assert channel.epsilon <= 1
+    between = ThresholdBit(threshold=3.5, other_thresholds=0.3).channel(STARS, 1.0)
+    np.testing.assert_array_equal(between.probabilities, channel.probabilities)
+
+
+def test_without_another_threshold_none_can_be_asked_about() -> None:
+    with pytest.raises(SettingError, match=r"other_thresholds: 0\.1, on a scale of two levels; .*no other"):
+        ThresholdBit(other_thresholds=0.1).channel(RatingScale.evenly(-1, 1, 2), 1.0)
+    with pytest.raises(SettingError, match=r"other_thresholds: 0\.1, with threshold drawn"):
+        ThresholdBit(threshold="drawn", other_thresholds=0.1).channel(STARS, 1.0)

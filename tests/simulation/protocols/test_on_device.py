@@ -25,6 +25,7 @@ def changed(values: dict[str, Any], **protocol: Any) -> dict[str, Any]:
 
 
 def test_devices_know_their_own_ratings_and_predict_better_than_the_server(on_device: dict[str, Any]) -> None:
+    on_device["dataset"] |= {"users": 600, "ratings": 18000}
     device = run(on_device)
     server = run(changed(on_device, personalization="none"))
     nothing = run({**on_device, "protocol": {"kind": "nothing-sent"}})
@@ -63,3 +64,32 @@ def test_with_the_set_alone_nothing_about_values_is_spent(on_device: dict[str, A
 def test_a_completion_that_knows_no_items_cannot_be_personalised(on_device: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=r"personalization: 'on-device', with completion mf; .*calibrated"):
         run(changed(on_device, completion={"kind": "mf"}))
+
+
+def test_the_histogram_is_learned_from_the_same_reports_at_the_same_loss(on_device: dict[str, Any]) -> None:
+    mechanism = {"kind": "threshold-bit", "other_thresholds": 0.2}
+    completion = {"kind": "calibrated", "learn_histogram": True}
+    learned = run(changed(on_device, mechanism=mechanism, completion=completion), page=False)
+    diagnostics = learned.summary["completion_diagnostics"]
+    assert diagnostics["histogram"] == "learned from the reports"
+    # Without a public histogram the prior is equal shares, which no data set here has.
+    assert max(diagnostics["level_shares"]) > 0.25
+    stated = run(on_device, page=False).summary
+    assert stated["completion_diagnostics"]["histogram"] == "public"
+    for unit in ("epsilon_per_rating", "epsilon_per_user"):
+        assert learned.summary["privacy"][unit] == pytest.approx(stated["privacy"][unit], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "privacy"),
+    [({"kind": "set-only"}, None), ({"kind": "zheng-laplace"}, {"epsilon": 1.0, "per": "cell"})],
+)
+def test_no_histogram_is_learned_from_reports_that_are_not_of_ratings_alone(
+    on_device: dict[str, Any], mechanism: dict[str, Any], privacy: dict[str, Any] | None
+) -> None:
+    completion = {"kind": "calibrated", "learn_histogram": True}
+    values = changed(on_device, mechanism=mechanism, completion=completion, privacy=privacy)
+    with pytest.raises(
+        InputError, match=r"completion\.learn_histogram: true, with mechanism .*all of ratings"
+    ):
+        run(values, page=False)
