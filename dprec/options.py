@@ -22,6 +22,11 @@ _PAPER = "paper"
 """Key of a field's metadata that says what the paper has."""
 
 
+def as_tuple(value: Any) -> Any:
+    """Return a list as a tuple, which settings can hold; anything else as it is."""
+    return tuple(value) if isinstance(value, list) else value
+
+
 @dataclasses.dataclass(frozen=True)
 class Published:
     """What a paper has where a setting of ours can differ.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,15 +11,12 @@ from pydantic import BeforeValidator, Field
 from scipy.special import ndtr, ndtri
 
 from dprec.errors import SettingError
+from dprec.options import as_tuple
 
 _INVERSE_SQRT_2_PI = float(1 / np.sqrt(2 * np.pi))
 
 
-def _as_tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
-Histogram = Annotated[tuple[Annotated[float, Field(gt=0)], ...], BeforeValidator(_as_tuple)]
+Histogram = Annotated[tuple[Annotated[float, Field(gt=0)], ...], BeforeValidator(as_tuple)]
 """Shares of the levels of a scale, from the lowest level, in any unit.
 
 Those of the presets are public: the percentages of the stars in the Netflix Prize [bennett2007].

@@ -43,7 +43,7 @@ def load_ratings(
     config: RunConfig,
     prepare: Callable[[Dataset, Split, Binarization | None, int], tuple[Ratings, Ratings]] = prepared_ratings,
 ) -> tuple[Ratings, Ratings]:
-    """Return the train and test ratings of a configuration, checked against its evaluation options.
+    """Return the train and test ratings of a configuration, checked against what else it reads and evaluates.
 
     Parameters
     ----------
@@ -54,6 +54,8 @@ def load_ratings(
     train, test = prepare(config.dataset, config.split, config.binarization, config.seed)
     with within("evaluation"):
         check_relevance(config.evaluation, train.scale)
+    with within("dataset"):
+        config.dataset.catalogue(train.item_ids)
     return train, test
 
 
@@ -151,8 +153,11 @@ def _task(
         setup=config.protocol.setup(),
     )
     checkpoints = None if directory is None else directory.checkpoints(config, train, evaluator.test)
+    with within("dataset"):
+        catalogue = config.dataset.catalogue(train.item_ids)
     return Task(
         train=train,
+        catalogue=catalogue,
         seed=config.seed,
         server_seed=keys.server,
         public_seed=keys.installed.public_seed,

@@ -13,6 +13,7 @@ from flwr.app import RecordDict
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
+from dprec.catalogue import Catalogue
 from dprec.completion import Observations
 from dprec.errors import RunError
 from dprec.messages import REPORT
@@ -63,11 +64,14 @@ class ReportCollection:
         Run key under which the devices find their setup.
     likelihood : bool
         Whether the observations carry the likelihood of what was received.
+    catalogue : Catalogue or None
+        Public data about the items, for the observations.
     """
 
     calibrated: CalibratedMechanism
     group: str
     likelihood: bool = False
+    catalogue: Catalogue | None = None
 
     def collect(self, grid: Grid, roster: Roster) -> Collected:
         """Ask every user for its report.
@@ -120,6 +124,7 @@ class ReportCollection:
             self.calibrated.noise_variance(counts),
             self.calibrated.likelihood(counts, symbols) if self.likelihood else None,
             self.calibrated.symbol_reports(counts, symbols) if self.likelihood else None,
+            catalogue=self.catalogue,
         )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from dprec.catalogue import Catalogue
 from dprec.mechanisms.symbol_reports import SymbolReports
 from dprec.options import Options
 from dprec.progress import Progress, silent
@@ -39,6 +40,8 @@ class Observations:
         it (`Completion.needs_likelihood`).
     symbols : SymbolReports, optional
         The symbols themselves and the channels that they came through, for the same completions.
+    catalogue : Catalogue, optional
+        Public data about the items, if the data set has any.
     """
 
     users: NDArray[np.int32]
@@ -49,6 +52,7 @@ class Observations:
     noise_variance: float | None = None
     likelihood: NDArray[np.float64] | None = None
     symbols: SymbolReports | None = None
+    catalogue: Catalogue | None = None
 
     @property
     def mean(self) -> float:

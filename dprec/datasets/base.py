@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.catalogue import Catalogue
 from dprec.errors import InputError, SettingError
 from dprec.options import Options, option
 from dprec.ratings import Ratings, RatingScale
@@ -62,6 +63,21 @@ class Dataset(Options):
 
     def hidden(self) -> NDArray[np.float64] | None:
         """Return the matrix from which the signs were drawn, shape (users, items), if it is known."""
+        return None
+
+    def catalogue(self, item_ids: NDArray[Any]) -> Catalogue | None:
+        """Return the public data about the items; None without any.
+
+        Parameters
+        ----------
+        item_ids : ndarray, shape (items,)
+            The identifiers of the ratings' items, in their order.
+
+        Raises
+        ------
+        InputError
+            When the data cannot be read; it names the file and the line.
+        """
         return None
 
     def load_fold(self, fold: str) -> tuple[Ratings, Ratings]:

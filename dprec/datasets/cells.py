@@ -41,9 +41,12 @@ def cut_cells(
 
 
 def characters(
-    block: Block, starts: NDArray[np.int64], ends: NDArray[np.int64], name: str
+    block: Block, starts: NDArray[np.int64], ends: NDArray[np.int64], name: str, *, empty: bool = False
 ) -> NDArray[np.uint8]:
-    """Return the trimmed cells of a column, shape (longest cell, rows), padded with zeros."""
+    """Return the trimmed cells of a column, shape (longest cell, rows), padded with zeros.
+
+    ``empty`` says whether a cell may be empty.
+    """
     data = np.frombuffer(block.text, dtype=np.uint8)
     starts, ends = np.ascontiguousarray(starts), np.ascontiguousarray(ends)
     too_long = np.flatnonzero(ends - starts > _CELL_BYTES)
@@ -55,9 +58,9 @@ def characters(
     while np.any(blank := (starts < ends) & np.isin(data[ends - 1], _BLANKS)):
         ends = ends - blank
     lengths = ends - starts
-    if np.any(lengths == 0):
+    if not empty and np.any(lengths == 0):
         raise block.error(int(np.argmin(lengths)), f"nothing in {name}", "a value in every line")
-    table = np.zeros((int(lengths.max()), lengths.size), dtype=np.uint8)
+    table = np.zeros((max(1, int(lengths.max())), lengths.size), dtype=np.uint8)
     for place, places in enumerate(table):
         # Past a cell's end the index may point beyond the block; whatever is read there is cleared.
         np.multiply(data[np.minimum(starts + place, data.size - 1)], place < lengths, out=places)
@@ -76,17 +79,22 @@ def identifiers(table: NDArray[np.uint8]) -> NDArray[Any]:
             numbers = np.where(inside, numbers * 10 + digits, numbers)
         if np.all(whole):
             return numbers
-    cells = _as_bytes(table, len(table))
-    texts = np.asarray(cells.astype(np.str_) if np.all(table < 128) else np.char.decode(cells, "utf-8"))
+    texts = words(table)
     try:
-        numbers = cells.astype(np.int64)  # Negative or very long integers.
+        numbers = _as_bytes(table, len(table)).astype(np.int64)  # Negative or very long integers.
     except (ValueError, OverflowError):
         return texts
     return numbers if np.array_equal(numbers.astype(np.str_), texts) else texts
 
 
+def words(table: NDArray[np.uint8]) -> NDArray[np.str_]:
+    """Return a column as strings."""
+    cells = _as_bytes(table, len(table))
+    return np.asarray(cells.astype(np.str_) if np.all(table < 128) else np.char.decode(cells, "utf-8"))
+
+
 def numbers(block: Block, table: NDArray[np.uint8], name: str) -> NDArray[np.float64]:
-    """Return a column as numbers; each distinct text is converted once."""
+    """Return a column as numbers, NaN for an empty cell; each distinct text is converted once."""
     # Most ratings fit into eight characters, which are compared as one integer.
     short = len(table) <= 8
     cells = _as_bytes(table, 8).view(np.uint64) if short else _as_bytes(table, len(table))
@@ -94,8 +102,9 @@ def numbers(block: Block, table: NDArray[np.uint8], name: str) -> NDArray[np.flo
     texts = distinct.view("S8") if short else distinct
     values = np.array([_finite(text) for text in texts.tolist()])
     column: NDArray[np.float64] = values[np.searchsorted(distinct, cells)]
-    if np.any(np.isnan(values)):
-        row = int(np.flatnonzero(np.isnan(column))[0])
+    unread = np.isnan(column) & (table[0] != 0)
+    if np.any(unread):
+        row = int(np.argmax(unread))
         text = table[:, row].tobytes().rstrip(b"\0").decode()
         raise block.error(row, f"{text!r} in {name}", "a finite number")
     return column

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dprec.crossdomain.domains import CrossDomainRatings, joined
 from dprec.datasets.base import Dataset, FileDataset, locate
+from dprec.datasets.films import film_genres
 from dprec.datasets.movielens import MovieLens100K
 from dprec.datasets.synthetic import Synthetic
 from dprec.datasets.table import DelimitedColumns
@@ -17,9 +18,6 @@ from dprec.errors import InputError
 from dprec.options import option
 from dprec.randomness import generator
 from dprec.ratings import Ratings, RatingScale
-
-_FIRST_GENRE, _GENRES = 5, 19
-"""Number of columns of u.item before the genres, and number of genres."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +39,7 @@ class MovieLensGenres(FileDataset):
         """Return the ratings of both domains; InputError names the file and line at fault."""
         ratings = MovieLens100K(path=self.path, duplicates=self.duplicates).load()
         folder = locate(self.path, MovieLens100K.file).parent
-        films, genres = _films_and_genres(str(folder))
+        films, genres = film_genres(locate(str(folder), "u.item"))
         in_b = genres_in_b(genres)
         known = dict(zip(films.tolist(), in_b.tolist(), strict=True))
         missing = [item for item in ratings.item_ids.tolist() if item not in known]
@@ -64,22 +62,6 @@ def genres_in_b(genres: NDArray[np.bool_]) -> NDArray[np.bool_]:
     in_b: NDArray[np.bool_] = second > first
     in_b[np.flatnonzero(first == second)[1::2]] = True
     return in_b
-
-
-def _films_and_genres(folder: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    path = locate(folder, "u.item")
-    films, genres = [], []
-    # The titles are not in UTF-8; only numbers are taken from the file.
-    for place, line in enumerate(path.read_text(encoding="latin-1").splitlines(), start=1):
-        cells = line.split("|")
-        flags = cells[_FIRST_GENRE:]
-        if len(cells) != _FIRST_GENRE + _GENRES or not cells[0].isdigit() or not set(flags) <= {"0", "1"}:
-            raise InputError(
-                f"{path}, line {place}", repr(line[:40]), f"a film with {_GENRES} genres, 0 or 1"
-            )
-        films.append(int(cells[0]))
-        genres.append([flag == "1" for flag in flags])
-    return np.array(films), np.array(genres)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,12 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.datasets.base import FileDataset, locate
-from dprec.datasets.cells import characters, cut_cells, identifiers, numbers
+from dprec.datasets.cells import characters, cut_cells, identifiers, numbers, words
 from dprec.datasets.layout import WHITESPACE, Layout
-from dprec.datasets.text_blocks import blocks, separated
+from dprec.datasets.text_blocks import Block, blocks, separated
 from dprec.errors import InputError
 from dprec.rating_rows import RatingRows
 from dprec.ratings import Ratings, RatingScale
+
+Cells = Literal["identifier", "number", "number or nothing", "text or nothing"]
+"""What the cells of a column hold."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,16 +66,16 @@ def first_cells(path: Path, separator: str) -> list[str]:
     for block in blocks(path):
         start = replace(block, text=block.text[: block.text.index(b"\n") + 1])
         if not start.text.strip():
-            raise start.error(0, "an empty line", "one rating per line")
+            raise start.error(0, "an empty line", "one row per line")
         line, mark = separated(start, separator)
         return line.text[:-1].decode().split(mark)
-    raise InputError(str(path), "an empty file", "one rating per line")
+    raise InputError(str(path), "an empty file", "one row per line")
 
 
 def read_columns(
     path: Path,
     layout: Layout,
-    wanted: Sequence[tuple[str | int, Literal["identifier", "number"]]],
+    wanted: Sequence[tuple[str | int, Cells]],
 ) -> list[NDArray[Any]]:
     """Read columns of a file.
 
@@ -81,13 +84,14 @@ def read_columns(
     path : Path
     layout : Layout
         Its separator, header and width are used; `wanted` states which columns are read.
-    wanted : sequence of (column, "identifier" or "number")
+    wanted : sequence of (column, what its cells hold)
         A column is a name in the header or a position counted from 1.
 
     Returns
     -------
     list of ndarray, each of shape (rows,)
-        float64 for numbers; int64 for identifiers that are all integers, else str.
+        float64 for numbers, NaN for nothing; str for text; int64 for identifiers that are all integers, else
+        str.
 
     Raises
     ------
@@ -110,11 +114,19 @@ def read_columns(
         starts, ends = cut_cells(plain, mark, width, layout)
         for (column, kind), position, values in zip(wanted, columns, parts, strict=True):
             name = column if isinstance(column, str) else f"column {column}"
-            table = characters(plain, starts[:, position], ends[:, position], name)
-            values.append(identifiers(table) if kind == "identifier" else numbers(plain, table, name))
+            empty = kind.endswith("nothing")
+            table = characters(plain, starts[:, position], ends[:, position], name, empty=empty)
+            values.append(_read(plain, table, kind, name))
     if not parts[0]:
-        raise InputError(str(path), "a header and nothing below it", "one rating per line")
+        raise InputError(str(path), "a header and nothing below it", "one row per line")
     return [_joined(values) for values in parts]
+
+
+def _read(block: Block, table: NDArray[np.uint8], kind: Cells, name: str) -> NDArray[Any]:
+    """Return the cells of a column."""
+    if kind == "identifier":
+        return identifiers(table)
+    return words(table) if kind == "text or nothing" else numbers(block, table, name)
 
 
 def _unseparated(line: str, path: Path, layout: Layout) -> InputError:

@@ -10,11 +10,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.catalogue import Catalogue
 from dprec.datasets.base import Source, locate
 from dprec.datasets.delimited import DelimitedDataset, read_rows
+from dprec.datasets.films import film_rows
 from dprec.datasets.folds import rated_cells, read_fold
 from dprec.datasets.layout import Layout
 from dprec.errors import InputError
+from dprec.options import option
 from dprec.ratings import Ratings, RatingScale
 
 _WHOLE_STARS = RatingScale.evenly(1, 5, 1)
@@ -25,7 +28,22 @@ _URL = "https://files.grouplens.org/datasets/movielens/"
 
 
 @dataclass(frozen=True, kw_only=True)
-class MovieLens100K(DelimitedDataset):
+class MovieLens(DelimitedDataset):
+    """Base of the MovieLens data sets, which all come with a file of films."""
+
+    films: ClassVar[str]
+    items: bool = option("Whether years and genres of the films are read, as public data about them.", False)
+
+    def catalogue(self, item_ids: NDArray[Any]) -> Catalogue | None:
+        """Return year and genres if they are asked for; see `Dataset.catalogue`."""
+        if not self.items:
+            return None
+        folder = locate(self.path, self.file).parent
+        return film_rows(locate(str(folder), self.films)).catalogue(item_ids)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MovieLens100K(MovieLens):
     """MovieLens 100K: 943 users, 1,682 films, 1 to 5 stars, with folds u1 to u5, ua and ub."""
 
     kind: Literal["movielens-100k"] = "movielens-100k"
@@ -33,6 +51,7 @@ class MovieLens100K(DelimitedDataset):
         _URL + "ml-100k.zip", "u.data", md5="0e33842e24a9c977be4e0107933c0723"
     )
     file: ClassVar[str] = "u.data"
+    films: ClassVar[str] = "u.item"
     layout: ClassVar[Layout] = Layout(separator="\t", width=4)
     scale: ClassVar[RatingScale] = _WHOLE_STARS
     folds: ClassVar[tuple[str, ...]] = ("u1", "u2", "u3", "u4", "u5", "ua", "ub")
@@ -98,7 +117,7 @@ def _rows(ratings: Ratings) -> NDArray[Any]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MovieLens1M(DelimitedDataset):
+class MovieLens1M(MovieLens):
     """MovieLens 1M: 1,000,209 ratings of 3,706 films by 6,040 users, 1 to 5 stars."""
 
     kind: Literal["movielens-1m"] = "movielens-1m"
@@ -106,12 +125,13 @@ class MovieLens1M(DelimitedDataset):
         _URL + "ml-1m.zip", "ratings.dat", md5="c4d9eecfca2ab87c1945afe126590906"
     )
     file: ClassVar[str] = "ratings.dat"
+    films: ClassVar[str] = "movies.dat"
     layout: ClassVar[Layout] = _COLONS
     scale: ClassVar[RatingScale] = _WHOLE_STARS
 
 
 @dataclass(frozen=True, kw_only=True)
-class MovieLens10M(DelimitedDataset):
+class MovieLens10M(MovieLens):
     """MovieLens 10M: 10,000,054 ratings of 10,677 films by 69,878 users, half stars."""
 
     kind: Literal["movielens-10m"] = "movielens-10m"
@@ -119,12 +139,13 @@ class MovieLens10M(DelimitedDataset):
         _URL + "ml-10m.zip", "ratings.dat", md5="ce571fd55effeba0271552578f2648bd"
     )
     file: ClassVar[str] = "ratings.dat"
+    films: ClassVar[str] = "movies.dat"
     layout: ClassVar[Layout] = _COLONS
     scale: ClassVar[RatingScale] = _HALF_STARS
 
 
 @dataclass(frozen=True, kw_only=True)
-class MovieLens20M(DelimitedDataset):
+class MovieLens20M(MovieLens):
     """MovieLens 20M: 20,000,263 ratings of 26,744 films by 138,493 users, half stars."""
 
     kind: Literal["movielens-20m"] = "movielens-20m"
@@ -132,12 +153,13 @@ class MovieLens20M(DelimitedDataset):
         _URL + "ml-20m.zip", "ratings.csv", md5="cd245b17a1ae2cc31bb14903e1204af3"
     )
     file: ClassVar[str] = "ratings.csv"
+    films: ClassVar[str] = "movies.csv"
     layout: ClassVar[Layout] = _CSV
     scale: ClassVar[RatingScale] = _HALF_STARS
 
 
 @dataclass(frozen=True, kw_only=True)
-class MovieLens25M(DelimitedDataset):
+class MovieLens25M(MovieLens):
     """MovieLens 25M: 25,000,095 ratings of 59,047 films by 162,541 users, half stars."""
 
     kind: Literal["movielens-25m"] = "movielens-25m"
@@ -145,5 +167,6 @@ class MovieLens25M(DelimitedDataset):
         _URL + "ml-25m.zip", "ratings.csv", md5="6b51fb2759a8657d3bfcbfc42b592ada"
     )
     file: ClassVar[str] = "ratings.csv"
+    films: ClassVar[str] = "movies.csv"
     layout: ClassVar[Layout] = _CSV
     scale: ClassVar[RatingScale] = _HALF_STARS

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.catalogue import Catalogue
 from dprec.datasets.base import FileDataset, locate
 from dprec.datasets.delimited import read_rows
+from dprec.datasets.item_columns import ItemColumns
 from dprec.datasets.layout import Layout
-from dprec.errors import InputError, SettingError
+from dprec.errors import InputError, SettingError, within
 from dprec.options import option
 from dprec.rating_rows import RatingRows
 from dprec.ratings import MAX_LEVELS, Ratings, RatingScale
@@ -101,9 +103,17 @@ class DelimitedTable(DelimitedColumns):
     """Any delimited text file with a user, an item and a rating on each line."""
 
     kind: Literal["csv"] = "csv"
+    items: ItemColumns | None = option("A file of public data about the items.", None)
 
     def load(self) -> Ratings:
         """Return all ratings; InputError names the file and line of what cannot be read."""
         rows = self.read(self.path)
         scale = self.scale(rows.values, rows.source)
         return Ratings.from_rows(rows, scale, duplicates=self.duplicates)
+
+    def catalogue(self, item_ids: NDArray[Any]) -> Catalogue | None:
+        """Return the data about the items if there is a file of them; see `Dataset.catalogue`."""
+        if self.items is None:
+            return None
+        with within("items"):
+            return self.items.read().catalogue(item_ids)

@@ -64,7 +64,7 @@ def blocks(path: Path) -> Iterator[Block]:
                     line += waiting.count(b"\n", 0, end)
                     waiting = waiting[end:]
                 elif len(waiting.rstrip()) > 2 * _BLOCK_BYTES:
-                    raise InputError(f"{source}, line {line}", "a line of megabytes", "one rating per line")
+                    raise InputError(f"{source}, line {line}", "a line of megabytes", "one row per line")
             filled = len(waiting.rstrip())
             if filled:
                 last = waiting[:filled] + waiting[filled:].partition(b"\n")[0] + b"\n"

@@ -90,9 +90,10 @@ class RunConfig(BaseModel):
     def to_yaml(self) -> str:
         """Return the configuration as YAML that can be run from any directory."""
         values = self.model_dump(mode="json")
-        for key in ("path", "target_path"):
-            if isinstance(values["dataset"].get(key), str):
-                values["dataset"][key] = str(Path(values["dataset"][key]).expanduser().absolute())
+        for part in (values["dataset"], values["dataset"].get("items")):
+            for key in ("path", "target_path"):
+                if isinstance(part, dict) and isinstance(part.get(key), str):
+                    part[key] = str(Path(part[key]).expanduser().absolute())
         return dump_yaml(_without_nulls(values))
 
 

@@ -132,8 +132,12 @@ class OneShotProtocol(Protocol):
         from strategies.report_collection import ReportCollection
 
         calibrated = self._calibrated(task.train)
-        likelihood = self.completion.needs_likelihood
-        collection = ReportCollection(calibrated, task.group, likelihood=likelihood)
+        collection = ReportCollection(
+            calibrated,
+            task.group,
+            likelihood=self.completion.needs_likelihood,
+            catalogue=task.catalogue,
+        )
         collected = collection.collect(grid, task.roster)
         with within("completion"):
             completed = self.completion.fit(collected.observations, task.server_seed, task.progress)

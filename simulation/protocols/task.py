@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.catalogue import Catalogue
 from dprec.progress import Progress
 from dprec.ratings import Ratings
 
@@ -47,6 +48,8 @@ class Task:
     ----------
     train : Ratings
         The train ratings.
+    catalogue : Catalogue or None
+        Public data about the items.
     seed : int
         Of the experiment: data sets, splits, held-back ratings. Neither devices nor server are given it.
     server_seed : int
@@ -68,6 +71,7 @@ class Task:
     """
 
     train: Ratings
+    catalogue: Catalogue | None
     seed: int
     server_seed: int
     public_seed: int

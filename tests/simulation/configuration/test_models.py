@@ -216,6 +216,9 @@ def test_paths_are_written_so_that_they_work_from_anywhere(
     ):
         config = parse_config({**tiny, "dataset": {"kind": "movielens-100k", "path": path}})
         assert yaml.safe_load(config.to_yaml())["dataset"]["path"] == str(expected)
+        items = {"path": path, "numbers": ["year"]}
+        config = parse_config({**tiny, "dataset": {"kind": "csv", "path": "x", "items": items}})
+        assert yaml.safe_load(config.to_yaml())["dataset"]["items"]["path"] == str(expected)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,73 @@
+"""The way of public data about items from a data set's file to a completion."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pytest
+
+from dprec.catalogue import Catalogue
+from dprec.completion.averages import ItemAverage
+from dprec.completion.base import Completed, Completion, Observations
+from dprec.datasets.item_columns import ItemColumns
+from dprec.datasets.table import DelimitedTable
+from dprec.errors import InputError
+from dprec.mechanisms.threshold_bit import ThresholdBit
+from dprec.privacy.calibration import PrivacyBudget
+from dprec.progress import Progress, silent
+from dprec.splits import LeaveNPerUser
+from simulation.configuration.models import RunConfig, SimulationOptions
+from simulation.protocols.one_shot import OneShotProtocol
+from simulation.run import run
+
+SEEN: list[Catalogue | None] = []
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curious(Completion):
+    """Keeps what it is told about the items."""
+
+    kind: Literal["curious"] = "curious"
+
+    def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> Completed:
+        SEEN.append(observations.catalogue)
+        return ItemAverage().fit(observations, seed, progress)
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> RunConfig:
+    rows = [f"{user},{item},{1 + (user + item) % 5}" for user in range(4) for item in (3, 5, 9)]
+    (tmp_path / "ratings.csv").write_text("\n".join(["user,item,rating", *rows]) + "\n")
+    (tmp_path / "items.csv").write_text("item,year,kind\n9,1990,a|b\n3,2000,a\n")
+    items = ItemColumns(path=str(tmp_path / "items.csv"), numbers=("year",), categories=("kind",))
+    return RunConfig(
+        name="catalogue",
+        dataset=DelimitedTable(path=str(tmp_path / "ratings.csv"), items=items),
+        split=LeaveNPerUser(),
+        protocol=OneShotProtocol(
+            mechanism=ThresholdBit(), privacy=PrivacyBudget(epsilon=1.0), completion=Curious()
+        ),
+        simulation=SimulationOptions(backend="local"),
+    )
+
+
+def test_a_completion_is_given_what_the_file_says(config: RunConfig) -> None:
+    SEEN.clear()
+    run(config, page=False)
+    (catalogue,) = SEEN
+    assert catalogue is not None
+    np.testing.assert_array_equal(catalogue.numbers[:, 0], [1, 0, -1])
+    assert catalogue.categories.tolist() == [[True, False], [False, False], [True, True]]
+
+
+def test_a_file_that_cannot_be_read_is_refused_before_anything_runs(config: RunConfig) -> None:
+    path = Path(config.dataset.items.path)
+    path.write_text("item,year,kind\n9,soon,a\n")
+    SEEN.clear()
+    with pytest.raises(InputError, match=r"items\.csv, line 2: 'soon' in year"):
+        run(config, page=False)
+    assert not SEEN
+    path.unlink()
+    with pytest.raises(InputError, match=r"no such file or folder"):
+        run(config, page=False)
