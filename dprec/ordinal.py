@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,21 +16,29 @@ from dprec.options import as_tuple
 _INVERSE_SQRT_2_PI = float(1 / np.sqrt(2 * np.pi))
 
 
-Histogram = Annotated[tuple[Annotated[float, Field(gt=0)], ...], BeforeValidator(as_tuple)]
-"""Shares of the levels of a scale, from the lowest level, in any unit.
+NETFLIX = (4.6, 10.1, 28.7, 33.6, 23.1)
+"""Percentages of the stars, from one to five, among the ratings of the Netflix Prize [bennett2007]."""
 
-Those of the presets are public: the percentages of the stars in the Netflix Prize [bennett2007].
+Histogram = (
+    Annotated[tuple[Annotated[float, Field(gt=0)], ...], BeforeValidator(as_tuple)] | Literal["netflix"]
+)
+"""Public shares of the levels of a scale, from the lowest level, in any unit; or those of the Netflix Prize.
+
+The latter are for any number of levels: each star's share is spread evenly over its fifth of the scale.
 """
 
 
 def level_shares(histogram: Histogram | None, levels: int) -> tuple[float, ...]:
-    """Return the shares of the levels; equal ones without a histogram.
+    """Return the shares of the levels, in any unit; equal ones without a histogram.
 
     Raises
     ------
     SettingError
         When the histogram is of another number of levels.
     """
+    if histogram == "netflix":
+        reached = np.interp(np.linspace(0, len(NETFLIX), levels + 1), range(6), np.cumsum([0, *NETFLIX]))
+        return tuple(np.diff(reached).tolist())
     shares = (1.0,) * levels if histogram is None else histogram
     if len(shares) != levels:
         found = f"{len(shares)} shares, for a scale of {levels} levels"

@@ -135,7 +135,7 @@ class Setting:
 
     @property
     def floor(self) -> str | None:
-        """Which floor it is: "nothing-sent", "global-mean" or "item-average"; None for a protocol."""
+        """Which floor it is: one of `simulation.protocols.floors`; None for a protocol."""
         return self._text("floor")
 
     @property

@@ -83,7 +83,7 @@ class ComparisonConfig(BaseModel):
     floors: bool = Field(
         default=True,
         description="Whether it also shows what is reached without any of its protocols: nothing-sent, "
-        "global-mean and item-average, for everything that the protocols predict.",
+        "global-mean, item-average and sets-only, for everything that the protocols predict.",
     )
     published: list[PublishedCost] | None = Field(
         default=None, description="Published costs, shown in the report beside the measured ones."

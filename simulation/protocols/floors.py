@@ -8,7 +8,7 @@ from simulation.protocols.global_mean import GlobalMeanProtocol
 from simulation.protocols.nothing_sent import NothingSentProtocol
 from simulation.protocols.one_shot import OneShotProtocol
 
-FLOORS = ("nothing-sent", "global-mean", "item-average")
+FLOORS = ("nothing-sent", "global-mean", "item-average", "sets-only")
 """Names of the presets, and of the floors in the column `floor` of comparison.csv."""
 
 
@@ -18,6 +18,8 @@ def floor_of(protocol: Protocol) -> str | None:
         return "nothing-sent"
     if isinstance(protocol, GlobalMeanProtocol) and not protocol.private:
         return "global-mean"
+    if isinstance(protocol, OneShotProtocol) and not protocol.mechanism.sends_values:
+        return "sets-only" if protocol.personalization == "on-device" else None
     if isinstance(protocol, OneShotProtocol) and isinstance(protocol.completion, ItemAverage):
         return "item-average" if protocol.mechanism.kind == "none" else None
     return None

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dprec.ordinal import cut_points, level_probabilities
+from dprec.ordinal import NETFLIX, cut_points, level_probabilities, level_shares
 
 SHARES = (0.1, 0.2, 0.4, 0.3)
 
@@ -31,3 +31,16 @@ def test_slopes_are_the_derivatives_of_the_probabilities() -> None:
     np.testing.assert_allclose(slopes, (above - below) / 2e-6, atol=1e-8)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1)
     np.testing.assert_allclose(slopes.sum(axis=1), 0, atol=1e-15)
+
+
+@pytest.mark.parametrize(("levels", "joined"), [(5, 1), (10, 2), (15, 3)])
+def test_the_public_histogram_fits_any_scale(levels: int, joined: int) -> None:
+    shares = np.array(level_shares("netflix", levels))
+    assert (shares > 0).all()
+    np.testing.assert_allclose(shares.reshape(5, joined).sum(axis=1), NETFLIX)
+    np.testing.assert_allclose(shares.reshape(5, joined), shares[::joined, None].repeat(joined, axis=1))
+
+
+def test_two_levels_halve_the_middle_star() -> None:
+    one, two, three, four, five = NETFLIX
+    np.testing.assert_allclose(level_shares("netflix", 2), [one + two + three / 2, three / 2 + four + five])

@@ -19,6 +19,7 @@ FLOOR_LINES: Mapping[str, tuple[str, Any]] = {
     "nothing-sent": ("solid", "solid"),
     "global-mean": ("dash-dotted", (0, (4, 1.5, 1, 1.5))),
     "item-average": ("dotted", (0, (1.5, 1.5))),
+    "sets-only": ("dashed", (0, (5, 2))),
 }
 """How each floor's line is drawn: in words, and for matplotlib."""
 
