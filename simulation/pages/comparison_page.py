@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
 from dprec.privacy.units import COMPARABLE_UNITS
 from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.evaluations import Evaluation, distinguishing_words
+from simulation.analysis.seen_sets import seen_set_sentences
 from simulation.analysis.selection import reference_budget
 from simulation.analysis.settings import Setting, by_evaluation, by_protocol
 from simulation.analysis.verdicts import verdict_sentences
@@ -77,7 +78,9 @@ def _notes(files: ComparisonFiles) -> list[str]:
     ]
     floors = {setting.name for setting in files.settings if setting.floor}
     protocols = set(by_protocol(files.settings)) - floors
-    notes = _against_nothing_sent(files)
+    groups = by_evaluation(files.settings)
+    notes = _headed("Against nothing sent", verdict_sentences(groups, files.matched_unit), list(groups))
+    notes += _headed("The visible set", seen_set_sentences(groups), list(groups))
     if files.unfinished:
         missing = listed(files.unfinished[:4]) + (" and others" if len(files.unfinished) > 4 else "")
         notes.append(f"{plural(len(files.unfinished), 'unfinished run')} left out: {missing}.")
@@ -90,15 +93,13 @@ def _notes(files: ComparisonFiles) -> list[str]:
     return notes
 
 
-def _against_nothing_sent(files: ComparisonFiles) -> list[str]:
-    """Return a note for every thing that is predicted: what is not better than nothing sent."""
-    groups = by_evaluation(files.settings)
-    of_what = {each: distinguishing_words(each, list(groups)) for each in groups}
+def _headed(title: str, sentences: Mapping[Evaluation, str], every: Sequence[Evaluation]) -> list[str]:
+    """Return a note for every sentence, which says what it is about if several things are predicted."""
     return [
         Markup("<strong>{}:</strong> {}").format(
-            ", ".join(["Against nothing sent", *of_what[evaluation]]), sentence
+            ", ".join([title, *distinguishing_words(evaluation, every)]), sentence
         )
-        for evaluation, sentence in verdict_sentences(groups, files.matched_unit).items()
+        for evaluation, sentence in sentences.items()
     ]
 
 

@@ -128,11 +128,15 @@ class GlobalMeanProtocol(Protocol):
 
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
         """Promise the loss of the channel for a whole profile, if there is a budget."""
+        seen = "Whether a user has any rating at all is not hidden."
+        if not self.mechanism.sends_values:
+            why = "nothing that is sent depends on any rating."
+            return Guarantee("proved", "nobody", True, why, notes=(seen,))
         if self.privacy is None:
             return Guarantee("none", "server", True, "the server receives every user's true mean.")
         notes = ["One number is sent for a whole profile, so the loss per rating is at most that per user."]
         if not self.mechanism.hides_rated_items:
-            notes.append("Whether a user has any rating at all is not hidden.")
+            notes.append(seen)
         return Guarantee("proved", "nobody", True, f"{EXACT_CHANNEL}.", notes=tuple(notes))
 
 

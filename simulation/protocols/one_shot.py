@@ -36,15 +36,13 @@ from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyCompletion, AnyMechanism
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.reported_cells import RatedCells, note_on_made_up_cells
+from simulation.protocols.seen_set import SET_IS_SEEN, note_on_reading
 from simulation.protocols.sent import Example, Sent, sent_ratings
 from simulation.protocols.task import Task
 from simulation.protocols.zheng_distance import distance_per_cell
 
 if TYPE_CHECKING:
     from flwr.serverapp import Grid
-
-
-SET_IS_SEEN = "Which items a user rated is not hidden; epsilon protects the values of the ratings."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,15 +190,16 @@ class OneShotProtocol(Protocol):
 
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
         """Promise the loss of the channel, if there is a budget."""
-        if not self.mechanism.sends_values:
+        on_device, sends = self.personalization == "on-device", self.mechanism.sends_values
+        seen = [SET_IS_SEEN]
+        if isinstance(self.completion, Calibrated):
+            seen.append(note_on_reading(on_device=on_device, sends_values=sends))
+        if not sends:
             why = "devices send which items were rated, and nothing that depends on how."
-            return Guarantee("proved", "nobody", False, why, notes=(SET_IS_SEEN,))
+            return Guarantee("proved", "nobody", False, why, notes=tuple(seen))
         if self.privacy is None:
             return Guarantee("none", "server", False, "the server receives the true ratings.")
-        hides = self.mechanism.hides_rated_items
-        which = (
-            "Which items a user rated is hidden: epsilon holds for every cell, rated or not."
-            if hides
-            else SET_IS_SEEN
-        )
-        return Guarantee("proved", "nobody", hides, f"{EXACT_CHANNEL}.", notes=(which,))
+        if self.mechanism.hides_rated_items:
+            note = "Which items a user rated is hidden: epsilon holds for every cell, rated or not."
+            return Guarantee("proved", "nobody", True, f"{EXACT_CHANNEL}.", notes=(note,))
+        return Guarantee("proved", "nobody", False, f"{EXACT_CHANNEL}.", notes=tuple(seen))

@@ -258,6 +258,16 @@ def test_a_note_of_every_protocol_is_not_one_of_a_floor(comparison_directory: Di
     assert "<strong>Every protocol and item-average:</strong> Proved: as made up." in page
 
 
+def test_a_comparison_says_what_the_visible_set_alone_gives(
+    comparison_directory: Directories, floored: Directories
+) -> None:
+    words = words_of(floored(floored(comparison_directory(), 1.1), 0.95, "sets-only"))
+    assert (
+        "<strong>The visible set:</strong> With no report of any value sets-only reaches RMSE 0.950, because "
+        "which items were rated is seen; with nothing sent it is 1.100; where the set" in words.text
+    )
+
+
 def test_a_table_without_floors_is_held_against_none(comparison_directory: Directories) -> None:
     words = words_of(comparison_directory())
     assert "nothing sent" not in words.text

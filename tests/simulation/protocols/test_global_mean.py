@@ -116,3 +116,17 @@ def test_what_makes_no_sense_is_refused(mean: dict[str, Any], protocol: dict[str
     with pytest.raises(InputError) as error:
         run(values)
     assert error.value.where.endswith(f"protocol.{where}")
+
+
+def test_without_a_value_the_server_is_trusted_with_none(mean: dict[str, Any]) -> None:
+    mean["protocol"]["mechanism"] = {"kind": "set-only"}
+    result = run(mean, page=False)
+    privacy = result.summary["privacy"]
+    assert (privacy["status"], privacy["trust"], privacy["epsilon_per_user"]["max"]) == (
+        "proved",
+        "nobody",
+        0,
+    )
+    assert "Proved: nothing that is sent depends on any rating." in privacy["notes"]
+    # The symbol that everybody sends reads as the middle of the scale.
+    assert set(result.predictions["prediction"].tolist()) == {3.0}

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dprec.errors import InputError
+from simulation.configuration.loading import load
 from simulation.configuration.strict_yaml import read_yaml
 from simulation.run import run
 from tests.paths import CONFIGS
@@ -59,6 +60,27 @@ def test_with_the_set_alone_nothing_about_values_is_spent(on_device: dict[str, A
     # A symbol without a choice costs nothing: the reports are the item sets.
     one_bit = run(on_device)
     assert (result.traffic["uplink_payload_bytes"] < one_bit.traffic["uplink_payload_bytes"]).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("one-bit-on-device", "Devices predict from what is reported, which items were rated, since that is"),
+        (
+            "one-bit-calibrated",
+            "The server predicts from what is reported, which items were rated, since that",
+        ),
+        ("sets-only", "Devices predict from which items were rated, since that is seen, and their own"),
+    ],
+)
+def test_a_guarantee_says_that_the_visible_set_is_read_and_where_it_is_not(name: str, words: str) -> None:
+    protocol = load(name).protocol
+    notes = protocol.guarantee((10, 10)).notes
+    (note,) = [note for note in notes if note.startswith(words)]
+    assert "Where the set of rated items is hidden, none of that gain holds." in note
+    assert ("floor sets-only" in note) is (name != "sets-only")
+    blind = load(name, ["protocol.completion={kind: item-average}", "protocol.personalization=none"])
+    assert not any("that gain" in note for note in blind.protocol.guarantee((10, 10)).notes)
 
 
 def test_a_completion_that_knows_no_items_cannot_be_personalised(on_device: dict[str, Any]) -> None:

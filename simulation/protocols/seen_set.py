@@ -1,0 +1,25 @@
+"""What protocols say about the set of rated items, which a promise per rating does not hide."""
+
+from __future__ import annotations
+
+SET_IS_SEEN = "Which items a user rated is not hidden; epsilon protects the values of the ratings."
+
+
+def note_on_reading(*, on_device: bool, sends_values: bool) -> str:
+    """Say that the predictions rest on the set of rated items, and where nothing of this holds.
+
+    Parameters
+    ----------
+    on_device : bool
+        Whether devices predict, from their own ratings too.
+    sends_values : bool
+        Whether anything that is sent depends on how an item was rated.
+    """
+    who = "Devices predict" if on_device else "The server predicts"
+    own = " and their own ratings" if on_device else ""
+    reports = "what is reported, " if sends_values else ""
+    without = " Without a report of any value that gives what the floor sets-only reaches."
+    return (
+        f"{who} from {reports}which items were rated, since that is seen,{own}."
+        f"{without if sends_values else ''} Where the set of rated items is hidden, none of that gain holds."
+    )
