@@ -6,6 +6,7 @@ are memory-mapped, so a worker's memory grows with its cohorts and not with the 
 
 from __future__ import annotations
 
+import platform
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,6 +18,7 @@ from flwr.app import Context, Message
 from numpy.typing import NDArray
 
 from clients.faults import FaultOptions
+from dprec.errors import InputError
 from dprec.options import Options, option
 from dprec.ratings import Ratings, RatingScale
 from dprec.run_keys import InstalledKeys
@@ -223,10 +225,14 @@ def open_population(directory: str) -> Population:
     Raises
     ------
     InputError
-        When population.json or held.json is damaged.
+        When population.json is missing, or it or held.json is damaged.
     """
     folder = Path(directory)
     path = folder / "population.json"
+    if not path.exists():
+        raise InputError(
+            str(path), f"not on {platform.node()}", "a folder that every node sees; TMPDIR sets it"
+        )
     description = from_json(_Description, path.read_text(encoding="utf-8"), str(path))
     return Population(
         indptr=np.load(folder / "indptr.npy", mmap_mode="r"),

@@ -6,7 +6,7 @@ which gives the same bits as any other division of the work and leaves no core i
 
 from __future__ import annotations
 
-import logging
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -21,6 +21,7 @@ from dprec.splits import Split
 from simulation.comparison.templates import Cell
 from simulation.configuration.loading import load
 from simulation.configuration.models import RunConfig
+from simulation.engine.ray_connection import connected_to_ray
 from simulation.execution import prepared_ratings, run_prepared
 from simulation.storage.names import CONFIG, SUMMARY
 from simulation.storage.run_directory import RunDirectory
@@ -66,19 +67,20 @@ def run_cells(
 def _on_ray(cells: Sequence[Cell], folder: Path, jobs: int) -> Iterator[tuple[Cell, Failure | None]]:
     import ray
 
-    ray.init(num_cpus=jobs, include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False)
-    try:
+    with connected_to_ray(jobs) as at_once:
         remote: Any = ray.remote(num_cpus=1, max_retries=0)(_run_cell)
-        running = {remote.remote(str((folder / cell.key).absolute())): cell for cell in cells}
-        while running:
+        waiting = deque(cells)
+        running: dict[Any, Cell] = {}
+        while waiting or running:
+            while waiting and len(running) < at_once:
+                cell = waiting.popleft()
+                running[remote.remote(str((folder / cell.key).absolute()))] = cell
             (done,), _ = ray.wait(list(running), num_returns=1)
             cell = running.pop(done)
             try:
                 yield cell, ray.get(done)
             except ray.exceptions.RayError as error:
                 yield cell, f"its worker was lost: {type(error).__name__}"
-    finally:
-        ray.shutdown()
 
 
 def _run_cell(directory: str) -> Failure | None:

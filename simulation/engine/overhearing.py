@@ -12,6 +12,7 @@ from clients.app import client_app
 from simulation.engine.local_grid import LocalGrid
 from simulation.engine.runtime import identity_restored
 from simulation.engine.session import Session
+from simulation.engine.supervised_grid import SupervisedGrid
 from simulation.engine.temporary import temporary_folder
 from strategies.roster import identify
 
@@ -21,7 +22,7 @@ def open_overheard_session() -> Iterator[tuple[Session, list[Message]]]:
     """Start a session with one node, and yield it with the list that collects every reply."""
     with temporary_folder() as folder, identity_restored():
         grid = _OverheardGrid(client_app(str(folder)), 1)
-        yield Session(grid, identify(grid), folder, 0.0), grid.replies
+        yield Session(SupervisedGrid(grid), identify(grid), folder, 0.0), grid.replies
 
 
 class _OverheardGrid(LocalGrid):
@@ -31,10 +32,8 @@ class _OverheardGrid(LocalGrid):
         super().__init__(app, nodes)
         self.replies: list[Message] = []
 
-    def send_and_receive(
-        self, messages: Iterable[Message], *, timeout: float | None = None
-    ) -> Iterable[Message]:
-        """Send messages and return the replies."""
-        replies = list(super().send_and_receive(messages, timeout=timeout))
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
+        """Return the replies to the given messages, once."""
+        replies = list(super().pull_messages(message_ids))
         self.replies += replies
         return replies

@@ -12,9 +12,10 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from queue import Empty, Queue
+from queue import Queue
+from typing import TypeVar
 
 os.environ.setdefault("FLWR_TELEMETRY_ENABLED", "0")
 os.environ.setdefault("FLWR_DISABLE_UPDATE_CHECK", "1")
@@ -29,9 +30,17 @@ from flwr.supercore.task_identity import TaskIdentity
 
 from clients.app import client_app
 from dprec.errors import RunError
+from simulation.engine.actor_pool import pool_of_at_most
 from simulation.engine.local_grid import LocalGrid
+from simulation.engine.ray_connection import connected_to_ray
+from simulation.engine.supervised_grid import SupervisedGrid
 
 _POLL_SECONDS = 0.05
+
+_START_SECONDS = 120.0
+_STOP_SECONDS = 10.0
+
+ResultT = TypeVar("ResultT")
 
 
 @contextmanager
@@ -50,15 +59,17 @@ def open_grid(backend: str, root: str, nodes: int, workers: int) -> Iterator[Gri
 
     Raises
     ------
+    InputError
+        When RAY_ADDRESS names no cluster.
     RunError
-        When Flower's simulation runtime cannot be started.
+        When Ray or Flower's simulation runtime cannot be started.
     """
     app = client_app(root)
     with identity_restored():
         if backend == "local":
-            yield LocalGrid(app, nodes)
+            yield SupervisedGrid(LocalGrid(app, nodes))
             return
-        with _simulation_runtime(app, nodes, workers) as grid:
+        with connected_to_ray(workers) as usable, _simulation_runtime(app, nodes, usable) as grid:
             yield grid
 
 
@@ -92,61 +103,62 @@ def _simulation_runtime(app: ClientApp, nodes: int, workers: int) -> Iterator[Gr
 
     def serve() -> None:
         try:
-            _run_simulation(server, app, nodes, workers)
+            _run_simulation(server, app, nodes)
         except BaseException as error:
             failures.put(error)
 
     runtime = threading.Thread(target=serve, name="flower-simulation", daemon=True)
-    runtime.start()
-    try:
-        yield _wait_for_nodes(_wait_for_grid(lent, failures, runtime), nodes, failures, runtime)
-    finally:
-        finished.set()
-        runtime.join()
 
+    def check() -> None:
+        if not runtime.is_alive():
+            raise RunError(f"Flower's simulation runtime ended: {_reason(failures)}")
 
-def _wait_for_grid(lent: Queue[Grid], failures: Queue[BaseException], runtime: threading.Thread) -> Grid:
-    while runtime.is_alive():
+    with pool_of_at_most(workers) as kill_actors:
+        runtime.start()
         try:
-            return lent.get(timeout=_POLL_SECONDS)
-        except Empty:
-            continue
-    raise _not_started(failures)
+            grid = _awaited(lambda: None if lent.empty() else lent.get(), check)
+            # Nodes are registered after the grid is lent.
+            _awaited(lambda: len(list(grid.get_node_ids())) == nodes or None, check)
+            yield SupervisedGrid(grid, check)
+        finally:
+            finished.set()
+            runtime.join(_STOP_SECONDS)
+            if runtime.is_alive():
+                kill_actors()
+                runtime.join(_STOP_SECONDS)
 
 
-def _wait_for_nodes(
-    grid: Grid, nodes: int, failures: Queue[BaseException], runtime: threading.Thread
-) -> Grid:
-    """Return the grid once its nodes are registered, which happens after it is lent."""
-    while runtime.is_alive():
-        if len(list(grid.get_node_ids())) == nodes:
-            return grid
+def _awaited(attempt: Callable[[], ResultT | None], check: Callable[[], None]) -> ResultT:
+    """Return the first result that is not None, while the check passes."""
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline:
+        if (result := attempt()) is not None:
+            return result
+        check()
         time.sleep(_POLL_SECONDS)
-    raise _not_started(failures)
+    raise RunError(f"Flower's simulation runtime did not start within {_START_SECONDS:g} s")
 
 
-def _not_started(failures: Queue[BaseException]) -> RunError:
-    reason = "it ended at once" if failures.empty() else str(failures.get())
-    return RunError(f"Flower's simulation runtime did not start: {reason}")
+def _reason(failures: Queue[BaseException]) -> str:
+    """Return why the runtime ended: the first cause of its exception, which Flower wraps."""
+    if failures.empty():
+        return "no reason given"
+    error = failures.get()
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return " ".join(str(error).split())
 
 
-def _run_simulation(server: ServerApp, app: ClientApp, nodes: int, workers: int) -> None:
+def _run_simulation(server: ServerApp, app: ClientApp, nodes: int) -> None:
     from flwr.simulation import run_simulation
 
-    logging.getLogger("flwr").setLevel(logging.ERROR)
+    # What goes wrong arrives as an exception or as an error reply; Flower logs it as well, with a traceback.
+    logging.getLogger("flwr").setLevel(logging.CRITICAL)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         run_simulation(
             server_app=server,
             client_app=app,
             num_supernodes=nodes,
-            backend_config={
-                "client_resources": {"num_cpus": 1.0, "num_gpus": 0.0},
-                "init_args": {
-                    "num_cpus": workers,
-                    "logging_level": logging.ERROR,
-                    "log_to_driver": False,
-                    "include_dashboard": False,
-                },
-            },
+            backend_config={"client_resources": {"num_cpus": 1.0, "num_gpus": 0.0}},
         )

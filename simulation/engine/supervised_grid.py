@@ -1,0 +1,133 @@
+"""A grid that ends the run when a node fails or nothing answers, rather than go on without its users.
+
+Who drops out, is late or sends garbage is decided by the fault settings, on the nodes, and arrives as an
+ordinary reply. An error reply is therefore a failure of the simulation itself: a missing disk, a lost worker,
+a defect.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from flwr.app import Message, RecordDict
+from flwr.serverapp import Grid
+from flwr.supercore.run import Run
+
+from dprec.errors import RunError
+
+_POLL_SECONDS = 0.05
+
+_FIRST_ANSWER_SECONDS = 300.0
+"""Longest wait for the very first answer, to a question that takes no work."""
+
+_NEXT_ANSWER_SECONDS = 3600.0
+"""Longest wait for the next answer; the work of one node has to fit into it."""
+
+
+class SupervisedGrid(Grid):
+    """Another grid, supervised.
+
+    Parameters
+    ----------
+    grid : Grid
+    check : callable, optional
+        Called while waiting; raises what ends the wait.
+    first_answer_seconds, next_answer_seconds : float
+        How long no node may answer, before and after the first answer.
+    """
+
+    def __init__(
+        self,
+        grid: Grid,
+        check: Callable[[], None] = lambda: None,
+        *,
+        first_answer_seconds: float = _FIRST_ANSWER_SECONDS,
+        next_answer_seconds: float = _NEXT_ANSWER_SECONDS,
+    ) -> None:
+        self._grid, self._check = grid, check
+        self._patience, self._next_patience = first_answer_seconds, next_answer_seconds
+
+    def set_run(self, run: Run) -> None:
+        """Set the run."""
+        self._grid.set_run(run)
+
+    @property
+    def run(self) -> Run:
+        """The run."""
+        return self._grid.run
+
+    def create_message(
+        self,
+        content: RecordDict,
+        message_type: str,
+        dst_node_id: int,
+        group_id: str,
+        ttl: float | None = None,
+    ) -> Message:
+        """Create a message; Flower recommends its constructor instead."""
+        return self._grid.create_message(content, message_type, dst_node_id, group_id, ttl)
+
+    def get_node_ids(self) -> Iterable[int]:
+        """Return the ids of all nodes."""
+        return self._grid.get_node_ids()
+
+    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
+        """Send messages."""
+        return self._grid.push_messages(messages)
+
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
+        """Return the replies that have arrived.
+
+        Raises
+        ------
+        RunError
+            When a node failed, with its reason.
+        """
+        replies = list(self._grid.pull_messages(message_ids))
+        _refuse_failures(replies)
+        return replies
+
+    def send_and_receive(
+        self, messages: Iterable[Message], *, timeout: float | None = None
+    ) -> Iterable[Message]:
+        """Send messages and return the replies.
+
+        Raises
+        ------
+        RunError
+            When a node failed, with its reason, or no node answered for too long.
+        """
+        waiting = set(self.push_messages(messages))
+        replies: list[Message] = []
+        started = last_answer = time.monotonic()
+        while waiting:
+            arrived = list(self.pull_messages(waiting))
+            replies += arrived
+            waiting.difference_update(reply.metadata.reply_to_message_id for reply in arrived)
+            now = time.monotonic()
+            if arrived:
+                last_answer, self._patience = now, self._next_patience
+                continue
+            if timeout is not None and now - started > timeout:
+                break
+            self._check()
+            if now - last_answer > self._patience:
+                raise RunError(f"{len(waiting)} nodes did not answer, and none did for {self._patience:g} s")
+            time.sleep(_POLL_SECONDS)
+        return replies
+
+
+def _refuse_failures(replies: Sequence[Message]) -> None:
+    """Raise a `RunError` if there are error replies, with the reason that the first one gives."""
+    reasons = [reply.error.reason or f"code {reply.error.code}" for reply in replies if reply.has_error()]
+    if reasons:
+        others = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+        raise RunError(f"a node{others} failed: {_without_wrapping(reasons[0])}")
+
+
+def _without_wrapping(reason: str) -> str:
+    """Return a reason in one line, without the traces that Ray and Flower put before an app's own words."""
+    words = " ".join(reason.split())
+    _, marked, own = words.rpartition("ClientAppException occurred. Message: ")
+    return own.removesuffix("'>") if marked else words
