@@ -7,6 +7,7 @@ from dprec.mechanisms.channel import Channel
 from dprec.mechanisms.clamped_laplace import ClampedLaplace
 from dprec.mechanisms.duchi import Duchi
 from dprec.mechanisms.fisher_optimal import FisherOptimal
+from dprec.mechanisms.hidden_threshold import HiddenThreshold
 from dprec.mechanisms.hybrid import Hybrid
 from dprec.mechanisms.laplace import Laplace
 from dprec.mechanisms.piecewise import Piecewise
@@ -32,6 +33,7 @@ MECHANISMS: Registry[Mechanism] = Registry(
         ZhengRandomizedResponse,
         BinaryFlip,
         ThresholdBit,
+        HiddenThreshold,
         Duchi,
         Piecewise,
         Hybrid,
@@ -50,6 +52,7 @@ __all__ = [
     "ClampedLaplace",
     "Duchi",
     "FisherOptimal",
+    "HiddenThreshold",
     "Hybrid",
     "Laplace",
     "Mechanism",

@@ -69,7 +69,7 @@ class ThresholdBit(Mechanism):
                     "other_thresholds", f"{others:g}, with threshold drawn", "0: all are drawn"
                 )
             return every, np.diff(scale.values) / (scale.high - scale.low)
-        fixed = self._fixed(scale)
+        fixed = fixed_threshold(scale, self.threshold)
         if not others:
             return np.array([fixed]), np.ones(1)
         if every.size < 2:
@@ -78,18 +78,24 @@ class ThresholdBit(Mechanism):
         main = np.arange(every.size) == np.searchsorted(every, fixed)
         return every, np.where(main, 1 - others, others / (every.size - 1))
 
-    def _fixed(self, scale: RatingScale) -> float:
-        """Return the threshold, checked against the scale."""
-        if self.threshold == "middle":
-            return float(scale.values[scale.values > (scale.low + scale.high) / 2][0])
-        threshold = float(self.threshold)
-        if not scale.low < threshold <= scale.high:
-            raise SettingError(
-                "threshold",
-                f"{threshold:g}",
-                f"above {scale.low:g} and at most {scale.high:g}, to split the scale",
-            )
-        return threshold
+
+def fixed_threshold(scale: RatingScale, threshold: float | Literal["middle"]) -> float:
+    """Return the least rating that reaches a threshold; "middle" is the first level above the scale's middle.
+
+    Raises
+    ------
+    SettingError
+        When the threshold does not split the scale.
+    """
+    if threshold == "middle":
+        return float(scale.values[scale.values > (scale.low + scale.high) / 2][0])
+    if not scale.low < threshold <= scale.high:
+        raise SettingError(
+            "threshold",
+            f"{threshold:g}",
+            f"above {scale.low:g} and at most {scale.high:g}, to split the scale",
+        )
+    return float(threshold)
 
 
 def sent(true: NDArray[np.bool_], epsilon: float) -> NDArray[np.float64]:
