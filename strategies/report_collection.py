@@ -123,7 +123,7 @@ class ReportCollection:
             self.calibrated.scale,
             self.calibrated.noise_variance(counts),
             self.calibrated.likelihood(counts, symbols) if self.likelihood else None,
-            self.calibrated.symbol_reports(counts, symbols) if self.likelihood else None,
+            self.calibrated.symbol_reports(counts, symbols, received.accepted) if self.likelihood else None,
             catalogue=self.catalogue,
         )
 

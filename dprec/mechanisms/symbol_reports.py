@@ -9,6 +9,25 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, eq=False)
+class HiddenSets:
+    """What is known of the cells of reports that hide which items were rated.
+
+    Parameters
+    ----------
+    unrated : ndarray, shape (symbols,)
+        Pr(symbol | not rated).
+    unsent : ndarray of bool, shape (symbols,)
+        Symbols that are not sent: a cell that a report does not list holds one of them.
+    reported : ndarray of bool, shape (users,)
+        Whose report was accepted.
+    """
+
+    unrated: NDArray[np.float64]
+    unsent: NDArray[np.bool_]
+    reported: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
 class SymbolReports:
     """Symbols, and the channels through which they were sent.
 
@@ -18,8 +37,11 @@ class SymbolReports:
         Pr(symbol | level) of every channel.
     symbols, channel_of : ndarray of int64, shape (cells,)
         Of each cell, its symbol and the number of its channel.
+    hidden : HiddenSets, optional
+        If the reports hide which items were rated; then there is one channel.
     """
 
     channels: tuple[NDArray[np.float64], ...]
     symbols: NDArray[np.int64]
     channel_of: NDArray[np.int64]
+    hidden: HiddenSets | None = None

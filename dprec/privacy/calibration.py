@@ -20,7 +20,7 @@ from dprec.errors import InputError, SettingError, within
 from dprec.exact_loss import even_share
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.channel import Channel
-from dprec.mechanisms.symbol_reports import SymbolReports
+from dprec.mechanisms.symbol_reports import HiddenSets, SymbolReports
 from dprec.options import Options, option
 from dprec.privacy.composed_budget import largest_share
 from dprec.privacy.units import PrivacyUnit
@@ -248,7 +248,12 @@ class CalibratedMechanism:
             given[which] = channel.probabilities[:, symbols[which]].T
         return given
 
-    def symbol_reports(self, cells: NDArray[np.int64], symbols: NDArray[np.uint16]) -> SymbolReports:
+    def symbol_reports(
+        self,
+        cells: NDArray[np.int64],
+        symbols: NDArray[np.uint16],
+        reported: NDArray[np.bool_] | None = None,
+    ) -> SymbolReports:
         """Return symbols with the channels through which they were sent.
 
         Parameters
@@ -256,16 +261,21 @@ class CalibratedMechanism:
         cells : ndarray of int64, shape (users,)
             Cells with a symbol, by user.
         symbols : ndarray of uint16, shape (sum of cells,)
+        reported : ndarray of bool, shape (users,), optional
+            Whose report was accepted; by default everybody's.
         """
         of_cell = np.zeros(symbols.size, dtype=np.int64)
-        channels = [self.reference_channel]
-        if not self.mechanism.hides_rated_items and symbols.size:
-            channels = []
-            for number, (channel, which) in enumerate(self._by_channel(cells)):
-                channels.append(channel)
-                of_cell[which] = number
-        rated = [channel.probabilities[1 - channel.first_level :] for channel in channels]
-        return SymbolReports(tuple(rated), symbols.astype(np.int64), of_cell)
+        if self.mechanism.hides_rated_items:
+            channel, everybody = self.reference_channel, np.ones(cells.size, dtype=np.bool_)
+            unrated, unsent = channel.probabilities[0], np.isnan(channel.values)
+            hidden = HiddenSets(unrated, unsent, everybody if reported is None else reported)
+            return SymbolReports((channel.probabilities[1:],), symbols.astype(np.int64), of_cell, hidden)
+        channels = []
+        for number, (channel, which) in enumerate(self._by_channel(cells)) if symbols.size else ():
+            channels.append(channel.probabilities)
+            of_cell[which] = number
+        channels = channels or [self.reference_channel.probabilities]
+        return SymbolReports(tuple(channels), symbols.astype(np.int64), of_cell)
 
     def noise_variance(self, cells: NDArray[np.int64]) -> float | None:
         """Return the mean variance of the value read for a rating, over the levels and the users' reports.

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dprec.completion.base import Completed, Completion, Observations
 from dprec.completion.calibrated.geometry import ImplicitGeometry, standardised_logarithms
+from dprec.completion.calibrated.hidden_sets import HiddenSetFit
 from dprec.completion.calibrated.learned_histogram import learned_shares
 from dprec.completion.calibrated.regressed_effects import RegressedEffects
 from dprec.completion.calibrated.symbol_tables import SymbolTables
@@ -83,6 +84,8 @@ class Calibrated(Completion):
         scoring): its weight is the information of a report, its offset the slope of the log likelihood.
         """
         seen, scale = observations, observations.scale
+        if seen.symbols is not None and seen.symbols.hidden is not None:
+            return self._fitted_to_hidden_sets(seen, seed, progress)
         geometry = ImplicitGeometry.of(seen.users, seen.items, seen.shape, self.dimensions, seed)
         reports = seen.symbols or _clear(seen)
         shares = np.array(level_shares(self.histogram, scale.levels))
@@ -109,6 +112,17 @@ class Calibrated(Completion):
             "item_coefficients": items.coefficients.tolist(),
         }
         return CalibratedModel(users, items, geometry, cuts, scale, diagnostics=diagnostics)
+
+    def _fitted_to_hidden_sets(
+        self, observations: Observations, seed: int, progress: Progress
+    ) -> CalibratedModel:
+        """Complete the matrix from reports on every cell of the catalogue."""
+        scale = observations.scale
+        cuts = cut_points(level_shares(self.histogram, scale.levels), self.variance)
+        fit = HiddenSetFit.of(observations, cuts, self.dimensions, self.sweeps, seed, progress)
+        return CalibratedModel(
+            fit.users.effects, fit.items.effects, fit.geometry, cuts, scale, diagnostics=fit.diagnostics
+        )
 
     def _user_features(self, geometry: ImplicitGeometry) -> NDArray[np.float64]:
         activity = standardised_logarithms(geometry.user_counts)

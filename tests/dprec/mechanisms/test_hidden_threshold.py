@@ -25,5 +25,5 @@ def test_symbols_read_as_the_means_of_their_levels() -> None:
 
 
 def test_a_threshold_that_splits_nothing_is_refused() -> None:
-    with pytest.raises(SettingError, match="threshold: 1.*above 1 and at most 5"):
+    with pytest.raises(SettingError, match=r"threshold: 1.*above 1 and at most 5"):
         HiddenThreshold(threshold=1).channel(STARS, 1.0)

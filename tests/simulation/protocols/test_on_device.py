@@ -115,3 +115,18 @@ def test_no_histogram_is_learned_from_reports_that_are_not_of_ratings_alone(
         InputError, match=r"completion\.learn_histogram: true, with mechanism .*all of ratings"
     ):
         run(values, page=False)
+
+
+def test_with_the_set_hidden_devices_gain_and_are_never_worse_off_than_alone() -> None:
+    values = copy.deepcopy(read_yaml(CONFIGS / "best-hidden-set.yaml"))
+    values["dataset"] = {"kind": "synthetic", "users": 500, "items": 60, "ratings": 6000}
+    values["simulation"] = {"backend": "local", "users_per_node": 170}
+    nothing = run({**values, "protocol": {"kind": "nothing-sent"}}).summary["accuracy"]["rmse"]
+    errors = {}
+    for epsilon in (0.01, 4.0):
+        result = run(changed(values, privacy={"epsilon": epsilon, "per": "cell"}))
+        errors[epsilon] = result.summary["accuracy"]["rmse"]
+        assert result.summary["privacy"]["hides_rated_items"] is True
+        assert result.summary["privacy"]["epsilon_per_rating"] <= epsilon
+    assert errors[0.01] < nothing
+    assert errors[4.0] < nothing - 0.02

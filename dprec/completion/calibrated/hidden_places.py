@@ -1,0 +1,133 @@
+"""Places of items from noisy reports of what is rated: what propensities alone do not explain.
+
+A user's scores of the propensities, each divided by the root of its information, are a matrix of noise with
+variance 1 where users and items are independent given their propensities. Tastes stand out from that noise as
+singular values above the largest one that noise has. Below it nothing is known, and places are 0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from dprec.completion.calibrated.cell_likelihood import CellLikelihood
+from dprec.completion.calibrated.hidden_reports import HiddenReports
+from dprec.completion.calibrated.joint_effects import JointEffects
+from dprec.completion.calibrated.propensity_bins import PropensityBins
+from dprec.completion.spectral import LowRank, SparsePlusLowRank
+
+_MARGIN = 1.02
+"""Factor by which a singular value has to exceed the largest that is expected of noise."""
+
+_POINTS = 500
+
+
+def hidden_places(
+    reports: HiddenReports,
+    users: JointEffects,
+    items: JointEffects,
+    cuts: NDArray[np.float64],
+    dimensions: int,
+    seed: int,
+) -> NDArray[np.float64]:
+    """Place items that the same people rate next to each other, shape (items, dimensions).
+
+    Rows and columns are weighted by the fourth root of their mean information, so that users and items of
+    whom little is known add less noise. Over the ratings, a dimension has mean 0, and its standard
+    deviation is the cosine of the angle to be expected between the singular vector and that without noise.
+
+    Parameters
+    ----------
+    reports : HiddenReports
+    users, items : JointEffects
+        As fitted.
+    cuts : ndarray, shape (levels - 1,)
+    dimensions : int
+    seed : int
+        Seed of the initial Lanczos vector of large matrices.
+    """
+    sizes = (reports.reported.size, reports.n_items)
+    kept = max(0, min(dimensions, min(sizes) - 1))
+    matrix, weights = _weighted_scores(reports, users, items, cuts)
+    edge = noise_edge(*weights)
+    if kept == 0 or edge == 0:
+        return np.zeros((sizes[1], dimensions))
+    leading = matrix.leading(kept, seed)
+    shares = np.exp(items.means[:, 0])
+    axes = leading.right - (shares / shares.sum()) @ leading.right
+    deviations = np.sqrt((shares / shares.sum()) @ axes**2)
+    scaled = axes / np.maximum(deviations, np.finfo(float).tiny) * _cosines(leading, _MARGIN * edge)
+    return np.pad(scaled, ((0, 0), (0, dimensions - kept)))
+
+
+def noise_edge(row_weights: NDArray[np.float64], column_weights: NDArray[np.float64]) -> float:
+    """Return the largest singular value to be expected of independent noise, in the limit of large matrices.
+
+    With entries a_i b_j g_ij and g_ij of variance 1, squared singular values beyond the noise are
+    t / (p q), where sum_i a_i^2 p / (1 - a_i^2 p) = t = sum_j b_j^2 q / (1 - b_j^2 q); the edge is the least
+    of them over t (Paul and Silverstein [paul2009]).
+
+    Parameters
+    ----------
+    row_weights, column_weights : ndarray, shapes (rows,) and (columns,)
+        The factors a and b.
+    """
+    curves = []
+    for weights in (row_weights, column_weights):
+        squares = weights[weights > 0] ** 2
+        if squares.size == 0:
+            return 0.0
+        points = -np.expm1(np.linspace(-14, -1e-6, _POINTS)[:, None]) / squares.max()
+        curves.append((points[::-1, 0], (points * squares / (1 - points * squares)).sum(axis=1)[::-1]))
+    (rows, of_rows), (columns, of_columns) = curves
+    ends = max(of_rows[0], of_columns[0]), min(of_rows[-1], of_columns[-1])
+    at = np.geomspace(*ends, _POINTS)
+    squared = at / (np.interp(at, of_rows, rows) * np.interp(at, of_columns, columns))
+    return float(np.sqrt(squared.min()))
+
+
+def _cosines(leading: LowRank, edge: float) -> NDArray[np.float64]:
+    """Return the expected cosines between singular vectors and those without noise, 0 at the edge and below.
+
+    A value s = edge (x + 1 / x) / 2 comes from a signal x times as strong as the least that can be seen, and
+    its vector has cosine^2 = 1 - 1 / x^2 (Benaych-Georges and Nadakuditi [benaych2012], section 3.1, square
+    matrices).
+    """
+    ratios = np.maximum(leading.values / edge, 1.0)
+    strengths = ratios + np.sqrt(ratios**2 - 1)
+    cosines: NDArray[np.float64] = np.sqrt(1 - 1 / strengths**2)
+    return cosines
+
+
+def _weighted_scores(
+    reports: HiddenReports, users: JointEffects, items: JointEffects, cuts: NDArray[np.float64]
+) -> tuple[SparsePlusLowRank, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Return the weighted matrix of scores, and the weights of its rows and columns.
+
+    Users and items are in bins, so that the cells without a symbol are of low rank.
+    """
+    of_user = PropensityBins.by_rank(users, reports.reported)
+    of_item = PropensityBins.by_rank(items, np.ones(reports.n_items, dtype=np.bool_))
+    at = of_user.means[:, None, :] + of_item.means
+    likelihood = CellLikelihood.at(at[..., 0], at[..., 1], (reports.unrated, reports.rated), cuts)
+    scores = likelihood.by_propensity / likelihood.probabilities
+    information = (scores * likelihood.by_propensity).sum(axis=2)
+    scores /= np.sqrt(np.maximum(information, np.finfo(float).tiny))[..., None]
+    row_weights = _root_of_share(information @ of_item.sizes)[of_user.of] * reports.reported
+    column_weights = _root_of_share(of_user.sizes @ information)[of_item.of]
+    cells = of_user.of[reports.users], of_item.of[reports.items]
+    weights = row_weights[reports.users] * column_weights[reports.items]
+    sent = (scores[*cells, reports.symbols] - scores[*cells, 0]) * weights
+    shape = (row_weights.size, column_weights.size)
+    sparse = sp.csr_array((sent, (reports.users, reports.items)), shape=shape)
+    left = scores[of_user.of, :, 0] * row_weights[:, None]
+    right = np.eye(of_item.sizes.size)[of_item.of] * column_weights[:, None]
+    return SparsePlusLowRank(sparse, left, right), (row_weights, column_weights)
+
+
+def _root_of_share(information: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the fourth root of each share of the information; 1 where there is none at all."""
+    shares = information / max(float(information.mean()), np.finfo(float).tiny)
+    weights: NDArray[np.float64] = shares**0.25 if information.any() else np.ones_like(information)
+    return weights

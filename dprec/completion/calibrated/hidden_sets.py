@@ -1,0 +1,150 @@
+"""Fits users and items to reports that hide which items were rated.
+
+Every cell of the catalogue has a symbol, and whether it is rated is integrated out (`cell_likelihood.py`).
+Each half sweep is a step of Fisher scoring for the propensities and effects of one side, with the other side
+in bins, so that a step costs little more than counting the symbols. Scores are averaged over the posterior of
+the propensity, as in a Gaussian variational approximation (Opper and Archambeau [opper2009]): at the means
+alone, users and items that noise makes look active would count most, and ratings would seem frequent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from dprec.catalogue import Catalogue
+from dprec.completion.base import Observations
+from dprec.completion.calibrated.cell_likelihood import CellLikelihood
+from dprec.completion.calibrated.geometry import ImplicitGeometry
+from dprec.completion.calibrated.hidden_places import hidden_places
+from dprec.completion.calibrated.hidden_reports import HiddenReports
+from dprec.completion.calibrated.joint_effects import JointEffects
+from dprec.completion.calibrated.propensity_bins import PropensityBins
+from dprec.progress import Progress
+
+_USERS, _ITEMS = ((0.0, 0.0), (1.0, 0.25)), ((-3.0, 0.0), (1.5, 0.3))
+"""Means and variances of propensities and effects that are expected of users and of items.
+
+A cell is rated with a probability of about 5 %. Both are averaged with what the reports say.
+"""
+
+_LONGEST_STEP = 1.0
+"""Log odds, or units of the noise on a latent rating, by which one step may move a user or an item."""
+
+_NODES, _MASSES = np.sqrt(3.0) * np.array([-1, 0, 1]), np.array([1, 4, 1]) / 6
+"""Gauss-Hermite quadrature over a standard normal distribution."""
+
+_NUMBERS = 1 << 22
+"""Numbers that the likelihoods of a batch of users or items may have."""
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenSetFit:
+    """What the reports say about users and items.
+
+    Parameters
+    ----------
+    users, items : JointEffects
+    geometry : ImplicitGeometry
+        The places of the items; users have none. Counts of ratings are expected ones, rounded.
+    """
+
+    users: JointEffects
+    items: JointEffects
+    geometry: ImplicitGeometry
+
+    @classmethod
+    def of(
+        cls,
+        observations: Observations,
+        cuts: NDArray[np.float64],
+        dimensions: int,
+        sweeps: int,
+        seed: int,
+        progress: Progress,
+    ) -> HiddenSetFit:
+        """Fit both sides, then place the items by what the fit does not explain.
+
+        Parameters
+        ----------
+        observations : Observations
+        cuts : ndarray, shape (levels - 1,)
+        dimensions : int
+            Of the places; those that do not stand out from the noise are 0.
+        sweeps : int
+        seed : int
+        progress : callable
+        """
+        reports = HiddenReports.of(observations)
+        everything = np.ones(reports.n_items, dtype=np.bool_)
+        users = JointEffects.at_centre(np.zeros((reports.reported.size, 0)), *_USERS)
+        items = JointEffects.at_centre(_features(observations.catalogue, reports.n_items), *_ITEMS)
+        for sweep in range(sweeps):
+            bins = PropensityBins.by_rank(users, reports.reported)
+            items = _solved(items, bins, reports.of_items(bins.of, bins.sizes.size), reports, cuts)
+            bins = PropensityBins.by_rank(items, everything)
+            users = _solved(users, bins, reports.of_users(bins.of, bins.sizes.size), reports, cuts)
+            progress("completing", sweep + 1, sweeps)
+        places = hidden_places(reports, users, items, cuts, dimensions, seed)
+        typical = PropensityBins.by_rank(items, everything)
+        of_user = expit(users.means[:, :1] + typical.means[:, 0]) @ typical.sizes
+        typical = PropensityBins.by_rank(users, reports.reported)
+        of_item = expit(items.means[:, :1] + typical.means[:, 0]) @ typical.sizes
+        nowhere = np.zeros((of_user.size, dimensions))
+        counts = (np.rint(expected).astype(np.int64) for expected in (of_user, of_item))
+        return cls(users, items, ImplicitGeometry(nowhere, places, *counts))
+
+    @property
+    def diagnostics(self) -> dict[str, Any]:
+        """What was learned, for the run's summary."""
+        return {
+            "expected_ratings": int(self.geometry.item_counts.sum()),
+            "user_spread": self.users.spread.tolist(),
+            "item_spread": self.items.spread.tolist(),
+            "item_coefficients": self.items.coefficients.tolist(),
+            "dimensions_above_noise": int(self.geometry.items.any(axis=0).sum()),
+        }
+
+
+def _solved(
+    side: JointEffects,
+    others: PropensityBins,
+    counts: NDArray[np.float64],
+    reports: HiddenReports,
+    cuts: NDArray[np.float64],
+) -> JointEffects:
+    """Solve one side given the bins of the other side and the symbols counted by bin."""
+    precision = np.empty((len(counts), 2, 2))
+    slopes = np.empty((len(counts), 2))
+    step = max(1, _NUMBERS // (counts.shape[1] * counts.shape[2] * _NODES.size))
+    spreads = np.sqrt(side.covariances[:, 0, 0])[:, None]
+    for start in range(0, len(counts), step):
+        part = slice(start, start + step)
+        at = side.means[part, None, :] + others.means
+        around = at[..., 0] + _NODES[:, None, None] * spreads[part]
+        channel = reports.unrated, reports.rated
+        likelihood = CellLikelihood.at(around, at[..., 1], channel, cuts, others.effect_variance)
+        moved = np.stack([likelihood.by_propensity, likelihood.by_latent])
+        relative = moved / likelihood.probabilities * _MASSES[:, None, None, None]
+        slopes[part] = np.einsum("anibz,ibz->ia", relative, counts[part], optimize=True)
+        precision[part] = np.einsum("anibz,cnibz,b->iac", relative, moved, others.sizes, optimize=True)
+    # Users who did not report have no symbols, and no information.
+    precision *= (counts.sum(axis=(1, 2)) > 0)[:, None, None]
+    target = (precision @ side.means[:, :, None])[:, :, 0] + slopes
+    solved = side.solved(precision, target)
+    change = np.clip(solved.means - side.means, -_LONGEST_STEP, _LONGEST_STEP)
+    return solved.moved_to(side.means + change)
+
+
+def _features(catalogue: Catalogue | None, n_items: int) -> NDArray[np.float64]:
+    """Return what is public about the items, the first column being 1, shape (items, features)."""
+    ones = np.ones((n_items, 1))
+    if catalogue is None:
+        return ones
+    bends = (catalogue.numbers**2 - 1) * (catalogue.numbers != 0)
+    categories = catalogue.categories - catalogue.categories.mean(axis=0)
+    return np.hstack([ones, catalogue.numbers, bends, categories])

@@ -1,0 +1,122 @@
+"""Propensities and effects of users or items: how often they occur among ratings, and how they are rated.
+
+The two are correlated, as popular items are rated higher, so that what is learned of one tells of the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.completion.calibrated.regressed_effects import RegressedEffects
+
+_INTERCEPT_VARIANCES = np.array([1.0, 0.09])
+"""Prior variances of the two intercepts: that of the effects is near 0, as the histogram is public."""
+
+_EXPECTED_SLOPE_VARIANCES = np.array([0.5, 0.05])
+
+_PRIOR_ENTITIES = 10.0
+"""Entities with the expected covariance that the learned one is averaged with."""
+
+
+@dataclass(frozen=True, eq=False)
+class JointEffects:
+    """Posterior of pairs e of one side: e ~ Normal(centre + W features, spread), W ~ Normal(0, ...).
+
+    A pair is a propensity, on the scale of the log odds that a cell is rated, and an effect on the latent
+    rating.
+
+    Parameters
+    ----------
+    features : ndarray, shape (entities, features)
+        The first column is 1, or there is none.
+    centre : ndarray, shape (2,)
+    expected_spread : ndarray, shape (2, 2)
+        The covariance that is expected of pairs around their regression.
+    means : ndarray, shape (entities, 2)
+    covariances : ndarray, shape (entities, 2, 2)
+    coefficients : ndarray, shape (2, features)
+    spread : ndarray, shape (2, 2)
+    slope_variances : ndarray, shape (2,)
+    """
+
+    features: NDArray[np.float64]
+    centre: NDArray[np.float64]
+    expected_spread: NDArray[np.float64]
+    means: NDArray[np.float64]
+    covariances: NDArray[np.float64]
+    coefficients: NDArray[np.float64]
+    spread: NDArray[np.float64]
+    slope_variances: NDArray[np.float64]
+
+    @classmethod
+    def at_centre(
+        cls, features: NDArray[np.float64], centre: tuple[float, float], variances: tuple[float, float]
+    ) -> JointEffects:
+        """Return the prior."""
+        entities, width = features.shape
+        middle, spread = np.array(centre), np.diag(variances)
+        means, covariances = np.tile(middle, (entities, 1)), np.tile(spread, (entities, 1, 1))
+        slopes = _EXPECTED_SLOPE_VARIANCES
+        return cls(features, middle, spread, means, covariances, np.zeros((2, width)), spread, slopes)
+
+    def solved(self, precision: NDArray[np.float64], target: NDArray[np.float64]) -> JointEffects:
+        """Return the posterior given observations of the pairs, and learn the prior's covariances from it.
+
+        The coefficients are solved with the deviations from the regression integrated out; the spread is a
+        step of expectation maximisation, with `_PRIOR_ENTITIES` of the expected covariance added.
+
+        Parameters
+        ----------
+        precision : ndarray, shape (entities, 2, 2)
+            Sum of the weights of an entity's observations.
+        target : ndarray, shape (entities, 2)
+            Sum of weight times observation.
+        """
+        inverse = np.linalg.inv(self.spread)
+        covariances = np.linalg.inv(precision + inverse)
+        through = np.eye(2) - precision @ covariances
+        weights, around = through @ precision, target - precision @ self.centre
+        prior = np.repeat(self.slope_variances[:, None], self.features.shape[1], axis=1)
+        prior[:, :1] = _INTERCEPT_VARIANCES[:, None]
+        width = prior.size
+        across = np.einsum("iab,ik,il->akbl", weights, self.features, self.features, optimize=True)
+        system = across.reshape(width, width) + np.diag(1 / prior.ravel())
+        pulled = np.einsum("iab,ib,ik->ak", through, around, self.features, optimize=True)
+        of_coefficients = np.linalg.inv(system)
+        coefficients = (of_coefficients @ pulled.ravel()).reshape(prior.shape)
+        regressed = self.centre + self.features @ coefficients.T
+        means = (covariances @ (target + regressed @ inverse)[:, :, None])[:, :, 0]
+        deviations = means - regressed
+        squares = deviations.T @ deviations + covariances.sum(axis=0)
+        spread = (squares + _PRIOR_ENTITIES * self.expected_spread) / (len(means) + _PRIOR_ENTITIES)
+        slopes = (coefficients**2 + np.diag(of_coefficients).reshape(prior.shape))[:, 1:]
+        learned = (slopes.sum(axis=1) + _EXPECTED_SLOPE_VARIANCES) / (slopes.shape[1] + 1)
+        return replace(
+            self,
+            means=means,
+            covariances=covariances,
+            coefficients=coefficients,
+            spread=spread,
+            slope_variances=learned,
+        )
+
+    def moved_to(self, means: NDArray[np.float64]) -> JointEffects:
+        """Return the same posterior around other means."""
+        return replace(self, means=means)
+
+    @property
+    def effects(self) -> RegressedEffects:
+        """The effects on the latent rating alone."""
+        return RegressedEffects(
+            self.features,
+            True,
+            float(self.expected_spread[1, 1]),
+            self.means[:, 1],
+            self.covariances[:, 1, 1],
+            self.coefficients[1],
+            float(self.spread[1, 1]),
+            float(self.slope_variances[1]),
+        )

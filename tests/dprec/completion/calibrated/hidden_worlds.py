@@ -1,0 +1,46 @@
+"""Planted ratings whose cells are all reported, for tests of hidden item sets."""
+
+import numpy as np
+from scipy.special import expit
+
+from dprec.completion.base import Observations
+from dprec.mechanisms import Mechanism
+from dprec.ordinal import cut_points, level_probabilities
+from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.ratings import RatingScale
+
+STARS = RatingScale.evenly(1, 5, 1)
+SHARES = (0.05, 0.1, 0.25, 0.35, 0.25)
+CUTS = cut_points(SHARES, 0.5)
+
+
+def planted_levels(users: int, items: int, taste: float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return all levels, 0 where nothing is rated, the items' effects, and each item's side in taste."""
+    random = np.random.default_rng(4)
+    effects = random.normal(scale=0.6, size=items)
+    sides = [np.where(np.arange(size) < size // 2, 1.0, -1.0) for size in (users, items)]
+    propensity = -2 + random.normal(size=(users, 1)) + random.normal(size=items) + effects
+    rated = random.random((users, items)) < expit(propensity + taste * np.outer(*sides))
+    latent = random.normal(scale=0.5, size=(users, 1)) + effects
+    below = np.cumsum(level_probabilities(latent.ravel(), CUTS)[0], axis=1)
+    drawn = 1 + (random.random(latent.size)[:, None] > below[:, :-1]).sum(axis=1)
+    return np.where(rated, drawn.reshape(latent.shape), 0).astype(np.uint8), effects, sides[1]
+
+
+def reported(levels: np.ndarray, mechanism: Mechanism, epsilon: float) -> Observations:
+    """Send every cell through a mechanism, and return what the server sees."""
+    n_users, n_items = levels.shape
+    calibrated = CalibratedMechanism(mechanism, PrivacyBudget(epsilon=epsilon, per="cell"), STARS, n_items)
+    words = np.random.default_rng(7).integers(0, 2**64, levels.size, dtype=np.uint64)
+    symbols = calibrated.perturb(np.full(n_users, n_items), levels.ravel(), words)
+    shown = np.flatnonzero(~np.isnan(calibrated.reference_channel.values[symbols]))
+    users, items = np.divmod(shown, n_items)
+    counts = np.bincount(users, minlength=n_users)
+    return Observations(
+        users.astype(np.int32),
+        items.astype(np.int32),
+        calibrated.read(counts, symbols[shown]),
+        levels.shape,
+        STARS,
+        symbols=calibrated.symbol_reports(counts, symbols[shown]),
+    )

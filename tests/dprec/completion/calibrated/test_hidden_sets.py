@@ -1,0 +1,80 @@
+"""Calibrated completion of reports that hide which items were rated, on planted ratings."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dprec.catalogue import Catalogue
+from dprec.completion import Calibrated
+from dprec.mechanisms import HiddenThreshold, Mechanism, ZhengLaplace, ZhengRandomizedResponse
+from tests.dprec.completion.calibrated.hidden_worlds import SHARES, planted_levels, reported
+
+COMPLETION = Calibrated(histogram=SHARES, dimensions=3, sweeps=12)
+USERS, ITEMS = 400, 90
+
+
+@pytest.mark.parametrize("mechanism", [HiddenThreshold(), ZhengLaplace(), ZhengRandomizedResponse()])
+def test_effects_and_their_uncertainty_are_learned_through_any_channel(mechanism: Mechanism) -> None:
+    levels, effects, _ = planted_levels(USERS, ITEMS)
+    model = COMPLETION.fit(reported(levels, mechanism, 3.0), 1)
+    errors = model.items.means - effects
+    assert np.mean(errors**2) < 0.5 * effects.var()
+    assert 0.6 < np.mean(errors**2 / model.items.variances) < 1.5
+
+
+def test_ratings_do_not_seem_more_frequent_for_the_noise() -> None:
+    levels = planted_levels(USERS, ITEMS)[0]
+    for epsilon in (1.0, 3.0):
+        model = COMPLETION.fit(reported(levels, HiddenThreshold(), epsilon), 1)
+        assert model.diagnostics["expected_ratings"] == pytest.approx((levels > 0).sum(), rel=0.25)
+
+
+def test_a_budget_that_says_nothing_leaves_the_prior() -> None:
+    levels = planted_levels(USERS, ITEMS)[0]
+    model = COMPLETION.fit(reported(levels, HiddenThreshold(), 1e-6), 1)
+    np.testing.assert_allclose(model.items.means, 0, atol=1e-3)
+    np.testing.assert_allclose(model.items.variances, 0.3, atol=1e-3)
+    assert not model.geometry.items.any()
+
+
+def test_tastes_that_show_in_what_is_rated_place_the_items() -> None:
+    levels, _, side = planted_levels(USERS, ITEMS, taste=1.5)
+    model = COMPLETION.fit(reported(levels, HiddenThreshold(), 2.0), 1)
+    assert model.diagnostics["dimensions_above_noise"] == 1
+    place = model.geometry.items[:, 0]
+    assert abs(np.corrcoef(place, side)[0, 1]) > 0.7
+    assert model.geometry.items.shape == (ITEMS, 3)
+    without = COMPLETION.fit(reported(planted_levels(USERS, ITEMS)[0], HiddenThreshold(), 2.0), 1)
+    assert without.diagnostics["dimensions_above_noise"] == 0
+
+
+def test_users_whose_report_was_not_accepted_say_nothing() -> None:
+    levels = planted_levels(USERS, ITEMS)[0]
+    seen = reported(levels, HiddenThreshold(), 2.0)
+    arrived = np.arange(USERS) < 200
+    assert seen.symbols is not None
+    assert seen.symbols.hidden is not None
+    kept = arrived[seen.users]
+    symbols = replace(
+        seen.symbols,
+        symbols=seen.symbols.symbols[kept],
+        channel_of=seen.symbols.channel_of[kept],
+        hidden=replace(seen.symbols.hidden, reported=arrived),
+    )
+    half = replace(
+        seen, users=seen.users[kept], items=seen.items[kept], values=seen.values[kept], symbols=symbols
+    )
+    alone = COMPLETION.fit(reported(levels[:200], HiddenThreshold(), 2.0), 1)
+    model = COMPLETION.fit(half, 1)
+    np.testing.assert_allclose(model.users.means[200:], 0, atol=1e-12)
+    # The users who say nothing are prior entities, which changes what is learned of the spread a little.
+    assert np.corrcoef(model.items.means, alone.items.means)[0, 1] > 0.98
+
+
+def test_public_features_say_most_where_reports_say_little() -> None:
+    levels, effects, _ = planted_levels(USERS, ITEMS)
+    seen = reported(levels, HiddenThreshold(), 1.0)
+    known = Catalogue((effects / effects.std())[:, None], np.zeros((ITEMS, 0), dtype=np.bool_), ("mood",), ())
+    plain, informed = (COMPLETION.fit(replace(seen, catalogue=public), 1) for public in (None, known))
+    assert np.mean((informed.items.means - effects) ** 2) < 0.6 * np.mean((plain.items.means - effects) ** 2)
