@@ -18,8 +18,10 @@ def floor_of(protocol: Protocol) -> str | None:
         return "nothing-sent"
     if isinstance(protocol, GlobalMeanProtocol) and not protocol.private:
         return "global-mean"
-    if isinstance(protocol, OneShotProtocol) and not protocol.mechanism.sends_values:
-        return "sets-only" if protocol.personalization == "on-device" else None
-    if isinstance(protocol, OneShotProtocol) and isinstance(protocol.completion, ItemAverage):
-        return "item-average" if protocol.mechanism.kind == "none" else None
-    return None
+    if not isinstance(protocol, OneShotProtocol):
+        return None
+    on_device = protocol.personalization == "on-device"
+    if not protocol.mechanism.sends_values:
+        return "sets-only" if on_device else None
+    averages = isinstance(protocol.completion, ItemAverage) and not on_device
+    return "item-average" if averages and protocol.mechanism.kind == "none" else None

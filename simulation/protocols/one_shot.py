@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Literal, Self
 import numpy as np
 
 from dprec.completion.averages import ItemAverage
-from dprec.completion.calibrated.completion import Calibrated, CalibratedModel
+from dprec.completion.base import Completed
+from dprec.completion.calibrated.completion import Calibrated
 from dprec.completion.one_bit.completion import HiddenMatrix
 from dprec.errors import SettingError, within
 from dprec.messages import LEVEL, REPORT
 from dprec.options import option
-from dprec.personalization.broadcast import item_table
+from dprec.ordinal import level_shares
+from dprec.personalization.broadcast import broadcast_of, table_dimensions
+from dprec.personalization.derived_broadcast import TableOptions
 from dprec.personalization.ordinal_process import Devices, OrdinalProcess
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.device_channel import device_channel
@@ -23,7 +26,6 @@ from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
 from dprec.setups import OneShotSetup
 from dprec.wire.item_table import ItemTable
-from dprec.wire.traffic import TrafficLedger
 from simulation.protocols.accounting import (
     EXACT_CHANNEL,
     check_private,
@@ -44,6 +46,8 @@ from simulation.protocols.zheng_distance import distance_per_cell
 if TYPE_CHECKING:
     from flwr.serverapp import Grid
 
+    from strategies.report_collection import Collected
+
 
 @dataclass(frozen=True, kw_only=True)
 class OneShotProtocol(Protocol):
@@ -57,6 +61,9 @@ class OneShotProtocol(Protocol):
         "none",
     )
     process: OrdinalProcess = option("What devices that predict assume about tastes.", OrdinalProcess())
+    table: TableOptions = option(
+        "What devices that predict are sent if the completion is not calibrated.", TableOptions()
+    )
     max_symbols: int = option(
         "Most symbols, users times items, for a mechanism that reports every item.",
         2_000_000_000,
@@ -98,11 +105,8 @@ class OneShotProtocol(Protocol):
         with within("completion"):
             self.completion.check((train.n_users, train.n_items))
             self._check_histogram()
-        if self.personalization == "on-device" and not isinstance(self.completion, Calibrated):
-            found = f"'on-device', with completion {self.completion.kind}"
-            raise SettingError(
-                "personalization", found, "'none', or completion calibrated, which knows items"
-            )
+        with within("table"):
+            level_shares(self.table.histogram, train.scale.levels)
 
     def _check_histogram(self) -> None:
         """Refuse to learn shares of the levels from reports that do not come from ratings alone."""
@@ -120,9 +124,8 @@ class OneShotProtocol(Protocol):
 
     def setup(self) -> OneShotSetup:
         """Return the mechanism and the budget."""
-        dimensions = None
-        if self.personalization == "on-device" and isinstance(self.completion, Calibrated):
-            dimensions = self.completion.dimensions
+        predicts = self.personalization == "on-device"
+        dimensions = table_dimensions(self.completion, self._table_options) if predicts else None
         return OneShotSetup(mechanism=self.mechanism, privacy=self.privacy, table_dimensions=dimensions)
 
     def run(self, grid: Grid, task: Task) -> Outcome:
@@ -140,8 +143,8 @@ class OneShotProtocol(Protocol):
         with within("completion"):
             completed = self.completion.fit(collected.observations, task.server_seed, task.progress)
         record, predict = collected.record, completed.predict
-        if isinstance(completed, CalibratedModel) and self.personalization == "on-device":
-            devices, spent = self._personalized(grid, task, completed, collected.traffic)
+        if self.personalization == "on-device":
+            devices, spent = self._personalized(grid, task, completed, collected)
             record, predict = record.with_traffic(spent), devices.predict
         notes = completed.notes + notes_on_failures([record])
         distance: dict[str, float | None] = {}
@@ -165,15 +168,22 @@ class OneShotProtocol(Protocol):
             deployed_factor=measured_deployment(REPORT, collected.mean_payload, task.group),
         )
 
+    @property
+    def _table_options(self) -> TableOptions:
+        """The options of the table; rated items that are hidden place nothing."""
+        return replace(self.table, dimensions=0) if self.mechanism.hides_rated_items else self.table
+
     def _personalized(
-        self, grid: Grid, task: Task, completed: CalibratedModel, traffic: TrafficLedger
+        self, grid: Grid, task: Task, completed: Completed, collected: Collected
     ) -> tuple[Devices, dict[str, int]]:
         """Broadcast what the completion knows of the items; return the devices, and the bytes charged."""
         from strategies.personalization import broadcast_table
 
-        encoded, levels = item_table(completed).encode(), completed.users.regressed
-        spent = broadcast_table(grid, task.roster, task.group, encoded, levels, traffic)
-        train, dimensions = task.train, completed.geometry.items.shape[1]
+        seed, train = task.server_seed, task.train
+        broadcast = broadcast_of(completed, collected.observations, self._table_options, seed)
+        encoded, levels = broadcast.table.encode(), broadcast.levels
+        spent = broadcast_table(grid, task.roster, task.group, encoded, levels, collected.traffic)
+        dimensions = broadcast.table.places.shape[1]
         table = ItemTable.decode(
             encoded, n_levels=train.scale.levels, n_items=train.n_items, dimensions=dimensions
         )
@@ -192,7 +202,7 @@ class OneShotProtocol(Protocol):
         """Promise the loss of the channel, if there is a budget."""
         on_device, sends = self.personalization == "on-device", self.mechanism.sends_values
         seen = [SET_IS_SEEN]
-        if isinstance(self.completion, Calibrated):
+        if on_device or isinstance(self.completion, Calibrated):
             seen.append(note_on_reading(on_device=on_device, sends_values=sends))
         if not sends:
             why = "devices send which items were rated, and nothing that depends on how."

@@ -110,10 +110,12 @@ def test_floors_are_known_among_the_presets(name: str) -> None:
     assert floor_of(protocol) == (name if name in FLOORS else None)
 
 
-def test_averages_of_noisy_ratings_are_no_floor() -> None:
+def test_averages_of_noisy_ratings_or_on_devices_are_no_floor() -> None:
     noisy = {"kind": "one-shot", "mechanism": {"kind": "bounded-laplace"}, "privacy": {"epsilon": 1.0}}
     values = read_yaml(presets()["item-average"])
     protocol = {**noisy, "completion": {"kind": "item-average"}}
+    assert floor_of(parse_config({**values, "protocol": protocol}).protocol) is None
+    protocol = {**values["protocol"], "personalization": "on-device"}
     assert floor_of(parse_config({**values, "protocol": protocol}).protocol) is None
 
 

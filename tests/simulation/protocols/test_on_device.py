@@ -79,13 +79,54 @@ def test_a_guarantee_says_that_the_visible_set_is_read_and_where_it_is_not(name:
     (note,) = [note for note in notes if note.startswith(words)]
     assert "Where the set of rated items is hidden, none of that gain holds." in note
     assert ("floor sets-only" in note) is (name != "sets-only")
+    predicting = load(
+        name, ["protocol.completion={kind: item-average}", "protocol.personalization=on-device"]
+    )
+    assert any("that gain" in note for note in predicting.protocol.guarantee((10, 10)).notes)
     blind = load(name, ["protocol.completion={kind: item-average}", "protocol.personalization=none"])
     assert not any("that gain" in note for note in blind.protocol.guarantee((10, 10)).notes)
 
 
-def test_a_completion_that_knows_no_items_cannot_be_personalised(on_device: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=r"personalization: 'on-device', with completion mf; .*calibrated"):
-        run(changed(on_device, completion={"kind": "mf"}))
+@pytest.mark.parametrize("kind", ["mf", "item-average", "svd", "user-average"])
+def test_devices_predict_behind_a_completion_that_predicts_ratings(
+    on_device: dict[str, Any], kind: str
+) -> None:
+    settings = {"mechanism": {"kind": "bounded-laplace"}, "completion": {"kind": kind}}
+    device = run(changed(on_device, **settings), page=False)
+    server = run(changed(on_device, **settings, personalization="none"), page=False)
+    assert device.summary["accuracy"]["rmse"] < server.summary["accuracy"]["rmse"] - 0.1
+    for unit in ("epsilon_per_rating", "epsilon_per_user"):
+        assert device.summary["privacy"][unit] == server.summary["privacy"][unit]
+    charged = device.traffic["downlink_payload_bytes"] - server.traffic["downlink_payload_bytes"]
+    assert 60 * 10 < charged.min() == charged.max() < 60 * 22 + 200
+
+
+def test_devices_predict_behind_hidden_item_sets_without_places(on_device: dict[str, Any]) -> None:
+    settings = {
+        "mechanism": {"kind": "zheng-randomized-response"},
+        "completion": {"kind": "item-average"},
+        "privacy": {"epsilon": 1.0, "per": "cell"},
+    }
+    device = run(changed(on_device, **settings), page=False)
+    server = run(changed(on_device, **settings, personalization="none"), page=False)
+    assert device.summary["accuracy"]["rmse"] < server.summary["accuracy"]["rmse"]
+    # The mean and the deviation of every item, and no place.
+    assert device.traffic["downlink_payload_bytes"].max() < 60 * 2 + 100
+
+
+def test_devices_predict_signs(on_device: dict[str, Any]) -> None:
+    values = changed(
+        on_device, mechanism={"kind": "randomized-response"}, completion={"kind": "one-bit", "rank": 1}
+    )
+    values["binarization"] = {"kind": "mean"}
+    device = run(values, page=False).summary["accuracy"]["sign_accuracy"]
+    server = run(changed(values, personalization="none"), page=False).summary["accuracy"]["sign_accuracy"]
+    assert device > server
+
+
+def test_the_histogram_of_the_table_belongs_to_the_scale(on_device: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=r"protocol\.table\.histogram: 2 shares, for a scale of 5 levels"):
+        run(changed(on_device, completion={"kind": "mf"}, table={"histogram": [1.0, 2.0]}), page=False)
 
 
 def test_the_histogram_is_learned_from_the_same_reports_at_the_same_loss(on_device: dict[str, Any]) -> None:
