@@ -11,6 +11,7 @@ import dataclasses
 import functools
 from typing import Any, ClassVar, get_type_hints
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from dprec.errors import SettingError
@@ -22,9 +23,15 @@ _PAPER = "paper"
 """Key of a field's metadata that says what the paper has."""
 
 
+def plain(value: Any) -> Any:
+    """Return a number of NumPy as what a file would hold; anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def as_tuple(value: Any) -> Any:
-    """Return a list as a tuple, which settings can hold; anything else as it is."""
-    return tuple(value) if isinstance(value, list) else value
+    """Return a list or an array as a tuple, which settings can hold; anything else as it is."""
+    values = value.tolist() if isinstance(value, np.ndarray) else value
+    return tuple(values) if isinstance(values, list) else values
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,7 +102,7 @@ class Options:
     ------
     SettingError
         When a value is not of its field's type, not one of the allowed words, or out of bounds. An
-        int is accepted for a float, and converted; a bool counts as neither.
+        int is accepted for a float, and converted; a bool counts as neither. Numbers of NumPy are as good.
     TypeError
         When the type of a field cannot be resolved where the class is defined.
     """
@@ -111,7 +118,7 @@ class Options:
         try:
             # mypy confuses the hash of the class with that of its instances.
             model = _model_of(type(self))  # type: ignore[arg-type]
-            checked = model.model_validate({name: getattr(self, name) for name in names})
+            checked = model.model_validate({name: plain(getattr(self, name)) for name in names})
         except ValidationError as error:
             raise _first_error(error) from None
         for name in names:

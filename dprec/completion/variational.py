@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dprec.completion.base import Observations
 from dprec.completion.factors import BLOCK, BiasedFactors, map_blocks, pack, packed_outer, unpack
-from dprec.errors import RunError, SettingError
+from dprec.errors import InputError, RunError, SettingError
 from dprec.randomness import generator
 
 SMALLEST_VARIANCE = 1e-9
@@ -266,9 +266,14 @@ def check_rank(rank: int, shape: tuple[int, int]) -> None:
 
     Raises
     ------
+    InputError
+        When a catalogue of one user or one item can have no factors.
     SettingError
         When the rank is not below both numbers.
     """
+    if min(shape) < 2:
+        found = f"{shape[0]} users x {shape[1]} items"
+        raise InputError("ratings", found, "at least 2 of each, for a completion with factors")
     if rank >= min(shape):
         accepted = f"less than {min(shape)}, the smaller of the numbers of users and items"
         raise SettingError("rank", str(rank), accepted)

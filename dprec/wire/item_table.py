@@ -66,9 +66,7 @@ class ItemTable:
         cuts, steps = np.split(numbers.view(_NUMBER).astype(np.float64), [n_levels - 1])
         columns = np.frombuffer(body, dtype=np.int8).reshape(rows, n_items) * steps[:, None]
         # A cut or an effect far beyond any latent rating is no table but an attempt to overflow a device.
-        if not (
-            np.isfinite(columns).all() and np.abs(columns).max(initial=0.0) < 1e3 and np.isfinite(cuts).all()
-        ):
+        if not (np.abs(columns).max(initial=0.0) < 1e3 and np.abs(cuts).max(initial=0.0) < 1e3):
             raise ValueError("a table with numbers that are not finite, or far too large")
         if np.any(np.diff(cuts) <= 0) or np.any(columns[1] < 0):
             raise ValueError("a table with cut points out of order, or negative deviations")

@@ -6,9 +6,11 @@ import json
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+import numpy as np
 from pydantic import BaseModel
 
 from dprec.errors import InputError, SettingError
+from dprec.options import plain
 from dprec.parsing import parse_json
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
@@ -46,7 +48,11 @@ def validated(model: type[ModelT], values: Mapping[str, Any], source: str) -> Mo
 
 
 def _plain(values: Any, source: str, depth: int = 0) -> Any:
-    """Return plain values with every key as text: in YAML, a key may also be a number, a date or null."""
+    """Return plain values with every key as text: in YAML, a key may also be a number, a date or null.
+
+    Configurations made in Python may hold numbers and arrays of NumPy.
+    """
+    values = values.tolist() if isinstance(values, np.ndarray) else plain(values)
     if depth > _DEEPEST:
         raise InputError(source, "values nested too deeply", f"at most {_DEEPEST} levels")
     if isinstance(values, Mapping):

@@ -18,6 +18,7 @@ import simulation
 from dprec.errors import InputError, RunError
 from simulation.console.exit_codes import exit_code
 from simulation.console.listings import LISTINGS, listing
+from simulation.console.plain_help import PlainHelp
 from simulation.console.progress import progress_bar
 
 app = typer.Typer(
@@ -64,7 +65,7 @@ def options(
     """Private recommendation, simulated: how accurate, how private, how many bytes per person."""
 
 
-@app.command()
+@app.command(cls=PlainHelp)
 def run(
     config: ConfigPath,
     output: Output = None,
@@ -110,7 +111,7 @@ def _folder(output: str | None, name: str, resume: bool, quiet: bool) -> Path:
     return folder
 
 
-@app.command()
+@app.command(cls=PlainHelp)
 def compare(
     config: ConfigPath,
     output: Output = None,
@@ -150,7 +151,7 @@ def compare(
         )
 
 
-@app.command()
+@app.command(cls=PlainHelp)
 def audit(
     config: Annotated[
         str | None, typer.Argument(metavar="CONFIG", help="A YAML configuration, or the name of a preset.")
@@ -200,7 +201,7 @@ def audit(
         conclude(result, folder, as_json=json_, quiet=quiet)
 
 
-@app.command()
+@app.command(cls=PlainHelp)
 def report(directory: Directory, population: Population = None, quiet: Quiet = False) -> None:
     """Rebuild report.html and the figures of a run or comparison from its files."""
     from simulation.pages import report as build_report
@@ -211,7 +212,7 @@ def report(directory: Directory, population: Population = None, quiet: Quiet = F
         typer.echo(str(page))
 
 
-@app.command()
+@app.command(cls=PlainHelp)
 def advise(
     directory: Directory,
     epsilon: Annotated[float, typer.Option(metavar="E", help="Largest privacy loss of any user.")],
@@ -249,7 +250,7 @@ def _print_projection(folder: Path, population: float | None) -> None:
         wide_console().print(projection_table(projected(folder, population), population))
 
 
-@app.command("list")
+@app.command("list", cls=PlainHelp)
 def list_names(
     what: Annotated[str, typer.Argument(metavar="|".join(LISTINGS), help="Which names to list.")],
 ) -> None:
@@ -265,7 +266,7 @@ def list_names(
     Console().print(table)
 
 
-@app.command()
+@app.command(cls=PlainHelp)
 def describe(
     config: Annotated[
         Path | None,
@@ -292,13 +293,13 @@ def describe(
         print_description(described, preset_summary(find_configuration(config)))
 
 
-@app.command()
+@app.command(cls=PlainHelp)
 def schema() -> None:
     """Print the JSON Schema of the configuration, for editors."""
     typer.echo(json.dumps(simulation.RunConfig.model_json_schema(), indent=2))
 
 
-@app.command()
+@app.command(cls=PlainHelp)
 def fetch(
     dataset: Annotated[str, typer.Argument(metavar="DATASET", help="Kind of the data set.")],
     cache: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to keep it.")] = None,

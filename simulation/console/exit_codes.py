@@ -52,6 +52,9 @@ def _unexpected(error: Exception) -> int:
         return _fail(" ".join(error.format_message().split()), error.exit_code)
     if isinstance(error, MemoryError):
         return _fail(f"not enough memory: {error}", _FAILED)
+    if isinstance(error, PermissionError) and error.filename is not None:
+        denied = InputError(str(error.filename), str(error.strerror), "a path with permission to use it")
+        return _fail(str(denied), _INPUT)
     if isinstance(error, OSError):
         return _fail(str(error), _FAILED)
     raise error

@@ -103,6 +103,20 @@ def test_a_whole_number_becomes_a_number_where_one_is_wanted() -> None:
     assert type(PrivacyBudget(epsilon=np.float64(0.5)).epsilon) is float
 
 
+def test_numbers_of_numpy_are_numbers() -> None:
+    example = Example(size=np.int64(4), share=np.float32(0.25), every=np.uint8(3), exact=np.True_)
+    assert [type(value) for value in (example.size, example.share, example.every, example.exact)] == [
+        int,
+        float,
+        int,
+        bool,
+    ]
+    with pytest.raises(SettingError, match="size: 11; accepted: at most 10"):
+        Example(size=np.int64(11))
+    with pytest.raises(SettingError, match=r"size: 4\.0; accepted: a whole number"):
+        Example(size=np.float64(4))
+
+
 def test_parts_are_kept_as_they_are() -> None:
     part, table = Example(size=4), np.zeros(3)
     whole = Whole(part=part, table=table)

@@ -6,8 +6,14 @@ import pytest
 import dprec.completion.factors as factors_module
 from dprec.completion import COMPLETIONS, Observations
 from dprec.completion.factors import map_blocks, pack, packed_outer, unpack
-from dprec.completion.variational import Side, WeightedCells, expected_squares, naming_iteration
-from dprec.errors import RunError
+from dprec.completion.variational import (
+    Side,
+    WeightedCells,
+    check_rank,
+    expected_squares,
+    naming_iteration,
+)
+from dprec.errors import InputError, RunError
 from dprec.randomness import generator
 from dprec.ratings import RatingScale
 
@@ -141,3 +147,13 @@ def test_failures_name_the_iteration() -> None:
         naming_iteration("MF", 7),
     ):
         np.linalg.inv(np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize("shape", [(1, 9), (9, 1), (1, 1)])
+def test_one_user_or_one_item_has_no_factors(shape: tuple[int, int]) -> None:
+    with pytest.raises(
+        InputError, match=f"ratings: {shape[0]} users x {shape[1]} items; accepted: at least 2"
+    ):
+        check_rank(1, shape)
+    with pytest.raises(InputError, match="rank: 2; accepted: less than 2"):
+        check_rank(2, (2, 9))

@@ -75,6 +75,19 @@ def test_a_device_without_ratings_predicts_from_what_it_was_told() -> None:
     np.testing.assert_allclose(alone.predict(np.zeros(ITEMS, int), np.arange(ITEMS)), expected)
 
 
+@pytest.mark.parametrize("level", [1, 5])
+def test_a_profile_of_one_item_or_of_one_level_gives_ratings(level: int) -> None:
+    one, table = population().process, population().table
+    counts = np.array([1, ITEMS])
+    items = np.concatenate([[3], np.arange(ITEMS)])
+    devices = Devices(one, table, np.zeros(2), ratings(counts, items, np.full(items.size, level)))
+    asked = np.repeat([0, 1], ITEMS), np.tile(np.arange(ITEMS), 2)
+    predictions = devices.predict(*asked).reshape(2, ITEMS)
+    assert ((predictions > 1) & (predictions < 5)).all()
+    # The whole catalogue at one level moves predictions further than one item does.
+    assert (np.abs(predictions[1] - level) < np.abs(predictions[0] - level)).mean() > 0.9
+
+
 def test_a_prediction_does_not_depend_on_what_else_is_asked() -> None:
     devices, random = population(users=200), np.random.default_rng(3)
     users, items = random.integers(0, 200, 900), random.integers(0, ITEMS, 900)

@@ -73,6 +73,8 @@ def damaged() -> dict[str, bytes]:
         "bomb": bomb,
         "not finite": with_numbers(4, np.nan),
         "far too large": with_numbers(3, 1e30),
+        "a cut far too high": with_numbers(2, 1e30),
+        "a cut that is infinite": with_numbers(2, np.inf),
         "cuts out of order": with_numbers(1, -5.0),
         "negative deviations": with_numbers(4, -1.0),
     }
@@ -87,3 +89,7 @@ def test_a_damaged_table_is_refused(what: str) -> None:
 def test_a_table_for_other_items_is_refused() -> None:
     with pytest.raises(ValueError, match="51 items in 4 dimensions"):
         decoded(table().encode(), items=51)
+    with pytest.raises(ValueError, match="50 items in 5 dimensions"):
+        decoded(table().encode(), dimensions=5)
+    with pytest.raises(ValueError, match="a table"):
+        ItemTable.decode(table().encode(), n_levels=5, n_items=50, dimensions=4)

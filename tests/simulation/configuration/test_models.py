@@ -179,6 +179,21 @@ def test_seeds_of_any_size(tiny: dict[str, Any], seed: int) -> None:
     assert run(config).summary["accuracy"]["rmse"] > 0
 
 
+def test_configurations_made_in_python_may_hold_numbers_of_numpy(tiny: dict[str, Any]) -> None:
+    tiny["protocol"] = {
+        "kind": "one-shot",
+        "privacy": {"epsilon": np.float64(1)},
+        "mechanism": {"kind": "threshold-bit", "threshold": np.int64(4)},
+        "completion": {"kind": "calibrated", "sweeps": np.int32(3), "histogram": np.arange(1, 6)},
+    }
+    config = parse_config({**tiny, "seed": np.uint64(2**63)})
+    assert config.seed == 2**63
+    assert config.protocol.completion.sweeps == 3  # type: ignore[attr-defined]
+    assert config.protocol.completion.histogram == (1, 2, 3, 4, 5)  # type: ignore[attr-defined]
+    with pytest.raises(InputError, match="seed: -1; accepted: at least 0"):
+        parse_config({**tiny, "seed": np.int64(-1)})
+
+
 def test_the_schema_is_valid_and_accepts_what_the_models_accept(preset: dict[str, Any]) -> None:
     schema = RunConfig.model_json_schema()
     jsonschema.Draft202012Validator.check_schema(schema)

@@ -228,6 +228,14 @@ def test_no_arguments_show_the_help(dprec: Any) -> None:
     assert dprec("--help").code == 0
 
 
+@pytest.mark.parametrize("command", ["run", "compare", "audit", "advise", "describe"])
+def test_help_is_as_it_is_read(dprec: Any, command: str) -> None:
+    finished = dprec(command, "--help")
+    assert finished.code == 0
+    assert "[" in finished.out
+    assert "\\" not in finished.out
+
+
 def test_a_directory_that_holds_a_run_is_one_line(dprec: Any, config: Path, tmp_path: Path) -> None:
     assert dprec("run", config, "-o", tmp_path / "run", "--quiet").code == 0
     assert str(tmp_path / "run") in one_line(dprec("run", config, "-o", tmp_path / "run", "--quiet"), 2)
@@ -265,6 +273,11 @@ def test_a_run_that_fails_is_one_line(dprec: Any, config: Path, tmp_path: Path) 
         (KeyboardInterrupt(), 130, "interrupted"),
         (MemoryError("Unable to allocate 89 GiB"), 1, "89 GiB"),
         (OSError(28, "No space left on device"), 1, "No space left on device"),
+        (
+            PermissionError(13, "Permission denied", "/sealed/x"),
+            2,
+            "/sealed/x: Permission denied; accepted: a ",
+        ),
     ],
 )
 def test_what_stops_a_run_from_outside_is_one_line(

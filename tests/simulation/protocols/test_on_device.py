@@ -171,3 +171,14 @@ def test_with_the_set_hidden_devices_gain_and_are_never_worse_off_than_alone() -
         assert result.summary["privacy"]["epsilon_per_rating"] <= epsilon
     assert errors[0.01] < nothing
     assert errors[4.0] < nothing - 0.02
+
+
+def test_reports_that_carry_nothing_predict_what_the_visible_set_says(on_device: dict[str, Any]) -> None:
+    least = run(changed(on_device, privacy={"epsilon": 1e-6}), page=False).summary["accuracy"]["rmse"]
+    sets = changed(on_device, mechanism={"kind": "set-only"})
+    sets["protocol"].pop("privacy")
+    assert least == pytest.approx(run(sets, page=False).summary["accuracy"]["rmse"], abs=0.05)
+    with pytest.raises(
+        InputError, match=r"privacy\.epsilon: 1e-10 leaves 1e-10 per cell, .*a larger epsilon"
+    ):
+        run(changed(on_device, privacy={"epsilon": 1e-10}), page=False)

@@ -83,6 +83,41 @@ def test_channels_of_their_own_are_read_each_by_its_likelihood() -> None:
     assert of_weak.min() > of_strong.max()
 
 
+@pytest.mark.parametrize(
+    ("users", "items", "shape"),
+    [
+        ([0] * 6, range(6), (1, 6)),
+        (range(6), [0] * 6, (6, 1)),
+        ([0], [0], (1, 1)),
+        ([0, 0, 2], [1, 3, 1], (4, 5)),
+        ([], [], (3, 4)),
+    ],
+    ids=["one user", "one item", "one rating", "items without a rating", "no rating at all"],
+)
+@pytest.mark.parametrize("learn", [False, True])
+def test_however_few_the_ratings_predictions_are_ratings(
+    users: list[int], items: list[int], shape: tuple[int, int], learn: bool
+) -> None:
+    channel = ThresholdBit().channel(STARS, 1.0)
+    symbols = np.arange(len(users)) % 2
+    seen = Observations(
+        np.array(users, dtype=np.int32),
+        np.array(items, dtype=np.int32),
+        channel.values[symbols],
+        shape,
+        STARS,
+        symbols=SymbolReports((channel.probabilities,), symbols, np.zeros_like(symbols)),
+    )
+    completed = Calibrated(histogram=SHARES, learn_histogram=learn).fit(seen, 1)
+    predictions = completed.predict(*np.indices(shape).reshape(2, -1))
+    assert ((predictions > 1) & (predictions < 5)).all()
+
+
+def test_an_empty_level_is_refused() -> None:
+    with pytest.raises(SettingError, match=r"histogram: .*; accepted: greater than 0"):
+        Calibrated(histogram=(0.2, 0.0, 0.3, 0.3, 0.2))
+
+
 def test_a_histogram_of_another_scale_is_refused() -> None:
     with pytest.raises(SettingError, match="histogram: 2 shares"):
         Calibrated(histogram=(1.0, 2.0)).check_scale(STARS)
