@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.completion.base import Completed, Observations
-from dprec.completion.calibrated.geometry import ImplicitGeometry, standardised_logarithms
+from dprec.completion.calibrated.features import item_features, user_features
+from dprec.completion.calibrated.geometry import ImplicitGeometry
 from dprec.completion.calibrated.regressed_effects import RegressedEffects
 from dprec.options import Options, option
 from dprec.ordinal import Histogram, cut_points, expected_rating, level_shares
@@ -96,11 +97,9 @@ def derived_broadcast(
     seen, cuts = observations, options.cuts(observations.scale)
     latent, weight = _latent_predictions(completed.predict(seen.users, seen.items), seen, cuts)
     geometry = ImplicitGeometry.of(seen.users, seen.items, seen.shape, options.dimensions, seed)
-    users = RegressedEffects.at_zero(
-        _user_features(geometry, options.features), _USER_SPREAD, intercept=False
-    )
+    users = RegressedEffects.at_zero(user_features(geometry, options.features), _USER_SPREAD, intercept=False)
     items = RegressedEffects.at_zero(
-        _item_features(geometry, seen, options.features), _ITEM_SPREAD, intercept=True
+        item_features(geometry, seen.catalogue, options.features), _ITEM_SPREAD, intercept=True
     )
     for _ in range(_SWEEPS):
         items = _solved(items, seen.items, weight, latent - users.means[seen.users])
@@ -119,21 +118,6 @@ def _latent_predictions(
     slope = np.interp(latent.mean() if latent.size else 0.0, grid, np.gradient(ratings, grid))
     spread = float(seen.values.var()) if seen.values.size else 0.0
     return latent, float(slope**2 / spread) if spread > 0 else 0.0
-
-
-def _user_features(geometry: ImplicitGeometry, features: int) -> NDArray[np.float64]:
-    return np.column_stack([standardised_logarithms(geometry.user_counts), geometry.users[:, :features]])
-
-
-def _item_features(geometry: ImplicitGeometry, seen: Observations, features: int) -> NDArray[np.float64]:
-    popularity = standardised_logarithms(geometry.item_counts)
-    columns = [np.ones(popularity.size), popularity, geometry.items[:, :features]]
-    if seen.catalogue is not None:
-        columns += [
-            seen.catalogue.numbers,
-            seen.catalogue.categories - seen.catalogue.categories.mean(axis=0),
-        ]
-    return np.column_stack(columns)
 
 
 def _solved(

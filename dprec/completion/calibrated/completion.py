@@ -2,52 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.catalogue import Catalogue
 from dprec.completion.base import Completed, Completion, Observations
-from dprec.completion.calibrated.geometry import ImplicitGeometry, standardised_logarithms
+from dprec.completion.calibrated.cells import Cells
+from dprec.completion.calibrated.features import item_features, user_features
+from dprec.completion.calibrated.geometry import ImplicitGeometry
 from dprec.completion.calibrated.hidden_sets import HiddenSetFit
+from dprec.completion.calibrated.latent_ratings import LatentRatings, LookedUp
 from dprec.completion.calibrated.learned_histogram import learned_shares
 from dprec.completion.calibrated.regressed_effects import RegressedEffects
+from dprec.completion.calibrated.regressed_vectors import RegressedVectors
 from dprec.completion.calibrated.symbol_tables import SymbolTables
 from dprec.mechanisms.symbol_reports import SymbolReports
 from dprec.options import option
 from dprec.ordinal import Histogram, cut_points, expected_rating, level_shares
 from dprec.progress import Progress, silent
+from dprec.randomness import generator
 from dprec.ratings import RatingScale
 
 _USER_SPREAD, _ITEM_SPREAD = 0.2, 0.06
 """Expected variances of the effects around what features say, in units of the noise on a latent rating."""
 
+_SPREAD = 0.05
+"""Variance of slopes and of items' factors before it is learned."""
+
+_START_PLACES, _START_NOISE, _START_VARIANCE = 0.7, 0.3, 0.1
+"""Where users' factors start: how much of their places, how much of noise, and the variance about both."""
+
+_EFFECTS_ALONE, _FACTORS_FREE = 8, 4
+"""Sweeps without factors, and then with factors whose variances are not yet learned."""
+
 
 @dataclass(frozen=True, eq=False)
 class CalibratedModel(Completed):
-    """Effects of users and items on the latent rating.
+    """What the reports say about latent ratings.
 
     Parameters
     ----------
-    users, items : RegressedEffects
+    latent : LatentRatings
     geometry : ImplicitGeometry
+    catalogue : Catalogue or None
+        Public data about the items, if there was any.
     cuts : ndarray, shape (levels - 1,)
         Where the latent rating changes level.
     scale : RatingScale
     """
 
-    users: RegressedEffects
-    items: RegressedEffects
+    latent: LatentRatings
     geometry: ImplicitGeometry
+    catalogue: Catalogue | None
     cuts: NDArray[np.float64]
     scale: RatingScale
 
+    @property
+    def users(self) -> RegressedEffects:
+        """Effects of the users."""
+        return self.latent.users
+
+    @property
+    def items(self) -> RegressedEffects:
+        """Effects of the items."""
+        return self.latent.items
+
     def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
         """Predict the expected ratings of the given cells, shape (cells,)."""
-        latent = self.users.means[users] + self.items.means[items]
-        variances = self.users.variances[users] + self.items.variances[items]
+        latent, variances = self.latent.means(users, items), self.latent.variances(users, items)
         return expected_rating(latent, variances, self.cuts, self.scale.values)
 
 
@@ -70,8 +95,10 @@ class Calibrated(Completion):
         "Dimensions of the places that rated items give to items and users.", 20, ge=0, le=64
     )
     features: int = option("Dimensions, the first, on which effects are regressed.", 10, ge=0, le=64)
+    slopes: int = option("Dimensions, the first, on which every user has a slope of its own.", 0, ge=0, le=64)
+    factors: int = option("Factors of users and items.", 0, ge=0, le=64)
     variance: float = option("Variance of the latent rating, in units of the noise on it.", 0.5, gt=0, le=100)
-    sweeps: int = option("Sweeps over items and users.", 30, ge=1)
+    sweeps: int = option("Sweeps over items and users.", 40, ge=1)
 
     def check_scale(self, scale: RatingScale) -> None:
         """Refuse a histogram of another number of levels."""
@@ -96,12 +123,12 @@ class Calibrated(Completion):
         def looked_up(latent: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
             return tables.at(latent, reports.symbols, reports.channel_of)
 
-        users = RegressedEffects.at_zero(self._user_features(geometry), _USER_SPREAD, intercept=False)
-        items = RegressedEffects.at_zero(self._item_features(geometry), _ITEM_SPREAD, intercept=True)
+        cells = Cells(seen.users, seen.items, seen.shape)
+        latent = self._start(geometry, seen.catalogue, seed)
         for sweep in range(self.sweeps):
-            items = _solved(items, seen.items, users.means[seen.users], looked_up)
-            users = _solved(users, seen.users, items.means[seen.items], looked_up)
+            latent = self._swept(latent, cells, looked_up, sweep)
             progress("completing", sweep + 1, self.sweeps)
+        users, items = latent.users, latent.items
         diagnostics = {
             "histogram": "learned from the reports" if self.learn_histogram else "public",
             "level_shares": shares.tolist(),
@@ -110,8 +137,10 @@ class Calibrated(Completion):
             "item_spread": items.spread,
             "user_coefficients": users.coefficients.tolist(),
             "item_coefficients": items.coefficients.tolist(),
+            "slope_spreads": latent.slopes.spreads.tolist(),
+            "factor_spreads": (latent.tastes.spreads * latent.traits.spreads).tolist(),
         }
-        return CalibratedModel(users, items, geometry, cuts, scale, diagnostics=diagnostics)
+        return CalibratedModel(latent, geometry, seen.catalogue, cuts, scale, diagnostics=diagnostics)
 
     def _fitted_to_hidden_sets(
         self, observations: Observations, seed: int, progress: Progress
@@ -120,34 +149,41 @@ class Calibrated(Completion):
         scale = observations.scale
         cuts = cut_points(level_shares(self.histogram, scale.levels), self.variance)
         fit = HiddenSetFit.of(observations, cuts, self.dimensions, self.sweeps, seed, progress)
+        latent = LatentRatings.of_effects(fit.users.effects, fit.items.effects)
         return CalibratedModel(
-            fit.users.effects, fit.items.effects, fit.geometry, cuts, scale, diagnostics=fit.diagnostics
+            latent, fit.geometry, observations.catalogue, cuts, scale, diagnostics=fit.diagnostics
         )
 
-    def _user_features(self, geometry: ImplicitGeometry) -> NDArray[np.float64]:
-        activity = standardised_logarithms(geometry.user_counts)
-        return np.column_stack([activity, geometry.users[:, : self.features]])
+    def _start(self, geometry: ImplicitGeometry, catalogue: Catalogue | None, seed: int) -> LatentRatings:
+        """Return the prior, with users' factors along the places that their rated items give them."""
+        of_users = user_features(geometry, self.features)
+        of_items = item_features(geometry, catalogue, self.features)
+        places = geometry.items[:, : self.slopes]
+        n_users, n_items = len(of_users), len(of_items)
+        tastes = _START_NOISE * generator(seed, "factors").standard_normal((n_users, self.factors))
+        along = geometry.users[:, : self.factors]
+        tastes[:, : along.shape[1]] += _START_PLACES * _of_unit_variance(along)
+        return LatentRatings(
+            RegressedEffects.at_zero(of_users, _USER_SPREAD, intercept=False),
+            RegressedEffects.at_zero(of_items, _ITEM_SPREAD, intercept=True),
+            RegressedVectors.at(
+                np.zeros((n_users, places.shape[1])), of_users, variance=_SPREAD, spread=_SPREAD
+            ),
+            places,
+            RegressedVectors.at(tastes, of_users, variance=_START_VARIANCE, spread=1.0),
+            RegressedVectors.at(np.zeros((n_items, self.factors)), of_items, variance=0.0, spread=_SPREAD),
+        )
 
-    def _item_features(self, geometry: ImplicitGeometry) -> NDArray[np.float64]:
-        popularity = standardised_logarithms(geometry.item_counts)
-        bend = (popularity**2 - 1) * (geometry.item_counts > 0)
-        return np.column_stack([np.ones(bend.size), popularity, bend, geometry.items[:, : self.features]])
-
-
-def _solved(
-    side: RegressedEffects,
-    owners: NDArray[np.int32],
-    others: NDArray[np.float64],
-    looked_up: Callable[[NDArray[np.float64]], tuple[NDArray[np.float64], NDArray[np.float64]]],
-) -> RegressedEffects:
-    """Solve one side given the other side's effects in each cell."""
-    own = side.means[owners]
-    slopes, information = looked_up(own + others)
-    entities = side.means.size
-    precision = np.bincount(owners, weights=information, minlength=entities)
-    # Weight times pseudo-observation, own + slope / information, without the division.
-    target = np.bincount(owners, weights=information * own + slopes, minlength=entities)
-    return side.solved(precision.astype(np.float64), target.astype(np.float64))
+    def _swept(self, latent: LatentRatings, cells: Cells, looked_up: LookedUp, sweep: int) -> LatentRatings:
+        """Solve every part once; factors join when the effects have settled."""
+        factors = self.factors > 0 and sweep >= _EFFECTS_ALONE
+        latent = latent.with_item_effects(cells, looked_up)
+        if factors:
+            latent = latent.with_traits(cells, looked_up, learn=sweep >= _EFFECTS_ALONE + _FACTORS_FREE)
+        latent = latent.with_user_effects(cells, looked_up)
+        if self.slopes:
+            latent = latent.with_slopes(cells, looked_up)
+        return latent.with_tastes(cells, looked_up) if factors else latent
 
 
 def _clear(observations: Observations) -> SymbolReports:
@@ -155,3 +191,10 @@ def _clear(observations: Observations) -> SymbolReports:
     scale = observations.scale
     levels = scale.level_of(np.clip(observations.values, scale.low, scale.high)).astype(np.int64)
     return SymbolReports((np.eye(scale.levels),), levels - 1, np.zeros_like(levels))
+
+
+def _of_unit_variance(columns: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the columns with standard deviation 1; a constant one stays as it is."""
+    deviations = columns.std(axis=0)
+    scaled: NDArray[np.float64] = columns / np.where(deviations > 0, deviations, 1.0)
+    return scaled

@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 from dprec.completion.spectral import SparsePlusLowRank
 
+_DAMPING = 0.3
+"""Power of its number of ratings by which each row and column of the 0/1 matrix is divided."""
+
 _SHRINKAGE = 5.0
 """Ratings that are missing from every average of places: places of few ratings are pulled to the origin."""
 
@@ -63,14 +66,14 @@ class ImplicitGeometry:
         of_user, of_item = (
             np.bincount(side, minlength=size) for side, size in zip((users, items), shape, strict=True)
         )
-        by_user, by_item = (1 / np.maximum(counts, 1) for counts in (of_user, of_item))
-        normal = (sp.diags_array(np.sqrt(by_user)) @ rated @ sp.diags_array(np.sqrt(by_item))).tocsr()
+        by_user, by_item = (np.maximum(counts, 1.0) ** -_DAMPING for counts in (of_user, of_item))
+        normal = (sp.diags_array(by_user) @ rated @ sp.diags_array(by_item)).tocsr()
         kept = max(0, min(dimensions, min(shape) - 2))
         sparse_alone = SparsePlusLowRank(normal, np.zeros((shape[0], 0)), np.zeros((shape[1], 0)))
         leading = sparse_alone.leading(kept + 1, seed)
         # The first pair of vectors says how often users and items occur, and nothing about their places.
         values = leading.values[1:]
-        axes = leading.right[:, 1:] * np.sqrt(by_item)[:, None]
+        axes = leading.right[:, 1:] * by_item[:, None]
         places = (rated @ axes) / (of_user + _SHRINKAGE)[:, None]
         tastes = (rated.T @ places) / (of_item + _SHRINKAGE)[:, None]
         unused = ((0, 0), (0, dimensions - kept))

@@ -1,0 +1,55 @@
+"""Sums over the rated cells of each user and of each item."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from dprec.ragged import offsets
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Rated cells, by user.
+
+    Parameters
+    ----------
+    users, items : ndarray of int, shape (cells,)
+        Users ascending.
+    shape : tuple of int
+        Users and items of the whole catalogue.
+    """
+
+    users: NDArray[np.integer]
+    items: NDArray[np.integer]
+    shape: tuple[int, int]
+
+    def by_user(self, weights: NDArray[np.float64], of_items: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return for each user the sum of weight times what belongs to the item, over the user's cells.
+
+        Parameters
+        ----------
+        weights : ndarray, shape (cells,)
+        of_items : ndarray, shape (items, ...)
+
+        Returns
+        -------
+        ndarray, shape (users, ...)
+        """
+        return _times(self._matrix(weights), of_items)
+
+    def by_item(self, weights: NDArray[np.float64], of_users: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return for each item the same sum over its cells, shape (items, ...)."""
+        return _times(self._matrix(weights).T, of_users)
+
+    def _matrix(self, weights: NDArray[np.float64]) -> sp.csr_array:
+        indptr = offsets(np.bincount(self.users, minlength=self.shape[0]))
+        return sp.csr_array((weights, self.items, indptr), shape=self.shape)
+
+
+def _times(matrix: sp.csr_array, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    sums: NDArray[np.float64] = matrix @ values.reshape(len(values), -1)
+    return sums.reshape(matrix.shape[0], *values.shape[1:])

@@ -1,0 +1,42 @@
+"""What is known of users and items before any rating is read, as columns of numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.catalogue import Catalogue
+from dprec.completion.calibrated.geometry import ImplicitGeometry, standardised_logarithms
+
+
+def user_features(geometry: ImplicitGeometry, width: int) -> NDArray[np.float64]:
+    """Return how much each user rates and the first ``width`` dimensions of its place, one row each."""
+    return np.column_stack([standardised_logarithms(geometry.user_counts), geometry.users[:, :width]])
+
+
+def item_features(geometry: ImplicitGeometry, catalogue: Catalogue | None, width: int) -> NDArray[np.float64]:
+    """Return a row for each item, with 1 in the first column.
+
+    The others hold the item's popularity and public numbers, each also squared, its categories, and the first
+    ``width`` dimensions of its place.
+    """
+    rated = geometry.item_counts > 0
+    popularity = standardised_logarithms(geometry.item_counts)[:, None]
+    columns = [np.ones((rated.size, 1)), _bent(popularity, rated)]
+    if catalogue is not None:
+        known = catalogue.numbers != 0
+        columns += [_bent(catalogue.numbers, known), centred_categories(catalogue, geometry.item_counts)]
+    return np.hstack([*columns, geometry.items[:, :width]])
+
+
+def centred_categories(catalogue: Catalogue, counts: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Return the categories with mean 0 over the ratings, shape (items, categories)."""
+    shares = counts / max(int(counts.sum()), 1)
+    centred: NDArray[np.float64] = catalogue.categories - shares @ catalogue.categories
+    return centred
+
+
+def _bent(columns: NDArray[np.float64], known: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return the columns and their squares, which are 0 where nothing is known."""
+    bends = (columns**2 - 1) * (known if known.ndim == 2 else known[:, None])
+    return np.hstack([columns, bends])

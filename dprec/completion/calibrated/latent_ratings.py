@@ -1,0 +1,152 @@
+"""The latent ratings of the calibrated completion, and their posterior given reports.
+
+theta_ui = b_u + c_i + s_u . g_i + p_u . q_i: effects of the user and of the item, the user's slopes over the
+item's known place, and factors of both. Everything is regressed on features, so that factors have a direction
+before they have much evidence. The posterior is a product of those of the five parts; each is solved given
+the moments of the others, as in variational matrix factorisation (Lim and Teh [lim2007], section 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.completion.calibrated.cells import Cells
+from dprec.completion.calibrated.regressed_effects import RegressedEffects
+from dprec.completion.calibrated.regressed_vectors import RegressedVectors
+
+LookedUp = Callable[[NDArray[np.float64]], tuple[NDArray[np.float64], NDArray[np.float64]]]
+"""From latent ratings of all cells to the slope of each report's log likelihood, and its information."""
+
+
+@dataclass(frozen=True, eq=False)
+class LatentRatings:
+    """A posterior of all latent ratings.
+
+    Parameters
+    ----------
+    users, items : RegressedEffects
+        Effects b and c.
+    slopes : RegressedVectors
+        Of users, s.
+    places : ndarray, shape (items, places)
+        Known, g.
+    tastes, traits : RegressedVectors
+        Factors of users, p, and of items, q.
+    """
+
+    users: RegressedEffects
+    items: RegressedEffects
+    slopes: RegressedVectors
+    places: NDArray[np.float64]
+    tastes: RegressedVectors
+    traits: RegressedVectors
+
+    @classmethod
+    def of_effects(cls, users: RegressedEffects, items: RegressedEffects) -> LatentRatings:
+        """Return latent ratings that are sums of two effects alone."""
+        n_users, n_items = users.means.size, items.means.size
+        of_users = RegressedVectors.at(np.zeros((n_users, 0)), users.features, variance=1.0, spread=1.0)
+        of_items = RegressedVectors.at(np.zeros((n_items, 0)), items.features, variance=1.0, spread=1.0)
+        return cls(users, items, of_users, np.zeros((n_items, 0)), of_users, of_items)
+
+    def means(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Return the means of the latent ratings of cells, shape (cells,)."""
+        latent: NDArray[np.float64] = (
+            self.users.means[users]
+            + self.items.means[items]
+            + _dots(self.slopes.means[users], self.places[items])
+            + _dots(self.tastes.means[users], self.traits.means[items])
+        )
+        return latent
+
+    def variances(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Return the variances of the latent ratings of cells, shape (cells,)."""
+        places, traits = self.places[items], self.traits.second_moments[items]
+        tastes = self.tastes.means[users]
+        variances: NDArray[np.float64] = (
+            self.users.variances[users]
+            + self.items.variances[items]
+            + _dots(_times(self.slopes.covariances[users], places), places)
+            + np.einsum("cde,cde->c", self.tastes.covariances[users], traits)
+            + _dots(_times(self.traits.covariances[items], tastes), tastes)
+        )
+        return variances
+
+    def with_item_effects(self, cells: Cells, looked_up: LookedUp) -> LatentRatings:
+        """Solve the items' effects."""
+        return replace(self, items=self._effects(self.items, cells, cells.items, looked_up, of_users=False))
+
+    def with_user_effects(self, cells: Cells, looked_up: LookedUp) -> LatentRatings:
+        """Solve the users' effects."""
+        return replace(self, users=self._effects(self.users, cells, cells.users, looked_up, of_users=True))
+
+    def with_slopes(self, cells: Cells, looked_up: LookedUp) -> LatentRatings:
+        """Solve the users' slopes, and learn their variances."""
+        own = _dots(self.slopes.means[cells.users], self.places[cells.items])
+        score, information = self._scored(cells, looked_up, own)
+        outer = self.places[:, :, None] * self.places[:, None, :]
+        slopes = self.slopes.solved(
+            cells.by_user(information, outer), cells.by_user(score, self.places)
+        ).learned()
+        return replace(self, slopes=slopes)
+
+    def with_traits(self, cells: Cells, looked_up: LookedUp, *, learn: bool) -> LatentRatings:
+        """Solve the items' factors; learn their variances if asked to."""
+        score, information = self._scored(cells, looked_up, self._products(cells))
+        traits = self.traits.solved(
+            cells.by_item(information, self.tastes.second_moments), cells.by_item(score, self.tastes.means)
+        )
+        return replace(self, traits=traits.learned() if learn else traits)
+
+    def with_tastes(self, cells: Cells, looked_up: LookedUp) -> LatentRatings:
+        """Solve the users' factors, learn their variances, and move their scale to the items' factors."""
+        score, information = self._scored(cells, looked_up, self._products(cells))
+        tastes = self.tastes.solved(
+            cells.by_user(information, self.traits.second_moments), cells.by_user(score, self.traits.means)
+        ).learned()
+        scale = np.sqrt(tastes.spreads + tastes.regressed.var(axis=0))
+        return replace(self, tastes=tastes.scaled(1 / scale), traits=self.traits.scaled(scale))
+
+    def _effects(
+        self,
+        side: RegressedEffects,
+        cells: Cells,
+        owners: NDArray[np.integer],
+        looked_up: LookedUp,
+        *,
+        of_users: bool,
+    ) -> RegressedEffects:
+        score, information = self._scored(cells, looked_up, side.means[owners])
+        precision, target = (
+            np.bincount(owners, weights=weights, minlength=side.means.size)
+            for weights in (information, score)
+        )
+        return side.solved(precision.astype(np.float64), target.astype(np.float64))
+
+    def _products(self, cells: Cells) -> NDArray[np.float64]:
+        return _dots(self.tastes.means[cells.users], self.traits.means[cells.items])
+
+    def _scored(
+        self, cells: Cells, looked_up: LookedUp, own: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return weight times pseudo-observation of one part of each latent rating, and the weights.
+
+        Fisher scoring: the weight is the information of a report, the pseudo-observation ``own`` + slope /
+        weight. Their product needs no division.
+        """
+        slopes, information = looked_up(self.means(cells.users, cells.items))
+        return information * own + slopes, information
+
+
+def _dots(rows: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
+    products: NDArray[np.float64] = np.einsum("cd,cd->c", rows, others)
+    return products
+
+
+def _times(matrices: NDArray[np.float64], vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    products: NDArray[np.float64] = (matrices @ vectors[:, :, None])[:, :, 0]
+    return products
