@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from clients.draws import device_draws
 from clients.population import Cohort, Population
 from dprec.privacy.calibration import CalibratedMechanism
+from dprec.privacy.residual_calibration import CalibratedResiduals, calibrated_for
 from dprec.ragged import offsets, rows_of
 from dprec.setups import ReportSetup
 from dprec.wire import ReportCodec
 
-_REPORT, _ROUND = "report", 1
+_REPORT, _CHOICE, _ROUND = "report", "choice", 1
 _CELLS_AT_ONCE = 1 << 20
 """Bounds the memory of mechanisms that send a symbol for every item."""
 
@@ -35,7 +36,11 @@ def reports(cohort: Cohort) -> list[bytes]:
         return [report for rows in _rows(cohort) for report in _whole_rows(rows, calibrated, codec)]
     counts = cohort.counts
     noise = device_draws(cohort, _REPORT).per_cell(counts, cohort.items, _ROUND)
-    symbols = calibrated.perturb(counts, cohort.levels, noise)
+    if isinstance(calibrated, CalibratedResiduals):
+        choice = device_draws(cohort, _CHOICE).per_cell(counts, cohort.items, _ROUND)
+        symbols = calibrated.answers(counts, cohort.levels, choice, noise)
+    else:
+        symbols = calibrated.perturb(counts, cohort.levels, noise)
     return codec.encode(offsets(counts), cohort.items, symbols)
 
 
@@ -62,5 +67,5 @@ def _rows(cohort: Cohort) -> Iterator[Cohort]:
 def _installed(population: Population) -> tuple[CalibratedMechanism, ReportCodec]:
     """Return the mechanism installed on the devices of a population, and the code of its reports."""
     setup = population.installed(ReportSetup)
-    calibrated = CalibratedMechanism(setup.mechanism, setup.privacy, population.scale, population.n_items)
+    calibrated = calibrated_for(setup.mechanism, setup.privacy, population.scale, population.n_items)
     return calibrated, calibrated.codec()

@@ -18,6 +18,7 @@ from dprec.completion import Observations
 from dprec.errors import RunError
 from dprec.messages import REPORT
 from dprec.privacy.calibration import CalibratedMechanism
+from dprec.privacy.residual_calibration import CalibratedResiduals
 from dprec.ragged import rows_of
 from dprec.wire.traffic import TrafficLedger
 from strategies.arrivals import Arrivals
@@ -115,6 +116,10 @@ class ReportCollection:
     def _observations(self, received: _Received) -> Observations:
         """Return what the server makes of the symbols."""
         counts, symbols = received.counts, received.symbols
+        residuals = None
+        if isinstance(self.calibrated, CalibratedResiduals):
+            residuals = self.calibrated.residual_reports(counts, symbols)
+        likelihood = self.likelihood and residuals is None
         return Observations(
             rows_of(counts, np.int32),
             received.items,
@@ -122,8 +127,9 @@ class ReportCollection:
             (counts.size, self.calibrated.n_items),
             self.calibrated.scale,
             self.calibrated.noise_variance(counts),
-            self.calibrated.likelihood(counts, symbols) if self.likelihood else None,
-            self.calibrated.symbol_reports(counts, symbols, received.accepted) if self.likelihood else None,
+            self.calibrated.likelihood(counts, symbols) if likelihood else None,
+            self.calibrated.symbol_reports(counts, symbols, received.accepted) if likelihood else None,
+            residuals,
             catalogue=self.catalogue,
         )
 

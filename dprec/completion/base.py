@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
-from dprec.mechanisms.symbol_reports import SymbolReports
+from dprec.mechanisms.symbol_reports import ResidualReports, SymbolReports
 from dprec.options import Options
 from dprec.progress import Progress, silent
 from dprec.ragged import offsets
@@ -40,6 +40,8 @@ class Observations:
         it (`Completion.needs_likelihood`).
     symbols : SymbolReports, optional
         The symbols themselves and the channels that they came through, for the same completions.
+    residuals : ResidualReports, optional
+        Answers about residuals, instead of symbols, from mechanisms that compare a user's ratings.
     catalogue : Catalogue, optional
         Public data about the items, if the data set has any.
     """
@@ -52,6 +54,7 @@ class Observations:
     noise_variance: float | None = None
     likelihood: NDArray[np.float64] | None = None
     symbols: SymbolReports | None = None
+    residuals: ResidualReports | None = None
     catalogue: Catalogue | None = None
 
     @property

@@ -13,6 +13,7 @@ from dprec.mechanisms.laplace import Laplace
 from dprec.mechanisms.piecewise import Piecewise
 from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.mechanisms.raw import Raw
+from dprec.mechanisms.residual_bits import ResidualBits
 from dprec.mechanisms.set_only import SetOnly
 from dprec.mechanisms.square_wave import SquareWave
 from dprec.mechanisms.staircase import Staircase
@@ -40,6 +41,7 @@ MECHANISMS: Registry[Mechanism] = Registry(
         Staircase,
         SquareWave,
         FisherOptimal,
+        ResidualBits,
         SetOnly,
     ],
 )
@@ -59,6 +61,7 @@ __all__ = [
     "Piecewise",
     "RandomizedResponse",
     "Raw",
+    "ResidualBits",
     "SetOnly",
     "SquareWave",
     "Staircase",

@@ -45,3 +45,21 @@ class SymbolReports:
     symbols: NDArray[np.int64]
     channel_of: NDArray[np.int64]
     hidden: HiddenSets | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualReports:
+    """Answers to whether ratings are above the mean of their user's, through randomised response.
+
+    Parameters
+    ----------
+    cells : ndarray of int64, shape (answers,)
+        Places, among the cells that are seen as rated, of those with an answer.
+    above : ndarray of bool, shape (answers,)
+    lies : ndarray of float64, shape (answers,)
+        Probability with which each answer is not the true one, below 1/2.
+    """
+
+    cells: NDArray[np.int64]
+    above: NDArray[np.bool_]
+    lies: NDArray[np.float64]

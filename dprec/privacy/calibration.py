@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,10 +93,14 @@ class CalibratedMechanism:
     budget: PrivacyBudget | None
     scale: RatingScale
     n_items: int
+    compares_ratings: ClassVar[bool] = False
     _channels: dict[int, Channel] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         name = self.mechanism.kind
+        if self.mechanism.compares_ratings and not self.compares_ratings:
+            accepted = "a mechanism that treats each rating by itself, or protocol one-shot"
+            raise SettingError("mechanism", name, accepted)
         if self.mechanism.private and self.budget is None:
             raise SettingError("privacy", f"none, with mechanism {name}", "an epsilon")
         if not self.mechanism.private and self.budget is not None:

@@ -16,6 +16,7 @@ from dprec.errors import InputError, within
 from dprec.privacy.audit import measured
 from dprec.progress import Progress, silent
 from dprec.ratings import RatingScale
+from dprec.setups import ReportSetup
 from simulation.auditing import experiments
 from simulation.auditing.exact import exact_findings, worst_levels
 from simulation.auditing.experiments import Experiment, Profile, Question
@@ -181,7 +182,9 @@ class Auditor:
         progress("auditing", runs - 1, runs)
         # With other starting factors, another run asks other questions.
         alike = not isinstance(self.config.protocol, IterativeProtocol)
-        suspected = suspicions(*self._same_people(), alike=alike)
+        setup = self.config.protocol.setup()
+        drawn = isinstance(setup, ReportSetup) and setup.mechanism.compares_ratings
+        suspected = suspicions(*self._same_people(), alike=alike, drawn=drawn)
         yield from (suspicion.finding(failure) for suspicion in suspected)
         progress("auditing", runs, runs)
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dprec.completion.one_bit.slope_channel import slope_channel
 from dprec.mechanisms.channel import Channel
 from dprec.privacy.calibration import CalibratedMechanism
+from dprec.privacy.residual_calibration import calibrated_for
 from dprec.ragged import rows_of
 from dprec.ratings import Ratings
 from dprec.setups import GradientPerturbationSetup, ReportSetup
@@ -26,7 +27,7 @@ def calibrated_of(protocol: Protocol, people: Ratings) -> CalibratedMechanism | 
     setup = protocol.setup()
     if not isinstance(setup, ReportSetup):
         return None
-    return CalibratedMechanism(setup.mechanism, setup.privacy, people.scale, people.n_items)
+    return calibrated_for(setup.mechanism, setup.privacy, people.scale, people.n_items)
 
 
 def channel_of(protocol: Protocol, people: Ratings, entries: int) -> Channel | None:
@@ -38,13 +39,27 @@ def channel_of(protocol: Protocol, people: Ratings, entries: int) -> Channel | N
     return None if calibrated is None else calibrated.channel(entries)
 
 
+def answers_of(protocol: Protocol, people: Ratings, entries: int) -> int:
+    """Return how many answers of a report depend on a profile's only entries: on each its own, or fewer."""
+    calibrated = calibrated_of(protocol, people)
+    if calibrated is None or not calibrated.compares_ratings:
+        return entries
+    return int(calibrated.cells(np.array([entries]))[0])
+
+
 def decoder_of(protocol: Protocol, people: Ratings) -> Decoder | None:
     """Return what reads the symbols in reports; None if reports hold no symbols of items."""
     setup = protocol.setup()
     calibrated = calibrated_of(protocol, people)
     if calibrated is not None:
-        codec = calibrated.codec()
-        return lambda _, reports: _by_item(codec, reports)
+        codec, known = calibrated.codec(), calibrated.reference_channel.symbols
+
+        def decode_symbols(_: int, reports: list[bytes]) -> NDArray[np.int64]:
+            symbols = _by_item(codec, reports)
+            # A symbol that the channel does not have stands for a rating without an answer.
+            return np.where(symbols > known, 0, symbols)
+
+        return decode_symbols
     if isinstance(setup, GradientPerturbationSetup):
         channel = slope_channel(setup.clamp, setup.symbols, setup.epsilon_per_round)
         first, later = ReportCodec(channel, people.n_items), SymbolRows(channel)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dprec.privacy.pairwise import worst_pair
 from dprec.ratings import Ratings, RatingScale
 from dprec.setups import GradientPerturbationSetup, IterativeSetup
-from simulation.auditing.decoding import channel_of
+from simulation.auditing.decoding import answers_of, channel_of
 from simulation.auditing.experiments import of_profiles
 from simulation.auditing.promise import Promise
 from simulation.auditing.result import Finding
@@ -30,9 +30,10 @@ def exact_findings(protocol: Protocol, promise: Promise, scale: RatingScale) -> 
         yield _finding("answers of all rounds, as probabilities", promise, 1, loss)
     rounds = setup.rounds if isinstance(setup, GradientPerturbationSetup) else 1
     for entries in (1, 3):
-        channel = channel_of(protocol, _held(protocol, scale), entries)
+        held = _held(protocol, scale)
+        channel, answers = channel_of(protocol, held, entries), answers_of(protocol, held, entries)
         if channel is not None:
-            losses = worst_pair(channel.weights)[0] * entries * rounds
+            losses = worst_pair(channel.weights)[0] * answers * rounds
             text = "all pairs of levels, from the matrix" + (f", {entries} entries" if entries > 1 else "")
             yield _finding(text, promise, entries, losses)
 

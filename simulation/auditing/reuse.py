@@ -77,7 +77,7 @@ def _views(close: Pairs, apart: Pairs) -> Iterator[tuple[Sent, Sent]]:
 
 
 def suspicions(
-    runs: Sequence[Overheard], variants: Mapping[str, Overheard], *, alike: bool
+    runs: Sequence[Overheard], variants: Mapping[str, Overheard], *, alike: bool, drawn: bool = False
 ) -> Iterator[Suspicion]:
     """Yield where noise could be used again.
 
@@ -89,6 +89,8 @@ def suspicions(
         The first run with something else changed than the seed, by what is suspected of it.
     alike : bool
         Whether a first report has the same distribution in all runs.
+    drawn : bool
+        Whether devices draw which items they answer about, so that only answers about both can be compared.
     """
     heard = [*runs, *variants.values()]
     # By run, then by round: the symbols of the first item, or numbers that stand for whole reports.
@@ -98,11 +100,13 @@ def suspicions(
     if len(own[0]) > 1:
         yield Suspicion("noise of two rounds", tuple(_of_rounds(own, at) for at in range(len(own[0]) - 1)))
     if runs[0].symbols and runs[0].symbols[0].shape[1] > 1:
-        yield Suspicion("noise of two items", (_of_items(runs),))
+        pairs = _of_items(runs, drawn=drawn)
+        if pairs[0][0].size:
+            yield Suspicion("noise of two items", (pairs,))
     yield Suspicion("noise of two runs", tuple(_of_runs(own, at) for at in range(len(own[0]))))
     for test, other in zip(variants, columns[RUNS:], strict=True):
-        pairs = zip(own[0], other, strict=True)
-        yield Suspicion(test, tuple(_same_user(one, varied) for one, varied in pairs))
+        rounds = zip(own[0], other, strict=True)
+        yield Suspicion(test, tuple(_same_user(one, varied) for one, varied in rounds))
 
 
 def _same_user(one: Column, other: Column) -> tuple[Pairs, Pairs]:
@@ -129,9 +133,10 @@ def _of_rounds(runs: Sequence[Sequence[Column]], at: int) -> tuple[Pairs, Pairs]
     return _same_user(one, other)
 
 
-def _of_items(runs: Sequence[Overheard]) -> tuple[Pairs, Pairs]:
+def _of_items(runs: Sequence[Overheard], *, drawn: bool) -> tuple[Pairs, Pairs]:
     one, other = (np.concatenate([each.symbols_of(item)[0] for each in runs]) for item in (0, 1))
-    return _same_user(one, other)
+    compared = (one > 0) & (other > 0) if drawn else np.ones(one.size, dtype=np.bool_)
+    return _same_user(one[compared], other[compared])
 
 
 def _of_runs(runs: Sequence[Sequence[Column]], at: int) -> tuple[Pairs, Pairs]:

@@ -66,7 +66,8 @@ def _first_cells(comparison: Comparison) -> list[Cell]:
         protocol = cell.config.protocol
         if not isinstance(protocol, OneShotProtocol) or not protocol.private:
             continue
-        if not protocol.mechanism.hides_rated_items:
+        mechanism = protocol.mechanism
+        if not (mechanism.hides_rated_items or mechanism.compares_ratings):
             chosen.setdefault((cell.protocol, cell.epsilon), cell)
     return list(chosen.values())
 

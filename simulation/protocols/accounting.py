@@ -34,7 +34,12 @@ def budget_at(privacy: PrivacyBudget | None, epsilon: float, unit: PrivacyUnit) 
 def mechanism_budget(
     mechanism: Mechanism, privacy: PrivacyBudget | None, epsilon: float, unit: ComparableUnit
 ) -> PrivacyBudget:
-    """Return the budget of a mechanism; if it hides the rated items, per rating means per cell."""
+    """Return the budget of a mechanism; if it hides the rated items, per rating means per cell.
+
+    A mechanism that compares a user's ratings promises the same per user and per rating.
+    """
+    if mechanism.compares_ratings:
+        return budget_at(privacy, epsilon, "user")
     hidden = mechanism.hides_rated_items and unit == "rating"
     return budget_at(privacy, epsilon, "cell" if hidden else unit)
 

@@ -22,6 +22,7 @@ from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.device_channel import device_channel
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.releases import mechanism_releases
+from dprec.privacy.residual_calibration import calibrated_for
 from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
 from dprec.setups import OneShotSetup
@@ -38,7 +39,7 @@ from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyCompletion, AnyMechanism
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.reported_cells import RatedCells, note_on_made_up_cells
-from simulation.protocols.seen_set import SET_IS_SEEN, note_on_reading
+from simulation.protocols.seen_set import ALL_VALUES, SET_IS_SEEN, note_on_reading
 from simulation.protocols.sent import Example, Sent, sent_ratings
 from simulation.protocols.task import Task
 from simulation.protocols.zheng_distance import distance_per_cell
@@ -111,7 +112,8 @@ class OneShotProtocol(Protocol):
     def _check_histogram(self) -> None:
         """Refuse to learn shares of the levels from reports that do not come from ratings alone."""
         learned = isinstance(self.completion, Calibrated) and self.completion.learn_histogram
-        if learned and (self.mechanism.hides_rated_items or not self.mechanism.sends_values):
+        by_itself = self.mechanism.sends_values and not self.mechanism.compares_ratings
+        if learned and (self.mechanism.hides_rated_items or not by_itself):
             found = f"true, with mechanism {self.mechanism.kind}"
             raise SettingError(
                 "learn_histogram", found, "false, or a mechanism whose reports are all of ratings"
@@ -192,11 +194,11 @@ class OneShotProtocol(Protocol):
 
     def sent(self, example: Example) -> Sent:
         """Return the one report."""
-        calibrated = CalibratedMechanism(self.mechanism, self.privacy, example.scale, example.items)
+        calibrated = calibrated_for(self.mechanism, self.privacy, example.scale, example.items)
         return sent_ratings(calibrated, example)
 
     def _calibrated(self, train: Ratings) -> CalibratedMechanism:
-        return CalibratedMechanism(self.mechanism, self.privacy, train.scale, train.n_items)
+        return calibrated_for(self.mechanism, self.privacy, train.scale, train.n_items)
 
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
         """Promise the loss of the channel, if there is a budget."""
@@ -212,4 +214,6 @@ class OneShotProtocol(Protocol):
         if self.mechanism.hides_rated_items:
             note = "Which items a user rated is hidden: epsilon holds for every cell, rated or not."
             return Guarantee("proved", "nobody", True, f"{EXACT_CHANNEL}.", notes=(note,))
+        if self.mechanism.compares_ratings:
+            seen[0] = ALL_VALUES
         return Guarantee("proved", "nobody", False, f"{EXACT_CHANNEL}.", notes=tuple(seen))

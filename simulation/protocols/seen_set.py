@@ -4,6 +4,11 @@ from __future__ import annotations
 
 SET_IS_SEEN = "Which items a user rated is not hidden; epsilon protects the values of the ratings."
 
+ALL_VALUES = (
+    "Which items a user rated is not hidden; epsilon protects the values of all ratings of a user together: "
+    "however many of them change, the report's probability changes by at most a factor of e^epsilon."
+)
+
 
 def note_on_reading(*, on_device: bool, sends_values: bool) -> str:
     """Say that the predictions rest on the set of rated items, and where nothing of this holds.

@@ -91,4 +91,7 @@ def sent_through(channel: Channel, example: Example, *, protected: bool, reports
 def sent_ratings(calibrated: CalibratedMechanism, example: Example) -> Sent:
     """Return the one report of a mechanism at a budget."""
     cells = int(calibrated.cells(np.array([example.ratings]))[0])
+    if calibrated.mechanism.compares_ratings:
+        channel, bits = calibrated.channel(cells), calibrated.codec().expected_bits(example.ratings)
+        return Sent(1, channel.symbols, cells, bits, channel.epsilon, "user")
     return sent_through(calibrated.channel(cells), example, protected=calibrated.budget is not None)

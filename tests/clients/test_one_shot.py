@@ -14,9 +14,11 @@ from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.mechanisms.raw import Raw
+from dprec.mechanisms.residual_bits import ResidualBits
 from dprec.mechanisms.zheng_laplace import ZhengLaplace
 from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.calibration import PrivacyBudget
+from dprec.privacy.residual_calibration import calibrated_for
 from dprec.privacy.units import PrivacyUnit
 from dprec.ratings import Ratings, RatingScale
 from dprec.run_keys import RunKeys
@@ -33,6 +35,7 @@ MECHANISMS: list[tuple[Mechanism, PrivacyBudget | None]] = [
     (ZhengRandomizedResponse(), PrivacyBudget(epsilon=1.0, per="cell")),
     (ZhengRandomizedResponse(), PrivacyBudget(epsilon=7.0, per="cell")),
     (ZhengLaplace(), PrivacyBudget(epsilon=30.0, per="user")),
+    (ResidualBits(bits=2), PrivacyBudget(epsilon=2.0, per="user")),
 ]
 
 
@@ -92,7 +95,7 @@ def test_a_report_holds_what_the_mechanism_sends(
     tmp_path: Path, ratings: Ratings, mechanism: Mechanism, budget: PrivacyBudget | None
 ) -> None:
     reports = all_reports(populate(tmp_path / "run", ratings, mechanism, budget, 7))
-    calibrated = CalibratedMechanism(mechanism, budget, ratings.scale, ITEMS)
+    calibrated = calibrated_for(mechanism, budget, ratings.scale, ITEMS)
     decoded = calibrated.codec().decode(reports)
     assert decoded.valid.all()
     if not mechanism.hides_rated_items:
@@ -171,6 +174,27 @@ def test_the_odds_are_those_promised_for_any_profile_item_and_level(
     assert tested.min() > 1e-6 / tested.size
 
 
+def test_a_few_ratings_drawn_at_random_are_compared_with_the_mean(tmp_path: Path) -> None:
+    """Exact binomial tests of answers and choices: false alarm 1e-6 together; the seed is fixed."""
+    users, budget = 6_000, PrivacyBudget(epsilon=2.0, per="user")
+    levels = np.tile(np.array([1, 5, 4], dtype=np.uint8), users)
+    profiles = Ratings.from_triples(
+        np.repeat(np.arange(users), 3), np.tile([0, 1, 2], users), levels.astype(float), STARS
+    )
+    population = populate(tmp_path / "run", profiles, ResidualBits(bits=2), budget, users)
+    decoded = population_codec(population).decode(all_reports(population))
+    symbols = decoded.symbols.reshape(users, 3)
+    assert ((symbols < 2).sum(axis=1) == 2).all()
+    honest = 1 / (1 + np.exp(-1.0))
+    tails = []
+    for item, above in enumerate([False, True, True]):
+        answered = symbols[symbols[:, item] < 2, item]
+        tails.append(tail_probabilities(np.array([answered.size]), users, np.array([2 / 3])))
+        true = np.array([int((answered == above).sum())])
+        tails.append(tail_probabilities(true, answered.size, np.array([honest])))
+    assert np.concatenate(tails).min() > 1e-6 / 12
+
+
 def tail_probabilities(
     counts: NDArray[np.int64], trials: int, chances: NDArray[np.float64]
 ) -> NDArray[np.float64]:
@@ -195,5 +219,5 @@ def test_ratings_of_one_profile_have_noise_of_their_own(tmp_path: Path) -> None:
 def population_codec(population: Population) -> ReportCodec:
     """Return the code of the reports, as the server knows it."""
     setup = population.installed(OneShotSetup)
-    calibrated = CalibratedMechanism(setup.mechanism, setup.privacy, population.scale, population.n_items)
+    calibrated = calibrated_for(setup.mechanism, setup.privacy, population.scale, population.n_items)
     return calibrated.codec()

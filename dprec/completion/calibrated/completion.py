@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -18,6 +18,7 @@ from dprec.completion.calibrated.latent_ratings import LatentRatings, LookedUp
 from dprec.completion.calibrated.learned_histogram import learned_shares
 from dprec.completion.calibrated.regressed_effects import RegressedEffects
 from dprec.completion.calibrated.regressed_vectors import RegressedVectors
+from dprec.completion.calibrated.residual_effects import fitted_to_residuals
 from dprec.completion.calibrated.symbol_tables import SymbolTables
 from dprec.mechanisms.symbol_reports import SymbolReports
 from dprec.options import option
@@ -125,7 +126,9 @@ class Calibrated(Completion):
 
         cells = Cells(seen.users, seen.items, seen.shape)
         latent = self._start(geometry, seen.catalogue, seed)
-        for sweep in range(self.sweeps):
+        if seen.residuals is not None:
+            latent = replace(latent, items=fitted_to_residuals(latent.items, seen, self.sweeps, progress))
+        for sweep in range(self.sweeps if seen.residuals is None else 0):
             latent = self._swept(latent, cells, looked_up, sweep)
             progress("completing", sweep + 1, self.sweeps)
         users, items = latent.users, latent.items

@@ -25,7 +25,12 @@ from dprec.ratings import RatingScale
 STARS = RatingScale.evenly(1, 5, 1)
 N_ITEMS = 20
 # The probabilities of a binary flip are given; a budget only bounds them, and is not spent to the end.
-PRIVATE = [mechanism for mechanism in MECHANISMS if mechanism.private and mechanism is not BinaryFlip]
+# Mechanisms that compare a user's ratings are calibrated otherwise: see test_residual_calibration.py.
+PRIVATE = [
+    mechanism
+    for mechanism in MECHANISMS
+    if mechanism.private and mechanism is not BinaryFlip and not mechanism.compares_ratings
+]
 COUNTS = np.array([0, 1, 3, N_ITEMS, 3])
 
 Per = Literal["rating", "cell", "user"]

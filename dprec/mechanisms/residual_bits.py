@@ -1,0 +1,97 @@
+"""Bits about a few ratings of a profile: whether each is above the mean of the user's own ratings.
+
+A bit compares a rating with the whole profile, so only a promise per user is possible. Each of s bits gets an
+even share of the user's budget, and which ratings they are about is drawn whatever their values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.mechanisms.base import Mechanism
+from dprec.mechanisms.channel import Channel
+from dprec.mechanisms.threshold_bit import ThresholdBit
+from dprec.options import option
+from dprec.ragged import places_of
+from dprec.randomness import shuffled_within
+from dprec.ratings import RatingScale
+
+_BUDGET_OF_A_BIT, _MOST_BITS = 2.0, 64
+"""Of the budget per user, each bit gets at least so much; chosen by benchmarks/choose_residual_bits.py."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResidualBits(Mechanism):
+    """Whether a few ratings, drawn at random, are above the user's mean (Warner [warner1965])."""
+
+    kind: Literal["residual-bits"] = "residual-bits"
+    papers: ClassVar[tuple[str, ...]] = ("warner1965",)
+    compares_ratings: ClassVar[bool] = True
+    bits: int | None = option(
+        "Ratings of a user that are reported on, among which its budget is divided; by default one for every "
+        "2 of epsilon, and at least one.",
+        None,
+        ge=1,
+        le=_MOST_BITS,
+    )
+
+    def asked(self, epsilon: float) -> int:
+        """Return how many ratings a user with a budget reports on, if it has so many.
+
+        A bit at a loss e says tanh(e/2)^2 of what it says in clear, so that bits at small losses are worth
+        less together than one at their sum.
+
+        Parameters
+        ----------
+        epsilon : float
+            Per user.
+        """
+        if self.bits is not None:
+            return self.bits
+        return min(max(1, int(epsilon / _BUDGET_OF_A_BIT)), _MOST_BITS)
+
+    def channel(self, scale: RatingScale, epsilon: float) -> Channel:
+        """Return the channel of one bit: its inputs are the lowest level for below, the highest for above."""
+        return ThresholdBit().channel(scale, epsilon)
+
+
+def sides_of_the_mean(
+    counts: NDArray[np.int64], levels: NDArray[np.uint8], scale: RatingScale
+) -> NDArray[np.uint8]:
+    """Return the highest level for ratings above the mean of their user's, the lowest for the others.
+
+    Parameters
+    ----------
+    counts : ndarray of int64, shape (users,)
+        Ratings of each user.
+    levels : ndarray of uint8, shape (ratings,)
+        By user.
+    scale : RatingScale
+    """
+    ratings, users = scale.values[levels - 1], np.repeat(np.arange(counts.size), counts)
+    sums = np.bincount(users, weights=ratings, minlength=counts.size)
+    above = ratings * counts[users] > sums[users]
+    return np.where(above, scale.levels, 1).astype(np.uint8)
+
+
+def drawn_ratings(
+    counts: NDArray[np.int64], most: int, random_words: NDArray[np.uint64]
+) -> NDArray[np.bool_]:
+    """Draw up to ``most`` ratings of each user, all choices equally likely; return a mask, shape (ratings,).
+
+    Parameters
+    ----------
+    counts : ndarray of int64, shape (users,)
+        Ratings of each user.
+    most : int
+    random_words : ndarray of uint64, shape (ratings,)
+        By user.
+    """
+    order = shuffled_within(np.repeat(np.arange(counts.size), counts), random_words)
+    drawn = np.zeros(random_words.size, dtype=np.bool_)
+    drawn[order[places_of(counts) < most]] = True
+    return drawn
