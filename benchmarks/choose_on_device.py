@@ -21,7 +21,7 @@ from dprec.completion.base import Observations
 from dprec.completion.calibrated.completion import Calibrated, CalibratedModel
 from dprec.datasets.movielens import MovieLens100K
 from dprec.metrics import root_mean_squared_error
-from dprec.personalization.broadcast import item_table
+from dprec.personalization.broadcast import calibrated_broadcast
 from dprec.personalization.ordinal_process import Devices, OrdinalProcess
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.randomness import generator, words
@@ -64,13 +64,9 @@ def fitted(completion: Calibrated, learned: Ratings, draw: int) -> CalibratedMod
 
 def error(model: CalibratedModel, process: OrdinalProcess, learned: Ratings, validation: Ratings) -> float:
     """Return the RMSE of the devices' predictions."""
-    table = ItemTable.decode(
-        item_table(model).encode(),
-        n_levels=learned.scale.levels,
-        n_items=learned.n_items,
-        dimensions=model.geometry.items.shape[1],
-    )
-    devices = Devices(process, table, model.users.regressed, learned)
+    broadcast = calibrated_broadcast(model)
+    table = ItemTable.decode(broadcast.table.encode(), n_levels=learned.scale.levels, n_items=learned.n_items)
+    devices = Devices(process, table, broadcast.priors, learned)
     return root_mean_squared_error(devices.predict(validation.users, validation.items), validation.values)
 
 

@@ -10,32 +10,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clients.population import Cohort
-from dprec.messages import LEVEL, Personalization
+from dprec.messages import PRIOR, Personalization
 from dprec.setups import OneShotSetup
 from dprec.wire.item_table import ItemTable
 
 
 def receive_table(cohort: Cohort, delivery: Personalization) -> tuple[ItemTable, NDArray[np.float64]]:
-    """Return the table of items and the levels of the cohort's users.
+    """Return the table of items and the priors of the cohort's users, shape (users, 1 + factors).
 
     Raises
     ------
     ValueError
-        When the devices are not set up to predict, or the table or the levels are malformed.
+        When the devices are not set up to predict, or the table or the priors are malformed.
     """
     population = cohort.population
-    dimensions = population.installed(OneShotSetup).table_dimensions
-    if dimensions is None:
+    if not population.installed(OneShotSetup).predicts:
         raise ValueError("a table of items for devices that predict nothing")
-    if len(delivery.levels) != cohort.size * LEVEL.itemsize:
-        raise ValueError(f"levels of {len(delivery.levels)} bytes for {cohort.size} users")
-    levels = np.frombuffer(delivery.levels, dtype=LEVEL).astype(np.float64)
-    if not np.isfinite(levels).all():
-        raise ValueError("levels that are not finite")
-    table = ItemTable.decode(
-        delivery.table,
-        n_levels=population.scale.levels,
-        n_items=population.n_items,
-        dimensions=dimensions,
-    )
-    return table, levels
+    table = ItemTable.decode(delivery.table, n_levels=population.scale.levels, n_items=population.n_items)
+    shape = cohort.size, 1 + table.traits.shape[1]
+    if len(delivery.priors) != shape[0] * shape[1] * PRIOR.itemsize:
+        raise ValueError(f"priors of {len(delivery.priors)} bytes for {shape[0]} users of {shape[1]} numbers")
+    priors = np.frombuffer(delivery.priors, dtype=PRIOR).astype(np.float64).reshape(shape)
+    if not np.isfinite(priors).all():
+        raise ValueError("priors that are not finite")
+    return table, priors

@@ -38,8 +38,8 @@ REPLACEMENT_ROUND = 2
 ROW_ENTRY = np.dtype("<f4")
 """How the entries in the rows of a `SlopesRequest` are sent."""
 
-LEVEL = np.dtype("<f4")
-"""How a user's level in a `Personalization` is sent."""
+PRIOR = np.dtype("<f4")
+"""How the numbers of a user's prior in a `Personalization` are sent."""
 
 Record = Mapping[str, object]
 Entries = dict[str, Any]
@@ -106,21 +106,22 @@ class Personalization:
     ----------
     table : bytes
         See `dprec.wire.item_table`; the same for everybody.
-    levels : bytes
-        One `LEVEL` per user of the cohort: what the user's rated items say about the level of its ratings.
+    priors : bytes
+        `PRIOR` numbers, as many for each user of the cohort: what the user's rated items say about the level
+        of its ratings, and about each of its factors.
     """
 
     table: bytes
-    levels: bytes
+    priors: bytes
 
     @classmethod
     def of(cls, record: Record) -> Personalization:
         """Read the delivery; raises ValueError when it is malformed."""
-        return cls(_bytes(record, "table"), _bytes(record, "levels"))
+        return cls(_bytes(record, "table"), _bytes(record, "priors"))
 
     def entries(self) -> Entries:
         """Return the entries of the delivery's record."""
-        return {"table": self.table, "levels": self.levels}
+        return {"table": self.table, "priors": self.priors}
 
 
 @dataclass(frozen=True)

@@ -48,11 +48,7 @@ class OneShotSetup(ReportSetup):
     """Devices send only their profile; to a trusted server, without perturbing it."""
 
     kind: Literal["one-shot"] = "one-shot"
-    table_dimensions: int | None = option(
-        "Dimensions of the item table from which the device predicts; none if it predicts nothing.",
-        None,
-        ge=0,
-    )
+    predicts: bool = option("Whether the device is sent a table of items and predicts from it.", False)
 
 
 @dataclass(frozen=True, kw_only=True)

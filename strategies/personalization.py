@@ -1,4 +1,4 @@
-"""The broadcast after a completion: everybody gets the table of items, and its own level."""
+"""The broadcast after a completion: everybody gets the table of items, and its own prior."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
-from dprec.messages import LEVEL, PERSONALIZE, Personalization
+from dprec.messages import PERSONALIZE, PRIOR, Personalization
 from dprec.wire.traffic import TrafficLedger
 from strategies.envelope import request_content
 from strategies.roster import Roster
@@ -14,7 +14,7 @@ from strategies.rounds import RoundAccount
 
 
 def broadcast_table(
-    grid: Grid, roster: Roster, group: str, table: bytes, levels: NDArray[np.float64], traffic: TrafficLedger
+    grid: Grid, roster: Roster, group: str, table: bytes, priors: NDArray[np.float64], traffic: TrafficLedger
 ) -> dict[str, int]:
     """Send the table to everybody; return the bytes charged, as `RoundAccount.spent` does.
 
@@ -25,14 +25,16 @@ def broadcast_table(
     group : str
         Run key.
     table : bytes
-    levels : ndarray, shape (users,)
+    priors : ndarray, shape (users, 1 + factors)
+        See `Personalization`.
     traffic : TrafficLedger
         Charged in place: the table in full to every user, although a cohort shares it.
     """
-    sent = levels.astype(LEVEL)
+    sent = priors.astype(PRIOR)
+    own = sent.shape[1] * PRIOR.itemsize
     account = RoundAccount(PERSONALIZE, group, traffic)
-    alone = request_content(Personalization(table, bytes(LEVEL.itemsize)))
-    account.charge_request(slice(None), alone, len(table) + LEVEL.itemsize)
+    alone = request_content(Personalization(table, bytes(own)))
+    account.charge_request(slice(None), alone, len(table) + own)
     contents = {}
     for partition in range(len(roster.node_ids)):
         cohort = roster.cohort(partition)

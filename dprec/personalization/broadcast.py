@@ -4,16 +4,32 @@ from __future__ import annotations
 
 import numpy as np
 
-from dprec.completion.base import Completed, Completion, Observations
-from dprec.completion.calibrated.completion import Calibrated, CalibratedModel
-from dprec.personalization.derived_broadcast import Broadcast, TableOptions, derived_broadcast
+from dprec.completion.base import Completed, Observations
+from dprec.completion.calibrated.completion import CalibratedModel
+from dprec.personalization.derived_broadcast import Broadcast, TableOptions, derived_broadcast, public_columns
 from dprec.wire.item_table import ItemTable
 
 
-def item_table(model: CalibratedModel) -> ItemTable:
-    """Return what a device needs to know of the items."""
-    deviations = np.sqrt(model.items.variances)
-    return ItemTable(model.cuts, model.items.means, deviations, model.geometry.items)
+def calibrated_broadcast(model: CalibratedModel) -> Broadcast:
+    """Return what a calibrated model knows that devices need.
+
+    Users' factors are brought to variance 1 around their priors; what is not known of an item's factors is
+    added to the uncertainty of its effect.
+    """
+    latent = model.latent
+    spreads = latent.tastes.spreads
+    unknown = np.diagonal(latent.traits.covariances, axis1=1, axis2=2) @ spreads
+    units = np.sqrt(spreads)
+    table = ItemTable(
+        model.cuts,
+        latent.items.means,
+        np.sqrt(latent.items.variances + unknown),
+        model.geometry.items,
+        latent.traits.means * units,
+        *public_columns(model.geometry, model.catalogue),
+    )
+    priors = np.column_stack([latent.users.regressed, latent.tastes.regressed / units])
+    return Broadcast(table, priors)
 
 
 def broadcast_of(
@@ -31,10 +47,5 @@ def broadcast_of(
     seed : int
     """
     if isinstance(completed, CalibratedModel):
-        return Broadcast(item_table(completed), completed.users.regressed)
+        return calibrated_broadcast(completed)
     return derived_broadcast(completed, observations, options, seed)
-
-
-def table_dimensions(completion: Completion, options: TableOptions) -> int:
-    """Return the dimensions of the table that is broadcast after a completion."""
-    return completion.dimensions if isinstance(completion, Calibrated) else options.dimensions

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.catalogue import Catalogue
 from dprec.completion.base import Completed, Observations
 from dprec.completion.calibrated.features import item_features, user_features
-from dprec.completion.calibrated.geometry import ImplicitGeometry
+from dprec.completion.calibrated.geometry import ImplicitGeometry, standardised_logarithms
 from dprec.completion.calibrated.regressed_effects import RegressedEffects
 from dprec.options import Options, option
 from dprec.ordinal import Histogram, cut_points, expected_rating, level_shares
@@ -56,12 +57,12 @@ class Broadcast:
     ----------
     table : ItemTable
         To everybody.
-    levels : ndarray, shape (users,)
-        To each user, what its rated items say about its level.
+    priors : ndarray, shape (users, 1 + factors)
+        To each user, what its rated items say about its level and its factors.
     """
 
     table: ItemTable
-    levels: NDArray[np.float64]
+    priors: NDArray[np.float64]
 
 
 def derived_broadcast(
@@ -104,8 +105,25 @@ def derived_broadcast(
     for _ in range(_SWEEPS):
         items = _solved(items, seen.items, weight, latent - users.means[seen.users])
         users = _solved(users, seen.users, weight, latent - items.means[seen.items])
-    table = ItemTable(cuts, items.means, np.sqrt(items.variances), geometry.items)
-    return Broadcast(table, users.regressed)
+    table = ItemTable(
+        cuts,
+        items.means,
+        np.sqrt(items.variances),
+        geometry.items,
+        np.zeros((items.means.size, 0)),
+        *public_columns(geometry, seen.catalogue),
+    )
+    return Broadcast(table, users.regressed[:, None])
+
+
+def public_columns(
+    geometry: ImplicitGeometry, catalogue: Catalogue | None
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return the numbers and the categories of the items that devices are sent, one row each."""
+    popularity = standardised_logarithms(geometry.item_counts)
+    if catalogue is None:
+        return popularity[:, None], np.zeros((popularity.size, 0), dtype=np.bool_)
+    return np.column_stack([popularity, catalogue.numbers]), catalogue.categories
 
 
 def _latent_predictions(

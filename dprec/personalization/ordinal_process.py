@@ -1,9 +1,10 @@
 """An ordinal Gaussian process over a user's own ratings, fitted on the device.
 
-The latent rating of an item is the item's broadcast effect, the user's level and a smooth function of the
-item's place. The server says how uncertain each effect is, so clean ratings count for more where the server
-knows less. The fit is Laplace's approximation (Rasmussen and Williams [rasmussen2006], Algorithm 3.1) with
-Fisher information in place of the curvature. Nothing is sent, so no privacy is spent.
+The latent rating of an item is the item's broadcast effect, the user's level, a smooth function of the item's
+place and public data, and the product of factors. The server says how uncertain each effect is, so clean
+ratings count for more where the server knows less. The fit is Laplace's approximation (Rasmussen and Williams
+[rasmussen2006], Algorithm 3.1) with Fisher information in place of the curvature. Nothing is sent, so no
+privacy is spent.
 """
 
 from __future__ import annotations
@@ -30,10 +31,15 @@ class OrdinalProcess(Options):
     """The covariances that every device assumes: public constants, relative to a latent rating's noise."""
 
     level: float = option("Variance of a user's level around what its rated items say.", 0.25, gt=0)
-    taste: float = option("Variance of a user's taste at a place far from the origin.", 0.2, ge=0)
-    reach: float = option(
-        "Squared distance from the origin at which taste has half that variance.", 0.3, gt=0
+    taste: float = option(
+        "Variance of what is linear in the direction of an item's place, far from the origin.", 0.1, ge=0
     )
+    nearness: float = option("Variance of what items in the same direction share.", 0.12, ge=0)
+    reach: float = option(
+        "Squared distance from the origin at which a place has half of its direction.", 0.3, gt=0
+    )
+    number: float = option("Variance of the slope over popularity and each public number.", 0.02, ge=0)
+    category: float = option("Variance of the liking for each public category.", 0.03, ge=0)
     most_ratings: int = option("Ratings that a device uses at most, taken evenly from a profile.", 500, ge=1)
 
 
@@ -46,15 +52,15 @@ class Devices:
     process : OrdinalProcess
     table : ItemTable
         As decoded on the device.
-    levels : ndarray, shape (users,)
-        What each user's rated items say about its level.
+    priors : ndarray, shape (users, 1 + factors)
+        What each user's rated items say about its level and its factors.
     ratings : Ratings
         The users' own, each on its device.
     """
 
     process: OrdinalProcess
     table: ItemTable
-    levels: NDArray[np.float64]
+    priors: NDArray[np.float64]
     ratings: Ratings
 
     def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
@@ -80,36 +86,67 @@ class Devices:
     def _directions(self) -> NDArray[np.float64]:
         return self.table.directions(self.process.reach)
 
+    @cached_property
+    def _weighted(self) -> NDArray[np.float64]:
+        """What users' tastes are linear in, times its standard deviation, shape (items, columns)."""
+        table, process = self.table, self.process
+        return np.column_stack(
+            [
+                np.sqrt(process.taste) * self._directions,
+                np.sqrt(process.number) * table.numbers,
+                np.sqrt(process.category) * (table.categories - table.categories.mean(axis=0)),
+                table.traits,
+            ]
+        )
+
     def _predicted(self, batch: Batch, items: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return the predictions of a batch, in the order of its questions."""
         used = self._used
         rated = used.items[batch.ratings] if used.count else np.zeros_like(batch.ratings)
         levels = used.levels[batch.ratings] if used.count else np.ones_like(batch.ratings)
-        asked, level = items[batch.questions], self.levels[batch.users][:, None]
+        asked = items[batch.questions]
         covariance = self._covariance(rated, rated)
         diagonal = np.arange(rated.shape[1])
         covariance[:, diagonal, diagonal] += self.table.deviations[rated] ** 2
-        prior, symbols = self.table.means[rated] + level, levels.astype(np.int64) - 1
+        prior, symbols = self._prior(batch.users, rated), levels.astype(np.int64) - 1
         posterior = Posterior.of(covariance, prior, symbols, batch.is_rating, self._tables)
         moved, explained = posterior.at(self._covariance(asked, rated))
         alone = self._variances[asked] + self.table.deviations[asked] ** 2
-        latent = self.table.means[asked] + level + moved
+        latent = self._prior(batch.users, asked) + moved
         variance = np.maximum(alone - explained, 0.0)
         shown = batch.is_question
         return expected_rating(latent[shown], variance[shown], self.table.cuts, used.scale.values)
 
+    def _prior(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Return the means of latent ratings before any rating is read, shape (batch, items)."""
+        priors = self.priors[users]
+        through_factors = (self.table.traits[items] @ priors[:, 1:, None])[:, :, 0]
+        prior: NDArray[np.float64] = self.table.means[items] + priors[:, :1] + through_factors
+        return prior
+
     def _covariance(self, rows: NDArray[np.integer], columns: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return the covariance of levels and tastes, shape (batch, rows, columns)."""
-        similar = self._directions[rows] @ self._directions[columns].swapaxes(1, 2)
-        covariance: NDArray[np.float64] = self.process.level + self.process.taste * similar
+        linear = self._weighted[rows] @ self._weighted[columns].swapaxes(1, 2)
+        ends = self._directions[rows], self._directions[columns]
+        apart = ends[0] @ ends[1].swapaxes(1, 2)
+        apart *= 2
+        apart -= self._lengths[rows][:, :, None]
+        apart -= self._lengths[columns][:, None, :]
+        covariance: NDArray[np.float64] = linear + self.process.nearness * np.exp(apart)
+        covariance += self.process.level
         return covariance
+
+    @cached_property
+    def _lengths(self) -> NDArray[np.float64]:
+        """Squared lengths of the directions, shape (items,)."""
+        lengths: NDArray[np.float64] = (self._directions**2).sum(axis=1)
+        return lengths
 
     @cached_property
     def _variances(self) -> NDArray[np.float64]:
         """Variances of level and taste at every item, shape (items,)."""
-        variances: NDArray[np.float64] = self.process.level + self.process.taste * (self._directions**2).sum(
-            axis=1
-        )
+        linear = (self._weighted**2).sum(axis=1)
+        variances: NDArray[np.float64] = linear + self.process.level + self.process.nearness
         return variances
 
 

@@ -1,7 +1,7 @@
 """What the server tells every device about the items, in one byte per number and fewer.
 
-The table has a row per item: effect, the standard deviation of the effect, and place. Every column is rounded
-to 255 steps of its own size, and the columns are compressed one after the other.
+The table has a row per item. Every column of numbers is rounded to 255 steps of its own size, categories are
+bits, and everything is compressed column by column.
 """
 
 from __future__ import annotations
@@ -14,24 +14,45 @@ from numpy.typing import NDArray
 
 _STEPS = 127
 _NUMBER = np.dtype("<f4")
+_WIDTHS = np.dtype([("places", "u1"), ("traits", "u1"), ("numbers", "u1"), ("categories", "<u2")])
+
+_LARGEST = 1e3
+"""Nothing about a latent rating comes near; a larger number could only overflow a device."""
 
 
 @dataclass(frozen=True, eq=False)
 class ItemTable:
-    """Effects and places of the items, and where latent ratings change level.
+    """Effects, places and public data of the items, and where latent ratings change level.
 
     Parameters
     ----------
     cuts : ndarray, shape (levels - 1,)
     means, deviations : ndarray, shape (items,)
-        Mean and standard deviation of each item's effect on the latent rating.
+        Mean and standard deviation of each item's effect on the latent rating, including what is not known of
+        its traits.
     places : ndarray, shape (items, dimensions)
+    traits : ndarray, shape (items, factors)
+        Factors of the items, in units in which those of users have variance 1.
+    numbers : ndarray, shape (items, numbers)
+        Popularity and the catalogue's numbers, standardised.
+    categories : ndarray of bool, shape (items, categories)
     """
 
     cuts: NDArray[np.float64]
     means: NDArray[np.float64]
     deviations: NDArray[np.float64]
     places: NDArray[np.float64]
+    traits: NDArray[np.float64]
+    numbers: NDArray[np.float64]
+    categories: NDArray[np.bool_]
+
+    @classmethod
+    def of_effects(
+        cls, cuts: NDArray[np.float64], means: NDArray[np.float64], deviations: NDArray[np.float64]
+    ) -> ItemTable:
+        """Return a table that says nothing but the effects."""
+        nothing = np.zeros((means.size, 0))
+        return cls(cuts, means, deviations, nothing, nothing, nothing, nothing.astype(np.bool_))
 
     def directions(self, reach: float) -> NDArray[np.float64]:
         """Return each place divided by the root of its squared distance from the origin plus ``reach``."""
@@ -41,15 +62,18 @@ class ItemTable:
 
     def encode(self) -> bytes:
         """Return the table in bytes."""
-        columns = np.column_stack([self.means, self.deviations, self.places]).T
+        parts = self.places, self.traits, self.numbers
+        columns = np.column_stack([self.means, self.deviations, *parts]).T
         steps = (np.abs(columns).max(axis=1, initial=0.0) / _STEPS).astype(_NUMBER)
         sizes = np.where(steps > 0, steps, 1).astype(np.float64)[:, None]
         rounded = np.clip(np.rint(columns / sizes), -_STEPS, _STEPS).astype(np.int8)
+        widths = np.array([tuple(part.shape[1] for part in (*parts, self.categories))], dtype=_WIDTHS)
+        bits = np.packbits(self.categories.T)
         numbers: bytes = np.concatenate([self.cuts.astype(_NUMBER), steps]).tobytes()
-        return numbers + zlib.compress(rounded.tobytes(), 9)
+        return widths.tobytes() + numbers + zlib.compress(rounded.tobytes() + bits.tobytes(), 9)
 
     @classmethod
-    def decode(cls, data: bytes, *, n_levels: int, n_items: int, dimensions: int) -> ItemTable:
+    def decode(cls, data: bytes, *, n_levels: int, n_items: int) -> ItemTable:
         """Read a table; the device does not trust the server.
 
         Raises
@@ -57,20 +81,35 @@ class ItemTable:
         ValueError
             When it is malformed, of another size, or holds numbers that are not finite or out of order.
         """
-        rows = 2 + dimensions
+        what = f"a table of {len(data)} bytes for {n_items} items"
+        start = _WIDTHS.itemsize
+        if len(data) < start:
+            raise ValueError(what)
+        widths = [int(width) for width in np.frombuffer(data[:start], dtype=_WIDTHS)[0]]
+        rows, n_categories = 2 + sum(widths[:-1]), widths[-1]
         head = (n_levels - 1 + rows) * _NUMBER.itemsize
-        numbers = np.frombuffer(data[:head], dtype=np.uint8)
-        body = _inflated(data[head:], rows * n_items)
-        if numbers.size != head or body is None:
-            raise ValueError(f"a table of {len(data)} bytes for {n_items} items in {dimensions} dimensions")
-        cuts, steps = np.split(numbers.view(_NUMBER).astype(np.float64), [n_levels - 1])
-        columns = np.frombuffer(body, dtype=np.int8).reshape(rows, n_items) * steps[:, None]
-        # A cut or an effect far beyond any latent rating is no table but an attempt to overflow a device.
-        if not (np.abs(columns).max(initial=0.0) < 1e3 and np.abs(cuts).max(initial=0.0) < 1e3):
+        heading = np.frombuffer(data[start : start + head], dtype=np.uint8)
+        of_numbers, of_bits = rows * n_items, -(-n_categories * n_items // 8)
+        body = _inflated(data[start + head :], of_numbers + of_bits)
+        if heading.size != head or body is None:
+            raise ValueError(what)
+        cuts, steps = np.split(heading.view(_NUMBER).astype(np.float64), [n_levels - 1])
+        columns = np.frombuffer(body[:of_numbers], dtype=np.int8).reshape(rows, n_items) * steps[:, None]
+        if not (np.abs(columns).max(initial=0.0) < _LARGEST and np.abs(cuts).max(initial=0.0) < _LARGEST):
             raise ValueError("a table with numbers that are not finite, or far too large")
         if np.any(np.diff(cuts) <= 0) or np.any(columns[1] < 0):
             raise ValueError("a table with cut points out of order, or negative deviations")
-        return cls(cuts, columns[0], columns[1], columns[2:].T.copy())
+        bits = np.unpackbits(np.frombuffer(body[of_numbers:], dtype=np.uint8), count=n_categories * n_items)
+        places, traits, numbers = np.split(columns[2:].T.copy(), np.cumsum(widths[:2]), axis=1)
+        return cls(
+            cuts,
+            columns[0],
+            columns[1],
+            places,
+            traits,
+            numbers,
+            bits.reshape(n_categories, n_items).T.astype(np.bool_),
+        )
 
 
 def _inflated(data: bytes, size: int) -> bytes | None:

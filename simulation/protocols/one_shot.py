@@ -12,10 +12,10 @@ from dprec.completion.base import Completed
 from dprec.completion.calibrated.completion import Calibrated
 from dprec.completion.one_bit.completion import HiddenMatrix
 from dprec.errors import SettingError, within
-from dprec.messages import LEVEL, REPORT
+from dprec.messages import PRIOR, REPORT
 from dprec.options import option
 from dprec.ordinal import level_shares
-from dprec.personalization.broadcast import broadcast_of, table_dimensions
+from dprec.personalization.broadcast import broadcast_of
 from dprec.personalization.derived_broadcast import TableOptions
 from dprec.personalization.ordinal_process import Devices, OrdinalProcess
 from dprec.privacy.calibration import CalibratedMechanism
@@ -127,8 +127,7 @@ class OneShotProtocol(Protocol):
     def setup(self) -> OneShotSetup:
         """Return the mechanism and the budget."""
         predicts = self.personalization == "on-device"
-        dimensions = table_dimensions(self.completion, self._table_options) if predicts else None
-        return OneShotSetup(mechanism=self.mechanism, privacy=self.privacy, table_dimensions=dimensions)
+        return OneShotSetup(mechanism=self.mechanism, privacy=self.privacy, predicts=predicts)
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Collect the reports and complete the matrix."""
@@ -183,13 +182,10 @@ class OneShotProtocol(Protocol):
 
         seed, train = task.server_seed, task.train
         broadcast = broadcast_of(completed, collected.observations, self._table_options, seed)
-        encoded, levels = broadcast.table.encode(), broadcast.levels
-        spent = broadcast_table(grid, task.roster, task.group, encoded, levels, collected.traffic)
-        dimensions = broadcast.table.places.shape[1]
-        table = ItemTable.decode(
-            encoded, n_levels=train.scale.levels, n_items=train.n_items, dimensions=dimensions
-        )
-        received = levels.astype(LEVEL).astype(np.float64)
+        encoded, priors = broadcast.table.encode(), broadcast.priors
+        spent = broadcast_table(grid, task.roster, task.group, encoded, priors, collected.traffic)
+        table = ItemTable.decode(encoded, n_levels=train.scale.levels, n_items=train.n_items)
+        received = priors.astype(PRIOR).astype(np.float64)
         return Devices(self.process, table, received, train), spent
 
     def sent(self, example: Example) -> Sent:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,20 +9,19 @@ from clients.personalization import receive_table
 from clients.population import Cohort, open_population, write_population
 from dprec.datasets.synthetic import Synthetic
 from dprec.mechanisms import ThresholdBit
-from dprec.messages import LEVEL, Personalization
+from dprec.messages import PRIOR, Personalization
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.run_keys import RunKeys
 from dprec.setups import OneShotSetup
 from dprec.wire.item_table import ItemTable
 
 ITEMS = 12
-TABLE = ItemTable(np.arange(4.0), np.zeros(ITEMS), np.ones(ITEMS), np.ones((ITEMS, 3)))
+EFFECTS = ItemTable.of_effects(np.arange(4.0), np.zeros(ITEMS), np.ones(ITEMS))
+TABLE = replace(EFFECTS, places=np.ones((ITEMS, 3)))
 
 
-def cohort(folder: Path, dimensions: int | None) -> Cohort:
-    setup = OneShotSetup(
-        mechanism=ThresholdBit(), privacy=PrivacyBudget(epsilon=1.0), table_dimensions=dimensions
-    )
+def cohort(folder: Path, *, predicts: bool = True) -> Cohort:
+    setup = OneShotSetup(mechanism=ThresholdBit(), privacy=PrivacyBudget(epsilon=1.0), predicts=predicts)
     write_population(
         folder,
         Synthetic(users=9, items=ITEMS, ratings=40).load(),
@@ -33,30 +33,32 @@ def cohort(folder: Path, dimensions: int | None) -> Cohort:
     return open_population(str(folder)).cohort(1)
 
 
-def levels(*numbers: float) -> bytes:
-    return np.array(numbers, dtype=LEVEL).tobytes()
+def priors(*numbers: float) -> bytes:
+    return np.array(numbers, dtype=PRIOR).tobytes()
 
 
 def test_a_cohort_takes_the_table_and_the_levels_of_its_users(tmp_path: Path) -> None:
-    sent = Personalization(TABLE.encode(), levels(0.5, -1, 0, 2))
-    table, received = receive_table(cohort(tmp_path / "run", 3), sent)
-    assert received.tolist() == [0.5, -1, 0, 2]
+    sent = Personalization(TABLE.encode(), priors(0.5, -1, 0, 2))
+    table, received = receive_table(cohort(tmp_path / "run"), sent)
+    assert received.tolist() == [[0.5], [-1], [0], [2]]
     np.testing.assert_allclose(table.places, TABLE.places)
 
 
 @pytest.mark.parametrize(
     ("delivery", "reason"),
     [
-        (Personalization(TABLE.encode(), levels(0, 0, 0)), "levels of 12 bytes for 4 users"),
-        (Personalization(TABLE.encode(), levels(0, np.nan, 0, 0)), "not finite"),
-        (Personalization(TABLE.encode()[:-2], levels(0, 0, 0, 0)), "a table of"),
+        (Personalization(TABLE.encode(), priors(0, 0, 0)), "priors of 12 bytes for 4 users"),
+        (Personalization(TABLE.encode(), priors(0, np.nan, 0, 0)), "not finite"),
+        (Personalization(TABLE.encode()[:-2], priors(0, 0, 0, 0)), "a table of"),
     ],
 )
 def test_a_malformed_delivery_is_refused(tmp_path: Path, delivery: Personalization, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
-        receive_table(cohort(tmp_path / "run", 3), delivery)
+        receive_table(cohort(tmp_path / "run"), delivery)
 
 
 def test_devices_that_predict_nothing_take_no_table(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="predict nothing"):
-        receive_table(cohort(tmp_path / "run", None), Personalization(TABLE.encode(), levels(0, 0, 0, 0)))
+        receive_table(
+            cohort(tmp_path / "run", predicts=False), Personalization(TABLE.encode(), priors(0, 0, 0, 0))
+        )

@@ -65,7 +65,7 @@ def test_the_effects_of_items_are_separated_from_those_of_users() -> None:
     errors, naive = (own[known] - effects[known] for own in (broadcast.table.means, averages))
     assert errors.std() < 0.5 * naive.std()
     assert broadcast.table.places.shape == (ITEMS, 4)
-    assert broadcast.levels.shape == (USERS,)
+    assert broadcast.priors.shape == (USERS, 1)
     np.testing.assert_array_equal(broadcast.table.cuts, CUTS)
 
 
@@ -92,7 +92,7 @@ def test_reports_that_say_nothing_leave_the_prior() -> None:
     broadcast = derived_broadcast(completed, same, OPTIONS, seed=0)
     np.testing.assert_array_equal(broadcast.table.means, 0)
     assert np.unique(broadcast.table.deviations).size == 1
-    np.testing.assert_array_equal(broadcast.levels, 0)
+    np.testing.assert_array_equal(broadcast.priors, 0)
 
 
 def test_predictions_far_off_the_scale_are_as_good_as_certain() -> None:

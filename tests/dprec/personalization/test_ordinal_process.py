@@ -1,5 +1,7 @@
 """Devices' Gaussian processes, against one that is computed user by user without batches."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -29,15 +31,36 @@ def population(seed: int = 0, users: int = 30) -> Devices:
     counts[0] = 0
     items = np.concatenate([np.sort(random.choice(ITEMS, count, replace=False)) for count in counts])
     table = ItemTable(
-        CUTS, random.normal(size=ITEMS) * 0.4, random.random(ITEMS) * 0.5, random.normal(size=(ITEMS, 3))
+        CUTS,
+        random.normal(size=ITEMS) * 0.4,
+        random.random(ITEMS) * 0.5,
+        random.normal(size=(ITEMS, 3)),
+        random.normal(size=(ITEMS, 2)) * 0.2,
+        random.normal(size=(ITEMS, 2)),
+        random.random((ITEMS, 4)) < 0.3,
     )
     own = ratings(counts, items, random.integers(1, 6, items.size))
-    return Devices(OrdinalProcess(), table, random.normal(size=users) * 0.3, own)
+    return Devices(OrdinalProcess(), table, random.normal(size=(users, 3)) * 0.3, own)
 
 
 def covariance(devices: Devices) -> np.ndarray:
-    directions = devices.table.directions(devices.process.reach)
-    return devices.process.level + devices.process.taste * directions @ directions.T
+    table, process = devices.table, devices.process
+    directions = table.directions(process.reach)
+    apart = ((directions[:, None] - directions) ** 2).sum(axis=2)
+    centred = table.categories - table.categories.mean(axis=0)
+    return (
+        process.level
+        + process.taste * directions @ directions.T
+        + process.nearness * np.exp(-apart)
+        + process.number * table.numbers @ table.numbers.T
+        + process.category * centred @ centred.T
+        + table.traits @ table.traits.T
+    )
+
+
+def prior_of(devices: Devices, user: int) -> np.ndarray:
+    level, *tastes = devices.priors[user]
+    return devices.table.means + level + devices.table.traits @ np.array(tastes)
 
 
 def test_the_mode_is_that_of_the_posterior_and_predictions_follow_from_it() -> None:
@@ -46,7 +69,7 @@ def test_the_mode_is_that_of_the_posterior_and_predictions_follow_from_it() -> N
     for user in (1, 2, 5):
         rated = slice(devices.ratings.indptr[user], devices.ratings.indptr[user + 1])
         items, symbols = devices.ratings.items[rated], devices.ratings.levels[rated].astype(int) - 1
-        prior = devices.table.means + devices.levels[user]
+        prior = prior_of(devices, user)
         kernel = whole[np.ix_(items, items)] + np.diag(devices.table.deviations[items] ** 2)
 
         def loss(pull: np.ndarray, prior=prior, kernel=kernel, items=items, symbols=symbols) -> float:
@@ -68,10 +91,10 @@ def test_the_mode_is_that_of_the_posterior_and_predictions_follow_from_it() -> N
 def test_a_device_without_ratings_predicts_from_what_it_was_told() -> None:
     devices = population()
     variance = np.diag(covariance(devices)) + devices.table.deviations**2
-    expected = expected_rating(devices.table.means + devices.levels[0], variance, CUTS, VALUES)
+    expected = expected_rating(prior_of(devices, 0), variance, CUTS, VALUES)
     np.testing.assert_allclose(devices.predict(np.zeros(ITEMS, int), np.arange(ITEMS)), expected)
     nobody = ratings(np.zeros(2, np.int64), np.zeros(0), np.zeros(0))
-    alone = Devices(devices.process, devices.table, devices.levels[:2], nobody)
+    alone = Devices(devices.process, devices.table, devices.priors[:2], nobody)
     np.testing.assert_allclose(alone.predict(np.zeros(ITEMS, int), np.arange(ITEMS)), expected)
 
 
@@ -80,7 +103,7 @@ def test_a_profile_of_one_item_or_of_one_level_gives_ratings(level: int) -> None
     one, table = population().process, population().table
     counts = np.array([1, ITEMS])
     items = np.concatenate([[3], np.arange(ITEMS)])
-    devices = Devices(one, table, np.zeros(2), ratings(counts, items, np.full(items.size, level)))
+    devices = Devices(one, table, np.zeros((2, 3)), ratings(counts, items, np.full(items.size, level)))
     asked = np.repeat([0, 1], ITEMS), np.tile(np.arange(ITEMS), 2)
     predictions = devices.predict(*asked).reshape(2, ITEMS)
     assert ((predictions > 1) & (predictions < 5)).all()
@@ -102,12 +125,12 @@ def test_a_prediction_does_not_depend_on_what_else_is_asked() -> None:
 
 def test_high_ratings_raise_what_is_near_them() -> None:
     places = np.array([[2.0], [2.0], [-2.0]])
-    table = ItemTable(CUTS, np.zeros(3), np.full(3, 0.1), places)
+    table = replace(ItemTable.of_effects(CUTS, np.zeros(3), np.full(3, 0.1)), places=places)
     own = ratings(np.array([1]), np.array([0]), np.array([5]))
-    devices = Devices(OrdinalProcess(), table, np.zeros(1), own)
+    devices = Devices(OrdinalProcess(), table, np.zeros((1, 1)), own)
     near, far = devices.predict(np.zeros(2, int), np.array([1, 2]))
     nothing = ratings(np.array([0]), np.zeros(0), np.zeros(0))
-    alone = Devices(OrdinalProcess(), table, np.zeros(1), nothing)
+    alone = Devices(OrdinalProcess(), table, np.zeros((1, 1)), nothing)
     assert near > far
     assert near > alone.predict(np.zeros(1, int), np.array([1]))[0]
 
