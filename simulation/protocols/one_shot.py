@@ -105,19 +105,23 @@ class OneShotProtocol(Protocol):
             )
         with within("completion"):
             self.completion.check((train.n_users, train.n_items))
-            self._check_histogram()
+            self._check_calibrated()
         with within("table"):
             level_shares(self.table.histogram, train.scale.levels)
 
-    def _check_histogram(self) -> None:
-        """Refuse to learn shares of the levels from reports that do not come from ratings alone."""
-        learned = isinstance(self.completion, Calibrated) and self.completion.learn_histogram
+    def _check_calibrated(self) -> None:
+        """Refuse what a calibrated completion cannot learn from the reports of the mechanism."""
+        if not isinstance(self.completion, Calibrated):
+            return
+        hides, name = self.mechanism.hides_rated_items, self.mechanism.kind
         by_itself = self.mechanism.sends_values and not self.mechanism.compares_ratings
-        if learned and (self.mechanism.hides_rated_items or not by_itself):
-            found = f"true, with mechanism {self.mechanism.kind}"
-            raise SettingError(
-                "learn_histogram", found, "false, or a mechanism whose reports are all of ratings"
-            )
+        if self.completion.learn_histogram and (hides or not by_itself):
+            accepted = "false, or a mechanism whose reports are all of ratings"
+            raise SettingError("learn_histogram", f"true, with mechanism {name}", accepted)
+        for key in ("slopes", "factors"):
+            if hides and getattr(self.completion, key):
+                found = f"{getattr(self.completion, key)}, with mechanism {name}"
+                raise SettingError(key, found, "0, or a mechanism that shows which items were rated")
 
     def audited(self) -> Self:
         """Return the protocol without a costly completion; see `Protocol.audited`."""

@@ -151,7 +151,7 @@ class Calibrated(Completion):
         """Complete the matrix from reports on every cell of the catalogue."""
         scale = observations.scale
         cuts = cut_points(level_shares(self.histogram, scale.levels), self.variance)
-        fit = HiddenSetFit.of(observations, cuts, self.dimensions, self.sweeps, seed, progress)
+        fit = HiddenSetFit.of(observations, cuts, self.dimensions, self.features, self.sweeps, seed, progress)
         latent = LatentRatings.of_effects(fit.users.effects, fit.items.effects)
         return CalibratedModel(
             latent, fit.geometry, observations.catalogue, cuts, scale, diagnostics=fit.diagnostics

@@ -24,9 +24,14 @@ def item_features(geometry: ImplicitGeometry, catalogue: Catalogue | None, width
     popularity = standardised_logarithms(geometry.item_counts)[:, None]
     columns = [np.ones((rated.size, 1)), _bent(popularity, rated)]
     if catalogue is not None:
-        known = catalogue.numbers != 0
-        columns += [_bent(catalogue.numbers, known), centred_categories(catalogue, geometry.item_counts)]
+        columns.append(catalogue_features(catalogue, geometry.item_counts))
     return np.hstack([*columns, geometry.items[:, :width]])
+
+
+def catalogue_features(catalogue: Catalogue, counts: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Return public numbers, each also squared, and the categories, as in `centred_categories`."""
+    numbers = _bent(catalogue.numbers, catalogue.numbers != 0)
+    return np.hstack([numbers, centred_categories(catalogue, counts)])
 
 
 def centred_categories(catalogue: Catalogue, counts: NDArray[np.integer]) -> NDArray[np.float64]:

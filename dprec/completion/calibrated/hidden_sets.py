@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from dprec.catalogue import Catalogue
 from dprec.completion.base import Observations
 from dprec.completion.calibrated.cell_likelihood import CellLikelihood
+from dprec.completion.calibrated.features import catalogue_features
 from dprec.completion.calibrated.geometry import ImplicitGeometry
 from dprec.completion.calibrated.hidden_places import hidden_places
 from dprec.completion.calibrated.hidden_reports import HiddenReports
@@ -63,11 +63,12 @@ class HiddenSetFit:
         observations: Observations,
         cuts: NDArray[np.float64],
         dimensions: int,
+        regressed: int,
         sweeps: int,
         seed: int,
         progress: Progress,
     ) -> HiddenSetFit:
-        """Fit both sides, then place the items by what the fit does not explain.
+        """Fit both sides, place the items by what the fit does not explain, and fit again given the places.
 
         Parameters
         ----------
@@ -75,21 +76,31 @@ class HiddenSetFit:
         cuts : ndarray, shape (levels - 1,)
         dimensions : int
             Of the places; those that do not stand out from the noise are 0.
+        regressed : int
+            Dimensions, the first, on which propensities and effects of items are regressed.
         sweeps : int
+            Before the items are placed; a third as many follow.
         seed : int
         progress : callable
         """
         reports = HiddenReports.of(observations)
-        everything = np.ones(reports.n_items, dtype=np.bool_)
         users = JointEffects.at_centre(np.zeros((reports.reported.size, 0)), *_USERS)
-        items = JointEffects.at_centre(_features(observations.catalogue, reports.n_items), *_ITEMS)
+        features = [np.ones((reports.n_items, 1))]
+        if observations.catalogue is not None:
+            features.append(catalogue_features(observations.catalogue, np.ones(reports.n_items, dtype=int)))
+        items = JointEffects.at_centre(np.hstack(features), *_ITEMS)
+        again = -(-sweeps // 3)
         for sweep in range(sweeps):
-            bins = PropensityBins.by_rank(users, reports.reported)
-            items = _solved(items, bins, reports.of_items(bins.of, bins.sizes.size), reports, cuts)
-            bins = PropensityBins.by_rank(items, everything)
-            users = _solved(users, bins, reports.of_users(bins.of, bins.sizes.size), reports, cuts)
-            progress("completing", sweep + 1, sweeps)
+            users, items = _swept(users, items, reports, cuts)
+            progress("completing", sweep + 1, sweeps + again)
         places = hidden_places(reports, users, items, cuts, dimensions, seed)
+        # What items of a place have in common tells of each of them.
+        placed = int(places[:, :regressed].any(axis=0).sum())
+        items = items.with_features(np.hstack([*features, places[:, :placed]]))
+        for sweep in range(again):
+            users, items = _swept(users, items, reports, cuts)
+            progress("completing", sweeps + sweep + 1, sweeps + again)
+        everything = np.ones(reports.n_items, dtype=np.bool_)
         typical = PropensityBins.by_rank(items, everything)
         of_user = expit(users.means[:, :1] + typical.means[:, 0]) @ typical.sizes
         typical = PropensityBins.by_rank(users, reports.reported)
@@ -108,6 +119,16 @@ class HiddenSetFit:
             "item_coefficients": self.items.coefficients.tolist(),
             "dimensions_above_noise": int(self.geometry.items.any(axis=0).sum()),
         }
+
+
+def _swept(
+    users: JointEffects, items: JointEffects, reports: HiddenReports, cuts: NDArray[np.float64]
+) -> tuple[JointEffects, JointEffects]:
+    """Solve the items given the users, then the users given the items."""
+    bins = PropensityBins.by_rank(users, reports.reported)
+    items = _solved(items, bins, reports.of_items(bins.of, bins.sizes.size), reports, cuts)
+    bins = PropensityBins.by_rank(items, np.ones(reports.n_items, dtype=np.bool_))
+    return _solved(users, bins, reports.of_users(bins.of, bins.sizes.size), reports, cuts), items
 
 
 def _solved(
@@ -138,13 +159,3 @@ def _solved(
     solved = side.solved(precision, target)
     change = np.clip(solved.means - side.means, -_LONGEST_STEP, _LONGEST_STEP)
     return solved.moved_to(side.means + change)
-
-
-def _features(catalogue: Catalogue | None, n_items: int) -> NDArray[np.float64]:
-    """Return what is public about the items, the first column being 1, shape (items, features)."""
-    ones = np.ones((n_items, 1))
-    if catalogue is None:
-        return ones
-    bends = (catalogue.numbers**2 - 1) * (catalogue.numbers != 0)
-    categories = catalogue.categories - catalogue.categories.mean(axis=0)
-    return np.hstack([ones, catalogue.numbers, bends, categories])

@@ -107,6 +107,10 @@ class JointEffects:
         """Return the same posterior around other means."""
         return replace(self, means=means)
 
+    def with_features(self, features: NDArray[np.float64]) -> JointEffects:
+        """Return the same posterior, to be regressed on other features from the next solution on."""
+        return replace(self, features=features, coefficients=np.zeros((2, features.shape[1])))
+
     @property
     def effects(self) -> RegressedEffects:
         """The effects on the latent rating alone."""

@@ -182,3 +182,11 @@ def test_reports_that_carry_nothing_predict_what_the_visible_set_says(on_device:
         InputError, match=r"privacy\.epsilon: 1e-10 leaves 1e-10 per cell, .*a larger epsilon"
     ):
         run(changed(on_device, privacy={"epsilon": 1e-10}), page=False)
+
+
+@pytest.mark.parametrize("key", ["slopes", "factors"])
+def test_what_hidden_sets_do_not_tell_is_not_asked_for(key: str) -> None:
+    values = copy.deepcopy(read_yaml(CONFIGS / "best-hidden-set.yaml"))
+    values["protocol"]["completion"][key] = 2
+    with pytest.raises(InputError, match=rf"completion.{key}: 2, with mechanism hidden-threshold; .*shows"):
+        run(values)

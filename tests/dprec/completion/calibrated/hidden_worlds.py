@@ -14,11 +14,13 @@ SHARES = (0.05, 0.1, 0.25, 0.35, 0.25)
 CUTS = cut_points(SHARES, 0.5)
 
 
-def planted_levels(users: int, items: int, taste: float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def planted_levels(
+    users: int, items: int, taste: float = 0.0, better: float = 0.0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return all levels, 0 where nothing is rated, the items' effects, and each item's side in taste."""
     random = np.random.default_rng(4)
-    effects = random.normal(scale=0.6, size=items)
     sides = [np.where(np.arange(size) < size // 2, 1.0, -1.0) for size in (users, items)]
+    effects = random.normal(scale=0.6, size=items) + better * sides[1]
     propensity = -2 + random.normal(size=(users, 1)) + random.normal(size=items) + effects
     rated = random.random((users, items)) < expit(propensity + taste * np.outer(*sides))
     latent = random.normal(scale=0.5, size=(users, 1)) + effects

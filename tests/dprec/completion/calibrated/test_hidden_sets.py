@@ -78,3 +78,13 @@ def test_public_features_say_most_where_reports_say_little() -> None:
     known = Catalogue((effects / effects.std())[:, None], np.zeros((ITEMS, 0), dtype=np.bool_), ("mood",), ())
     plain, informed = (COMPLETION.fit(replace(seen, catalogue=public), 1) for public in (None, known))
     assert np.mean((informed.items.means - effects) ** 2) < 0.6 * np.mean((plain.items.means - effects) ** 2)
+
+
+def test_effects_are_regressed_on_the_places() -> None:
+    levels, effects, side = planted_levels(USERS, ITEMS, taste=1.5, better=0.6)
+    model = COMPLETION.fit(reported(levels, HiddenThreshold(), 2.0), 1)
+    assert model.items.coefficients.size == 2
+    assert np.corrcoef(model.items.regressed, side)[0, 1] ** 2 > 0.4
+    between = np.mean(effects[side > 0]) - np.mean(effects[side < 0])
+    found = np.mean(model.items.means[side > 0]) - np.mean(model.items.means[side < 0])
+    assert found > 0.5 * between
