@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from dprec.ragged import places_of
 from dprec.ratings import Ratings
+from dprec.sorted_keys import find
 
 
 @dataclass(frozen=True)
 class RankingAccuracy:
-    """Accuracy of the k items that a user would be recommended, out of the user's test items.
+    """Accuracy of the k items that a user would be recommended.
 
     Parameters
     ----------
@@ -69,14 +70,57 @@ def ranking_accuracy(
     Equal predictions rank in the order of the items. Precision averages over the users with a test
     rating, recall over those with a relevant one (Neera et al. [neera2023], section 5.2, Table 3).
     """
-    threshold = train.user_means()[test.users] if relevant_from is None else relevant_from
-    relevant = test.values >= threshold
+    relevant = _relevant(test, train, relevant_from)
     # Users are contiguous in the ratings, so the ranking keeps each user's stretch in place.
     ranking = np.lexsort((test.items, -predictions, test.users))
     ranks = places_of(test.counts)
     hits = np.bincount(test.users, weights=relevant[ranking] & (ranks < k), minlength=test.n_users)
     recommended = np.minimum(test.counts, k)
     wanted = np.bincount(test.users, weights=relevant, minlength=test.n_users)
+    return _ranking(hits, recommended, wanted)
+
+
+def recommendation_accuracy(
+    lists: NDArray[np.integer],
+    users: NDArray[np.integer],
+    test: Ratings,
+    train: Ratings,
+    relevant_from: float | None = None,
+) -> RankingAccuracy:
+    """Compare recommended items with the relevant test items.
+
+    Parameters
+    ----------
+    lists : ndarray of int, shape (users, length)
+        Items recommended to each user, from whatever candidates; -1 after the last one of a short list.
+    users : ndarray of int, shape (users,)
+        Those with a test rating, each once.
+    test, train, relevant_from
+        As in `ranking_accuracy`.
+
+    Notes
+    -----
+    An item without a test rating counts as not relevant, although the user may like it. So precision is far
+    lower than over test items alone and compares lists, not users' satisfaction.
+    """
+    relevant = _relevant(test, train, relevant_from)
+    cells = test.users.astype(np.int64) * test.n_items + test.items
+    listed = lists >= 0
+    _, present = find(cells[relevant], (users.astype(np.int64)[:, None] * test.n_items + lists)[listed])
+    hits = np.zeros(listed.shape, dtype=np.bool_)
+    hits[listed] = present
+    wanted = np.bincount(test.users, weights=relevant, minlength=test.n_users)[users]
+    return _ranking(hits.sum(axis=1), listed.sum(axis=1), wanted)
+
+
+def _relevant(test: Ratings, train: Ratings, relevant_from: float | None) -> NDArray[np.bool_]:
+    threshold = train.user_means()[test.users] if relevant_from is None else relevant_from
+    relevant: NDArray[np.bool_] = test.values >= threshold
+    return relevant
+
+
+def _ranking(hits: NDArray[Any], recommended: NDArray[Any], wanted: NDArray[Any]) -> RankingAccuracy:
+    """Return the means over users of what their hits are a share of."""
     precision = _mean_ratio(hits, recommended)
     recall = _mean_ratio(hits, wanted)
     if precision is None or recall is None:

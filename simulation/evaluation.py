@@ -8,14 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.binarization import is_binary
+from dprec.crossdomain.domains import CrossDomainRatings
 from dprec.errors import SettingError
 from dprec.metrics import (
+    RankingAccuracy,
     mean_absolute_error,
     ranking_accuracy,
+    recommendation_accuracy,
     root_mean_squared_error,
     sign_accuracy,
 )
 from dprec.ratings import Ratings, RatingScale
+from dprec.recommendation import recommended
 from simulation.configuration.models import EvaluationOptions
 from simulation.protocols.task import Predict
 
@@ -56,7 +60,7 @@ class Evaluator:
         return np.clip(predict(self.test.users, self.test.items), low, high)
 
     def accuracy(
-        self, predictions: NDArray[np.float64], hidden: Predict | None = None
+        self, predictions: NDArray[np.float64], predict: Predict, hidden: Predict | None = None
     ) -> dict[str, float | None]:
         """Return the accuracy of predictions under the names that the run directory uses.
 
@@ -64,11 +68,13 @@ class Evaluator:
         ----------
         predictions : ndarray of float64, shape (test ratings,)
             For signs, the accuracy is the share predicted correctly; a prediction of 0 counts as +1.
+        predict : callable
+            What made them, and predicts other items if these are ranked too.
         hidden : callable, optional
             From arrays of users and items to the learned entries of the hidden matrix.
         """
         if not is_binary(self.test.scale):
-            return self._accuracy_of_ratings(predictions)
+            return self._accuracy_of_ratings(predictions, predict)
         error = None
         if self.truth is not None and hidden is not None:
             error = relative_error(hidden, self.truth)
@@ -76,19 +82,30 @@ class Evaluator:
 
     def __call__(self, predict: Predict, hidden: Predict | None = None) -> dict[str, float | None]:
         """Return the accuracy of a predictor; see `accuracy`."""
-        return self.accuracy(self.predictions(predict), hidden)
+        return self.accuracy(self.predictions(predict), predict, hidden)
 
-    def _accuracy_of_ratings(self, predictions: NDArray[np.float64]) -> dict[str, float | None]:
-        top_k, relevant_from = self.options.top_k, self.options.relevant_from
-        ranking = ranking_accuracy(predictions, self.test, self.train, top_k, relevant_from)
+    def _accuracy_of_ratings(
+        self, predictions: NDArray[np.float64], predict: Predict
+    ) -> dict[str, float | None]:
+        ranking = self._ranking(predictions, predict)
         return {
             "rmse": root_mean_squared_error(predictions, self.test.values),
             "mae": mean_absolute_error(predictions, self.test.values),
             "precision_at_k": ranking.precision,
             "recall_at_k": ranking.recall,
             "f_score_at_k": ranking.f_score,
-            "k": top_k,
+            "k": self.options.top_k,
         }
+
+    def _ranking(self, predictions: NDArray[np.float64], predict: Predict) -> RankingAccuracy:
+        """Return the accuracy of the lists that users are recommended."""
+        train, test, options = self.train, self.test, self.options
+        if options.candidates == "test":
+            return ranking_accuracy(predictions, test, train, options.top_k, options.relevant_from)
+        tested = np.flatnonzero(test.counts)
+        targets = train.in_target if isinstance(train, CrossDomainRatings) else None
+        lists = recommended(predict, train, tested, options.top_k, targets)
+        return recommendation_accuracy(lists, tested, test, train, options.relevant_from)
 
 
 def relative_error(hidden: Predict, truth: NDArray[np.float64]) -> float:

@@ -109,7 +109,7 @@ def run_in(
     with threadpool_limits(limits=1):
         outcome = _outcome(session, config.protocol, task)
         predictions = evaluator.predictions(outcome.predict)
-        measured = evaluator.accuracy(predictions, outcome.hidden)
+        measured = evaluator.accuracy(predictions, outcome.predict, outcome.hidden)
     if outcome.rounds:
         *earlier, last = outcome.rounds
         outcome = replace(outcome, rounds=(*earlier, replace(last, accuracy=measured)))

@@ -20,6 +20,7 @@ from dprec.options import Options, option
 from dprec.ordinal import expected_rating
 from dprec.personalization.batches import Batch, batches, thinned
 from dprec.ratings import Ratings
+from dprec.recommendation import recommended
 from dprec.wire.item_table import ItemTable
 
 _STEPS = 4
@@ -72,6 +73,10 @@ class Devices:
         for batch in batches(self._used, users):
             predictions[batch.questions[batch.is_question]] = self._predicted(batch, items)
         return predictions
+
+    def recommend(self, users: NDArray[np.integer], n: int) -> NDArray[np.int64]:
+        """Return the n unrated items that each user is predicted to rate highest; see `recommended`."""
+        return recommended(self.predict, self.ratings, users, n)
 
     @cached_property
     def _used(self) -> Ratings:

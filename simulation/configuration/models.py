@@ -65,6 +65,10 @@ class EvaluationOptions(Options):
         "A test rating of at least this is relevant; by default, the user's mean train rating.",
         None,
     )
+    candidates: Literal["test", "unrated"] = option(
+        "Which items are ranked: a user's test items, or all items without a train rating of the user.",
+        "test",
+    )
 
 
 class RunConfig(BaseModel):

@@ -11,6 +11,7 @@ from importlib.metadata import version
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.binarization import is_binary
 from dprec.deviations import deviations
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.ratings import Ratings
@@ -109,6 +110,7 @@ def _privacy(
             *guarantee.statements,
             *_note_on_composition(config),
             *_note_on_signs(config, train),
+            *_note_on_ranking(config, train),
             *_note_on_randomness(config),
             *outcome.notes,
         ),
@@ -146,6 +148,16 @@ def _note_on_signs(config: RunConfig, train: Ratings) -> tuple[str, ...]:
     return (
         f"A rating above {train.scale.cut:.6g} ({origin}) counts as +1, any other as -1; the cut is taken to "
         "be public.",
+    )
+
+
+def _note_on_ranking(config: RunConfig, train: Ratings) -> tuple[str, ...]:
+    """Note where lists are not of test items alone, and what that does to precision and recall."""
+    if config.evaluation.candidates == "test" or is_binary(train.scale):
+        return ()
+    return (
+        "Precision, recall and F-score are of lists from all items that a user has not rated in training. An "
+        "item without a test rating counts as not relevant, so they are lower than over test items alone.",
     )
 
 

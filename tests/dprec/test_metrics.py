@@ -9,6 +9,7 @@ from dprec.metrics import (
     RankingAccuracy,
     mean_absolute_error,
     ranking_accuracy,
+    recommendation_accuracy,
     root_mean_squared_error,
     sign_accuracy,
 )
@@ -78,6 +79,32 @@ def test_ranking_is_what_loops_find(
         one, other = getattr(found, name), getattr(expected, name)
         assert (one is None) == (other is None)
         assert one is None or one == pytest.approx(other, abs=1e-12)
+
+
+@given(CELLS, CELLS, st.integers(1, ITEMS), st.sampled_from([None, 1, 3.5, 5, 6]), st.data())
+@settings(deadline=None)
+def test_lists_are_judged_as_loops_judge_them(
+    test: Cells, train: Cells, length: int, relevant_from: float | None, data: st.DataObject
+) -> None:
+    users = sorted({user for user, _ in test})
+    orders = [data.draw(st.permutations(range(ITEMS)))[:length] for _ in users]
+    sizes = [data.draw(st.integers(0, length)) for _ in users]
+    lists = [order[:size] + [-1] * (length - size) for order, size in zip(orders, sizes, strict=True)]
+    overall = sum(train.values()) / len(train)
+    precisions, recalls = [], []
+    for user, order, size in zip(users, orders, sizes, strict=True):
+        own = [rating for (rater, _), rating in train.items() if rater == user]
+        threshold = (sum(own) / len(own) if own else overall) if relevant_from is None else relevant_from
+        relevant = {item for (rater, item), rating in test.items() if rater == user and rating >= threshold}
+        hits = len(relevant & set(order[:size]))
+        precisions += [hits / size] if size else []
+        recalls += [hits / len(relevant)] if relevant else []
+    found = recommendation_accuracy(
+        np.array(lists), np.array(users), ratings(test), ratings(train), relevant_from
+    )
+    for one, other in ((found.precision, precisions), (found.recall, recalls)):
+        assert (one is None) == (not other)
+        assert one is None or one == pytest.approx(sum(other) / len(other), abs=1e-12)
 
 
 def test_nobody_finds_anything_relevant() -> None:

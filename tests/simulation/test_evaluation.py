@@ -5,9 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dprec.crossdomain.domains import CrossDomainRatings
+from dprec.datasets.cross_domain import SyntheticDomains
 from dprec.datasets.one_bit_synthetic import OneBitSynthetic
 from dprec.datasets.synthetic import Synthetic
 from dprec.errors import SettingError
+from dprec.ratings import Ratings
 from dprec.splits import Holdout
 from simulation.configuration.models import EvaluationOptions
 from simulation.evaluation import Evaluator, check_relevance
@@ -21,6 +24,10 @@ def evaluator(dataset: Synthetic | OneBitSynthetic) -> Evaluator:
     return Evaluator(train, test, EvaluationOptions(top_k=3), dataset.hidden())
 
 
+def zeros(users: np.ndarray, items: np.ndarray) -> np.ndarray:
+    return np.zeros(users.size)
+
+
 def test_predictions_stay_within_the_scale() -> None:
     judge = evaluator(RATED)
     predictions = judge.predictions(lambda users, items: np.where(items % 2, 99.0, -99.0))
@@ -30,7 +37,7 @@ def test_predictions_stay_within_the_scale() -> None:
 
 def test_perfect_predictions_have_no_error() -> None:
     judge = evaluator(RATED)
-    accuracy = judge.accuracy(judge.test.values)
+    accuracy = judge.accuracy(judge.test.values, zeros)
     assert accuracy["rmse"] == accuracy["mae"] == 0
     assert accuracy["precision_at_k"] is not None
     assert accuracy["precision_at_k"] > 0
@@ -39,8 +46,8 @@ def test_perfect_predictions_have_no_error() -> None:
 
 def test_of_signs_the_share_that_is_predicted_counts() -> None:
     judge = evaluator(SIGNS)
-    assert judge.accuracy(judge.test.values) == {"sign_accuracy": 1, "relative_error": None}
-    assert judge.accuracy(-judge.test.values)["sign_accuracy"] == 0
+    assert judge.accuracy(judge.test.values, zeros) == {"sign_accuracy": 1, "relative_error": None}
+    assert judge.accuracy(-judge.test.values, zeros)["sign_accuracy"] == 0
 
 
 def test_the_hidden_matrix_is_compared_where_it_is_known_and_learned() -> None:
@@ -69,3 +76,42 @@ def test_relevance_off_the_scale_is_refused(bound: float) -> None:
 def test_signs_need_no_relevance() -> None:
     train, _ = Holdout(test_fraction=0.25).split(SIGNS, 1)
     check_relevance(EvaluationOptions(relevant_from=99.0), train.scale)
+
+
+def test_lists_of_unrated_items_are_compared_with_the_relevant_test_items() -> None:
+    judge = evaluator(RATED)
+    every = replace(judge, options=EvaluationOptions(top_k=2, relevant_from=4.0, candidates="unrated"))
+    liked = {(user, item) for user, item, value in triples(judge.test) if value >= 4}
+    rated = {(user, item) for user, item, _ in triples(judge.train)}
+
+    def earlier_first(users: np.ndarray, items: np.ndarray) -> np.ndarray:
+        return -items.astype(float)
+
+    precisions = []
+    for user in np.unique(judge.test.users).tolist():
+        best = [item for item in range(10) if (user, item) not in rated][:2]
+        precisions.append(sum((user, item) in liked for item in best) / len(best))
+    assert every(earlier_first)["precision_at_k"] == pytest.approx(np.mean(precisions))
+    # Among test items alone, the same predictions find more.
+    first = replace(judge, options=replace(every.options, candidates="test"))(earlier_first)["precision_at_k"]
+    assert first is not None
+    assert first > np.mean(precisions)
+
+
+def test_only_items_of_the_target_domain_are_listed() -> None:
+    dataset = SyntheticDomains(users=60, items=20, ratings=600)
+    train, test = Holdout(test_fraction=0.5).split(dataset, 1)
+    assert isinstance(train, CrossDomainRatings)
+    options = EvaluationOptions(top_k=1, candidates="unrated", relevant_from=1.0)
+    judge = Evaluator(train, test.select(train.in_target[test.items]), options, None)
+
+    def source_first(users: np.ndarray, items: np.ndarray) -> np.ndarray:
+        return np.where(train.in_target[items], 1.0, 5.0)
+
+    assert judge(source_first)["precision_at_k"] == judge(zeros)["precision_at_k"]
+    assert judge(zeros)["precision_at_k"] != 0
+
+
+def triples(ratings: Ratings) -> list[tuple[int, int, float]]:
+    columns = ratings.users.tolist(), ratings.items.tolist(), ratings.values.tolist()
+    return list(zip(*columns, strict=True))

@@ -153,3 +153,15 @@ def test_every_question_is_in_one_batch() -> None:
     for batch in batches(devices.ratings, users):
         for user, questions, shown in zip(batch.users, batch.questions, batch.is_question, strict=True):
             assert (users[questions[shown]] == user).all()
+
+
+def test_recommended_items_are_those_predicted_highest_among_the_unrated() -> None:
+    devices = population()
+    devices = replace(devices, ratings=replace(devices.ratings, item_ids=np.arange(ITEMS)))
+    users = np.array([4, 0, 17])
+    lists = devices.recommend(users, 5)
+    for user, listed in zip(users, lists, strict=True):
+        rated = devices.ratings.items[devices.ratings.indptr[user] : devices.ratings.indptr[user + 1]]
+        unrated = np.setdiff1d(np.arange(ITEMS), rated)
+        predictions = devices.predict(np.full(unrated.size, user), unrated)
+        assert listed.tolist() == unrated[np.argsort(-predictions, kind="stable")[:5]].tolist()
