@@ -5,10 +5,12 @@ from __future__ import annotations
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
-from clients import gradient_perturbation, iterative, one_shot, personalization, replacement
+from clients import counting, gradient_perturbation, iterative, one_shot, personalization, replacement
 from clients.population import cohort_of, partition_of
 from clients.replies import reply_with_reports
 from dprec.messages import (
+    COUNT,
+    COUNT_ROUND,
     DELIVER,
     IDENTIFY,
     NODE,
@@ -18,6 +20,7 @@ from dprec.messages import (
     REQUEST,
     SLOPES,
     TRAIN,
+    CountRequest,
     Delivery,
     GradientRequest,
     Identity,
@@ -57,6 +60,14 @@ def _answer_queries(app: ClientApp, root: str | None) -> None:
         """Send the perturbed profiles of the cohort."""
         cohort = cohort_of(root, message, context)
         return reply_with_reports(message, cohort, one_shot.reports(cohort), round_index=1)
+
+    @app.query(action_of(COUNT))
+    def count(message: Message, context: Context) -> Message:
+        """Send noisy counts of the ratings that the cohort's reports left out."""
+        cohort, request = cohort_of(root, message, context), CountRequest.of(_record(message))
+        asked = asked_users(request.asked, cohort.size)
+        reports = counting.count_reports(cohort, request, context)
+        return reply_with_reports(message, cohort, reports, round_index=COUNT_ROUND, asked=asked)
 
     @app.query(action_of(DELIVER))
     def deliver(message: Message, context: Context) -> Message:

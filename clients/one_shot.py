@@ -31,17 +31,20 @@ def reports(cohort: Cohort) -> list[bytes]:
 
     A user's noise is drawn from random words of its own, so it does not depend on other people.
     """
-    calibrated, codec = _installed(cohort.population)
+    calibrated, codec = installed_mechanism(cohort.population)
     if calibrated.mechanism.hides_rated_items:
         return [report for rows in _rows(cohort) for report in _whole_rows(rows, calibrated, codec)]
+    return codec.encode(offsets(cohort.counts), cohort.items, perturbed(cohort, calibrated))
+
+
+def perturbed(cohort: Cohort, calibrated: CalibratedMechanism) -> NDArray[np.uint16]:
+    """Return the symbols of the rated items, the same whenever they are computed, shape (ratings,)."""
     counts = cohort.counts
     noise = device_draws(cohort, _REPORT).per_cell(counts, cohort.items, _ROUND)
     if isinstance(calibrated, CalibratedResiduals):
         choice = device_draws(cohort, _CHOICE).per_cell(counts, cohort.items, _ROUND)
-        symbols = calibrated.answers(counts, cohort.levels, choice, noise)
-    else:
-        symbols = calibrated.perturb(counts, cohort.levels, noise)
-    return codec.encode(offsets(counts), cohort.items, symbols)
+        return calibrated.answers(counts, cohort.levels, choice, noise)
+    return calibrated.perturb(counts, cohort.levels, noise)
 
 
 def _whole_rows(rows: Cohort, calibrated: CalibratedMechanism, codec: ReportCodec) -> list[bytes]:
@@ -64,7 +67,7 @@ def _rows(cohort: Cohort) -> Iterator[Cohort]:
 
 
 @lru_cache(maxsize=4)
-def _installed(population: Population) -> tuple[CalibratedMechanism, ReportCodec]:
+def installed_mechanism(population: Population) -> tuple[CalibratedMechanism, ReportCodec]:
     """Return the mechanism installed on the devices of a population, and the code of its reports."""
     setup = population.installed(ReportSetup)
     calibrated = calibrated_for(setup.mechanism, setup.privacy, population.scale, population.n_items)

@@ -18,6 +18,8 @@ IDENTIFY = "query.identify"
 """Which partition does this node host? Carries no record."""
 REPORT = "query.report"
 """Send the perturbed profiles. Carries no record."""
+COUNT = "query.count"
+"""Count the ratings that the report left out: a `CountRequest`."""
 TRAIN = "train"
 """Report on the gradient of the item factors: a `GradientRequest`."""
 SLOPES = "train.slopes"
@@ -34,6 +36,9 @@ REQUEST, REPLY, NODE = "request", "reply", "node"
 
 REPLACEMENT_ROUND = 2
 """The one round in which items are replaced; in the first, devices send their profiles."""
+
+COUNT_ROUND = 2
+"""The one round in which ratings are counted; in the first, devices send their reports."""
 
 ROW_ENTRY = np.dtype("<f4")
 """How the entries in the rows of a `SlopesRequest` are sent."""
@@ -125,6 +130,31 @@ class Personalization:
 
 
 @dataclass(frozen=True)
+class CountRequest:
+    """Count the ratings that the report left out, by groups of items.
+
+    Parameters
+    ----------
+    groups : bytes
+        The group of every item; see `CalibratedCounts.group_codec`.
+    asked : bytes or None
+        See `bitmap_of`.
+    """
+
+    groups: bytes
+    asked: bytes | None = None
+
+    @classmethod
+    def of(cls, record: Record) -> CountRequest:
+        """Read the request; raises ValueError when it is malformed."""
+        return cls(_bytes(record, "groups"), _bitmap(record))
+
+    def entries(self) -> Entries:
+        """Return the entries of the request's record."""
+        return _with_asked({"groups": self.groups}, self.asked)
+
+
+@dataclass(frozen=True)
 class SlopesRequest:
     """Take part in a round of gradient perturbation.
 
@@ -186,7 +216,7 @@ class ReplacementRequest:
         return _with_asked(entries, self.asked)
 
 
-Request = GradientRequest | Delivery | Personalization | SlopesRequest | ReplacementRequest
+Request = GradientRequest | Delivery | Personalization | CountRequest | SlopesRequest | ReplacementRequest
 
 
 @dataclass(frozen=True)

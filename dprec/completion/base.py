@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
+from dprec.mechanisms.noisy_counts import NoisyCounts
 from dprec.mechanisms.symbol_reports import ResidualReports, SymbolReports
 from dprec.options import Options
 from dprec.progress import Progress, silent
@@ -44,6 +45,8 @@ class Observations:
         Answers about residuals, instead of symbols, from mechanisms that compare a user's ratings.
     catalogue : Catalogue, optional
         Public data about the items, if the data set has any.
+    counts : NoisyCounts, optional
+        How many ratings of some cells reach a level; the symbols of these cells say nothing.
     """
 
     users: NDArray[np.int32]
@@ -56,6 +59,7 @@ class Observations:
     symbols: SymbolReports | None = None
     residuals: ResidualReports | None = None
     catalogue: Catalogue | None = None
+    counts: NoisyCounts | None = None
 
     @property
     def mean(self) -> float:

@@ -2,6 +2,7 @@
 
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.binary_flip import BinaryFlip
+from dprec.mechanisms.bits_and_counts import BitsAndCounts
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
 from dprec.mechanisms.channel import Channel
 from dprec.mechanisms.clamped_laplace import ClampedLaplace
@@ -42,6 +43,7 @@ MECHANISMS: Registry[Mechanism] = Registry(
         SquareWave,
         FisherOptimal,
         ResidualBits,
+        BitsAndCounts,
         SetOnly,
     ],
 )
@@ -49,6 +51,7 @@ MECHANISMS: Registry[Mechanism] = Registry(
 __all__ = [
     "MECHANISMS",
     "BinaryFlip",
+    "BitsAndCounts",
     "BoundedLaplace",
     "Channel",
     "ClampedLaplace",

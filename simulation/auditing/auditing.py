@@ -18,6 +18,7 @@ from dprec.progress import Progress, silent
 from dprec.ratings import RatingScale
 from dprec.setups import ReportSetup
 from simulation.auditing import experiments
+from simulation.auditing.decoding import leaves_counts
 from simulation.auditing.exact import exact_findings, worst_levels
 from simulation.auditing.experiments import Experiment, Profile, Question
 from simulation.auditing.listening import Overheard, overhear, reduced
@@ -184,7 +185,8 @@ class Auditor:
         alike = not isinstance(self.config.protocol, IterativeProtocol)
         setup = self.config.protocol.setup()
         drawn = isinstance(setup, ReportSetup) and setup.mechanism.compares_ratings
-        suspected = suspicions(*self._same_people(), alike=alike, drawn=drawn)
+        linked = leaves_counts(self.config.protocol)
+        suspected = suspicions(*self._same_people(), alike=alike, drawn=drawn, linked=linked)
         yield from (suspicion.finding(failure) for suspicion in suspected)
         progress("auditing", runs, runs)
 

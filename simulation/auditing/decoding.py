@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.completion.one_bit.slope_channel import slope_channel
+from dprec.mechanisms.bits_and_counts import BitsAndCounts
 from dprec.mechanisms.channel import Channel
+from dprec.privacy.calibrated_counts import CalibratedCounts
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.residual_calibration import calibrated_for
 from dprec.ragged import rows_of
@@ -19,7 +21,7 @@ from dprec.wire.symbol_rows import SymbolRows
 from simulation.protocols.base import Protocol
 
 Decoder = Callable[[int, list[bytes]], NDArray[np.int64]]
-"""From a round, counted from 0, and its reports to the symbols of every item, shape (people, items)."""
+"""From a round, counted from 0, and its reports to the symbols of all items, or the counts of all groups."""
 
 
 def calibrated_of(protocol: Protocol, people: Ratings) -> CalibratedMechanism | None:
@@ -28,6 +30,18 @@ def calibrated_of(protocol: Protocol, people: Ratings) -> CalibratedMechanism | 
     if not isinstance(setup, ReportSetup):
         return None
     return calibrated_for(setup.mechanism, setup.privacy, people.scale, people.n_items)
+
+
+def counts_of(protocol: Protocol, people: Ratings) -> CalibratedCounts | None:
+    """Return the counts for which devices leave ratings out of their reports; None if there are none."""
+    calibrated = calibrated_of(protocol, people)
+    return None if calibrated is None else CalibratedCounts.of(calibrated)
+
+
+def leaves_counts(protocol: Protocol) -> bool:
+    """Return whether what is counted in the second round depends on the first, in which ratings are left."""
+    setup = protocol.setup()
+    return isinstance(setup, ReportSetup) and isinstance(setup.mechanism, BitsAndCounts)
 
 
 def channel_of(protocol: Protocol, people: Ratings, entries: int) -> Channel | None:
@@ -53,8 +67,11 @@ def decoder_of(protocol: Protocol, people: Ratings) -> Decoder | None:
     calibrated = calibrated_of(protocol, people)
     if calibrated is not None:
         codec, known = calibrated.codec(), calibrated.reference_channel.symbols
+        counts = CalibratedCounts.of(calibrated)
 
-        def decode_symbols(_: int, reports: list[bytes]) -> NDArray[np.int64]:
+        def decode_symbols(number: int, reports: list[bytes]) -> NDArray[np.int64]:
+            if number and counts is not None:
+                return counts.codec.decode(reports)[1]
             symbols = _by_item(codec, reports)
             # A symbol that the channel does not have stands for a rating without an answer.
             return np.where(symbols > known, 0, symbols)

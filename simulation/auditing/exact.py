@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dprec.privacy.pairwise import worst_pair
 from dprec.ratings import Ratings, RatingScale
 from dprec.setups import GradientPerturbationSetup, IterativeSetup
-from simulation.auditing.decoding import answers_of, channel_of
+from simulation.auditing.decoding import answers_of, channel_of, counts_of
 from simulation.auditing.experiments import of_profiles
 from simulation.auditing.promise import Promise
 from simulation.auditing.result import Finding
@@ -36,6 +36,10 @@ def exact_findings(protocol: Protocol, promise: Promise, scale: RatingScale) -> 
             losses = worst_pair(channel.weights)[0] * answers * rounds
             text = "all pairs of levels, from the matrix" + (f", {entries} entries" if entries > 1 else "")
             yield _finding(text, promise, entries, losses)
+        counts = counts_of(protocol, held)
+        if counts is not None:
+            loss = counts.count_epsilon(entries, entries)
+            yield _finding(f"counts that differ by {entries}, from the table", promise, entries, loss)
 
 
 def worst_levels(protocol: Protocol, scale: RatingScale, entries: int) -> tuple[int, int]:

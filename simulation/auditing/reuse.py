@@ -77,7 +77,12 @@ def _views(close: Pairs, apart: Pairs) -> Iterator[tuple[Sent, Sent]]:
 
 
 def suspicions(
-    runs: Sequence[Overheard], variants: Mapping[str, Overheard], *, alike: bool, drawn: bool = False
+    runs: Sequence[Overheard],
+    variants: Mapping[str, Overheard],
+    *,
+    alike: bool,
+    drawn: bool = False,
+    linked: bool = False,
 ) -> Iterator[Suspicion]:
     """Yield where noise could be used again.
 
@@ -91,13 +96,15 @@ def suspicions(
         Whether a first report has the same distribution in all runs.
     drawn : bool
         Whether devices draw which items they answer about, so that only answers about both can be compared.
+    linked : bool
+        Whether what is sent in a round depends on the round before for other reasons than noise.
     """
     heard = [*runs, *variants.values()]
     # By run, then by round: the symbols of the first item, or numbers that stand for whole reports.
     columns = [each.symbols_of(0) for each in heard] if runs[0].symbols else _numbered(heard)
     own = columns[:RUNS]
     yield Suspicion("noise of two users", tuple(_of_users(own, by, alike=alike) for by in _DISTANCES))
-    if len(own[0]) > 1:
+    if len(own[0]) > 1 and not linked:
         yield Suspicion("noise of two rounds", tuple(_of_rounds(own, at) for at in range(len(own[0]) - 1)))
     if runs[0].symbols and runs[0].symbols[0].shape[1] > 1:
         pairs = _of_items(runs, drawn=drawn)

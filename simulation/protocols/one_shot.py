@@ -12,16 +12,17 @@ from dprec.completion.base import Completed
 from dprec.completion.calibrated.completion import Calibrated
 from dprec.completion.one_bit.completion import HiddenMatrix
 from dprec.errors import SettingError, within
+from dprec.mechanisms import BitsAndCounts
 from dprec.messages import PRIOR, REPORT
 from dprec.options import option
 from dprec.ordinal import level_shares
 from dprec.personalization.broadcast import broadcast_of
 from dprec.personalization.derived_broadcast import TableOptions
 from dprec.personalization.ordinal_process import Devices, OrdinalProcess
+from dprec.privacy.calibrated_counts import CalibratedCounts
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.device_channel import device_channel
 from dprec.privacy.guarantee import Guarantee
-from dprec.privacy.releases import mechanism_releases
 from dprec.privacy.residual_calibration import calibrated_for
 from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
@@ -37,6 +38,7 @@ from simulation.protocols.accounting import (
 )
 from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyCompletion, AnyMechanism
+from simulation.protocols.counting import after_reports
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.reported_cells import RatedCells, note_on_made_up_cells
 from simulation.protocols.seen_set import ALL_VALUES, SET_IS_SEEN, note_on_reading
@@ -48,6 +50,11 @@ if TYPE_CHECKING:
     from flwr.serverapp import Grid
 
     from strategies.report_collection import Collected
+
+ONE_PART_EACH = (
+    "Chance alone decides whether a rating is in one bit or in one noisy count; it loses at most epsilon in "
+    "either. Against a whole profile, a count costs the sum over its ratings."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +101,9 @@ class OneShotProtocol(Protocol):
         """Refuse a mechanism, budget, completion and catalogue that do not fit together."""
         with within("completion"):
             self.completion.check_scale(train.scale)
-        self._calibrated(train).codec()
+        calibrated = self._calibrated(train)
+        calibrated.codec()
+        CalibratedCounts.of(calibrated)
         symbols = train.n_users * train.n_items
         if self.mechanism.hides_rated_items and symbols > self.max_symbols:
             raise SettingError(
@@ -141,20 +150,22 @@ class OneShotProtocol(Protocol):
         collection = ReportCollection(
             calibrated,
             task.group,
-            likelihood=self.completion.needs_likelihood,
+            likelihood=self.completion.needs_likelihood or CalibratedCounts.of(calibrated) is not None,
             catalogue=task.catalogue,
         )
         collected = collection.collect(grid, task.roster)
+        payload = collected.mean_payload
+        after = after_reports(grid, task, calibrated, collected)
+        observed = after.observations
         with within("completion"):
-            completed = self.completion.fit(collected.observations, task.server_seed, task.progress)
+            completed = self.completion.fit(observed, task.server_seed, task.progress)
         record, predict = collected.record, completed.predict
         if self.personalization == "on-device":
             devices, spent = self._personalized(grid, task, completed, collected)
             record, predict = record.with_traffic(spent), devices.predict
-        notes = completed.notes + notes_on_failures([record])
+        notes = completed.notes + notes_on_failures([record]) + after.notes
         distance: dict[str, float | None] = {}
         if self.mechanism.hides_rated_items:
-            observed = collected.observations
             rated = RatedCells.of(task.train, observed)
             notes += (note_on_made_up_cells(task.train, observed, rated),)
             distance = distance_per_cell(calibrated, task.train, collected.accepted, observed, rated)
@@ -162,15 +173,15 @@ class OneShotProtocol(Protocol):
             predict=predict,
             traffic=collected.traffic,
             privacy=mechanism_ledger(calibrated, task.train.counts, collected.sent),
-            releases=(mechanism_releases(calibrated, task.train.counts, collected.sent),),
+            releases=after.releases,
             guarantee=self.guarantee((task.train.n_users, task.train.n_items)),
-            rounds=(record,),
+            rounds=(record, *after.rounds),
             channel=device_channel(calibrated, task.train.counts),
             notes=notes,
             diagnostics=completed.diagnostics,
             distance=distance,
             hidden=completed.hidden if isinstance(completed, HiddenMatrix) else None,
-            deployed_factor=measured_deployment(REPORT, collected.mean_payload, task.group),
+            deployed_factor=measured_deployment(REPORT, payload, task.group),
         )
 
     @property
@@ -216,4 +227,6 @@ class OneShotProtocol(Protocol):
             return Guarantee("proved", "nobody", True, f"{EXACT_CHANNEL}.", notes=(note,))
         if self.mechanism.compares_ratings:
             seen[0] = ALL_VALUES
+        if isinstance(self.mechanism, BitsAndCounts):
+            seen.append(ONE_PART_EACH)
         return Guarantee("proved", "nobody", False, f"{EXACT_CHANNEL}.", notes=tuple(seen))

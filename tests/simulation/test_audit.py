@@ -39,14 +39,14 @@ def audited(name: str, *overrides: str, **options: Any) -> Audit:
 @pytest.fixture
 def leaky(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let devices perturb as if their budget were twice what it is."""
-    honest = one_shot._installed
+    honest = one_shot.installed_mechanism
 
     def twice(population: Any) -> Any:
         calibrated, codec = honest(population)
         spent = replace(calibrated.budget, epsilon=2 * calibrated.budget.epsilon)
         return replace(calibrated, budget=spent), codec
 
-    monkeypatch.setattr(one_shot, "_installed", twice)
+    monkeypatch.setattr(one_shot, "installed_mechanism", twice)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from dprec.completion.calibrated.geometry import ImplicitGeometry
 from dprec.completion.calibrated.hidden_sets import HiddenSetFit
 from dprec.completion.calibrated.latent_ratings import LatentRatings, LookedUp
 from dprec.completion.calibrated.learned_histogram import learned_shares
+from dprec.completion.calibrated.noisy_counts import CountLikelihood
 from dprec.completion.calibrated.regressed_effects import RegressedEffects
 from dprec.completion.calibrated.regressed_vectors import RegressedVectors
 from dprec.completion.calibrated.residual_effects import fitted_to_residuals
@@ -125,11 +126,12 @@ class Calibrated(Completion):
             return tables.at(latent, reports.symbols, reports.channel_of)
 
         cells = Cells(seen.users, seen.items, seen.shape)
+        counts = None if seen.counts is None else CountLikelihood.of(seen.counts, cuts)
         latent = self._start(geometry, seen.catalogue, seed)
         if seen.residuals is not None:
             latent = replace(latent, items=fitted_to_residuals(latent.items, seen, self.sweeps, progress))
         for sweep in range(self.sweeps if seen.residuals is None else 0):
-            latent = self._swept(latent, cells, looked_up, sweep)
+            latent = self._swept(latent, cells, looked_up, counts, sweep)
             progress("completing", sweep + 1, self.sweeps)
         users, items = latent.users, latent.items
         diagnostics = {
@@ -177,16 +179,23 @@ class Calibrated(Completion):
             RegressedVectors.at(np.zeros((n_items, self.factors)), of_items, variance=0.0, spread=_SPREAD),
         )
 
-    def _swept(self, latent: LatentRatings, cells: Cells, looked_up: LookedUp, sweep: int) -> LatentRatings:
+    def _swept(
+        self,
+        latent: LatentRatings,
+        cells: Cells,
+        looked_up: LookedUp,
+        counts: CountLikelihood | None,
+        sweep: int,
+    ) -> LatentRatings:
         """Solve every part once; factors join when the effects have settled."""
         factors = self.factors > 0 and sweep >= _EFFECTS_ALONE
-        latent = latent.with_item_effects(cells, looked_up)
+        latent = latent.with_item_effects(cells, looked_up, counts)
         if factors:
             latent = latent.with_traits(cells, looked_up, learn=sweep >= _EFFECTS_ALONE + _FACTORS_FREE)
-        latent = latent.with_user_effects(cells, looked_up)
+        latent = latent.with_user_effects(cells, looked_up, counts)
         if self.slopes:
-            latent = latent.with_slopes(cells, looked_up)
-        return latent.with_tastes(cells, looked_up) if factors else latent
+            latent = latent.with_slopes(cells, looked_up, counts)
+        return latent.with_tastes(cells, looked_up, counts) if factors else latent
 
 
 def _clear(observations: Observations) -> SymbolReports:

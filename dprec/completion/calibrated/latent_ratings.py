@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.completion.calibrated.cells import Cells
+from dprec.completion.calibrated.noisy_counts import CountLikelihood
 from dprec.completion.calibrated.regressed_effects import RegressedEffects
 from dprec.completion.calibrated.regressed_vectors import RegressedVectors
 
@@ -76,22 +77,36 @@ class LatentRatings:
         )
         return variances
 
-    def with_item_effects(self, cells: Cells, looked_up: LookedUp) -> LatentRatings:
-        """Solve the items' effects."""
-        return replace(self, items=self._effects(self.items, cells, cells.items, looked_up, of_users=False))
+    def with_item_effects(
+        self, cells: Cells, looked_up: LookedUp, counts: CountLikelihood | None = None
+    ) -> LatentRatings:
+        """Solve the items' effects; counts tell about their regression only."""
+        precision, target = self._sums(self.items, cells, cells.items, looked_up)
+        rows = None
+        if counts is not None:
+            features = self.items.features[cells.items[counts.counts.cells]]
+            said = counts.at(self.means(cells.users, cells.items))
+            rows = counts.about_coefficients(said, features, self.items.coefficients, self.users.variances)
+        return replace(self, items=self.items.solved(precision, target, rows))
 
-    def with_user_effects(self, cells: Cells, looked_up: LookedUp) -> LatentRatings:
+    def with_user_effects(
+        self, cells: Cells, looked_up: LookedUp, counts: CountLikelihood | None = None
+    ) -> LatentRatings:
         """Solve the users' effects."""
-        return replace(self, users=self._effects(self.users, cells, cells.users, looked_up, of_users=True))
+        precision, target = self._sums(self.users, cells, cells.users, looked_up)
+        more = self._counted(cells, counts, np.ones((cells.shape[1], 1)), self.users.means[:, None])
+        return replace(self, users=self.users.solved(precision + more[0][:, 0, 0], target + more[1][:, 0]))
 
-    def with_slopes(self, cells: Cells, looked_up: LookedUp) -> LatentRatings:
+    def with_slopes(
+        self, cells: Cells, looked_up: LookedUp, counts: CountLikelihood | None = None
+    ) -> LatentRatings:
         """Solve the users' slopes, and learn their variances."""
         own = _dots(self.slopes.means[cells.users], self.places[cells.items])
         score, information = self._scored(cells, looked_up, own)
         outer = self.places[:, :, None] * self.places[:, None, :]
-        slopes = self.slopes.solved(
-            cells.by_user(information, outer), cells.by_user(score, self.places)
-        ).learned()
+        precision, target = cells.by_user(information, outer), cells.by_user(score, self.places)
+        more = self._counted(cells, counts, self.places, self.slopes.means)
+        slopes = self.slopes.solved(precision + more[0], target + more[1]).learned()
         return replace(self, slopes=slopes)
 
     def with_traits(self, cells: Cells, looked_up: LookedUp, *, learn: bool) -> LatentRatings:
@@ -102,30 +117,41 @@ class LatentRatings:
         )
         return replace(self, traits=traits.learned() if learn else traits)
 
-    def with_tastes(self, cells: Cells, looked_up: LookedUp) -> LatentRatings:
+    def with_tastes(
+        self, cells: Cells, looked_up: LookedUp, counts: CountLikelihood | None = None
+    ) -> LatentRatings:
         """Solve the users' factors, learn their variances, and move their scale to the items' factors."""
         score, information = self._scored(cells, looked_up, self._products(cells))
-        tastes = self.tastes.solved(
-            cells.by_user(information, self.traits.second_moments), cells.by_user(score, self.traits.means)
-        ).learned()
+        precision = cells.by_user(information, self.traits.second_moments)
+        target = cells.by_user(score, self.traits.means)
+        more = self._counted(cells, counts, self.traits.means, self.tastes.means)
+        tastes = self.tastes.solved(precision + more[0], target + more[1]).learned()
         scale = np.sqrt(tastes.spreads + tastes.regressed.var(axis=0))
         return replace(self, tastes=tastes.scaled(1 / scale), traits=self.traits.scaled(scale))
 
-    def _effects(
-        self,
-        side: RegressedEffects,
-        cells: Cells,
-        owners: NDArray[np.integer],
-        looked_up: LookedUp,
-        *,
-        of_users: bool,
-    ) -> RegressedEffects:
+    def _sums(
+        self, side: RegressedEffects, cells: Cells, owners: NDArray[np.integer], looked_up: LookedUp
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the precision and the target of each effect of a side."""
         score, information = self._scored(cells, looked_up, side.means[owners])
         precision, target = (
             np.bincount(owners, weights=weights, minlength=side.means.size)
             for weights in (information, score)
         )
-        return side.solved(precision.astype(np.float64), target.astype(np.float64))
+        return precision.astype(np.float64), target.astype(np.float64)
+
+    def _counted(
+        self,
+        cells: Cells,
+        counts: CountLikelihood | None,
+        of_items: NDArray[np.float64],
+        of_users: NDArray[np.float64],
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what counts add to the precisions and targets of users' vectors; see `about_users`."""
+        if counts is None:
+            return np.zeros((*of_users.shape, of_users.shape[1])), np.zeros_like(of_users)
+        said = counts.at(self.means(cells.users, cells.items))
+        return counts.about_users(said, of_items[cells.items[counts.counts.cells]], of_users)
 
     def _products(self, cells: Cells) -> NDArray[np.float64]:
         return _dots(self.tastes.means[cells.users], self.traits.means[cells.items])

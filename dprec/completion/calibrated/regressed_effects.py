@@ -55,7 +55,12 @@ class RegressedEffects:
         """What the features say about each effect, shape (entities,)."""
         return self.features @ self.coefficients
 
-    def solved(self, precision: NDArray[np.float64], target: NDArray[np.float64]) -> RegressedEffects:
+    def solved(
+        self,
+        precision: NDArray[np.float64],
+        target: NDArray[np.float64],
+        about_coefficients: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
+    ) -> RegressedEffects:
         """Return the posterior given observations of the effects, and learn both variances from it.
 
         The coefficients are solved with the deviations from the regression integrated out; the spread
@@ -67,13 +72,18 @@ class RegressedEffects:
             Sum of the weights of an entity's observations.
         target : ndarray, shape (entities,)
             Sum of weight times observation.
+        about_coefficients : tuple of ndarray, shapes (features, features) and (features,), optional
+            The normal equations of observations of the regression itself, beside those of the effects.
         """
         through = 1 / (1 + precision * self.spread)
         prior = np.full(self.features.shape[1], self.slope_variance)
         prior[: self.intercept] = _INTERCEPT_VARIANCE
         system = (self.features * (precision * through)[:, None]).T @ self.features + np.diag(1 / prior)
+        weighted = self.features.T @ (target * through)
+        if about_coefficients is not None:
+            system, weighted = system + about_coefficients[0], weighted + about_coefficients[1]
         covariance = np.linalg.inv(system)
-        coefficients = covariance @ (self.features.T @ (target * through))
+        coefficients = covariance @ weighted
         regressed = self.features @ coefficients
         variances = 1 / (precision + 1 / self.spread)
         means = (target + regressed / self.spread) * variances

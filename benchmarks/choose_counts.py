@@ -1,0 +1,111 @@
+"""Chooses what is counted instead of sent as bits: RMSE on validation ratings of MovieLens 100K.
+
+    python benchmarks/choose_counts.py [--path ../shared/data/ml-100k] [--draws 5] [--epsilons 0.1 0.5 1 1.6]
+
+The validation ratings are those of choose_on_device.py: no test rating is read. The first row of every
+epsilon has a bit about every rating; the others have counts of the shares that have no bit, in one group of
+items or in several of about the same popularity.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from choose_on_device import validation_split
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from dprec.completion.base import Observations
+from dprec.completion.calibrated.completion import Calibrated
+from dprec.datasets.movielens import MovieLens100K
+from dprec.mechanisms import BitsAndCounts, Mechanism, ThresholdBit
+from dprec.mechanisms.noisy_counts import NoisyCounts
+from dprec.metrics import root_mean_squared_error
+from dprec.popularity_groups import popularity_groups
+from dprec.privacy.calibrated_counts import CalibratedCounts
+from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.randomness import words
+from dprec.ratings import Ratings
+from simulation import load
+
+PROTOCOL: Any = load("counts-and-bits").protocol
+COMPLETION: Calibrated = PROTOCOL.completion
+SHARES, GROUPS = (0.2, 0.3, 0.5, 0.7), (1, 2, 4)
+
+
+def received(mechanism: Mechanism, epsilon: float, learned: Ratings, draw: int) -> Observations:
+    """Return what the server has after both exchanges."""
+    calibrated = CalibratedMechanism(
+        mechanism, PrivacyBudget(epsilon=epsilon), learned.scale, learned.n_items
+    )
+    cells = learned.counts
+    symbols = calibrated.perturb(cells, learned.levels, words(draw, "reports", 0, learned.count))
+    observed = Observations(
+        learned.users.astype(np.int32),
+        learned.items,
+        calibrated.read(cells, symbols),
+        (learned.n_users, learned.n_items),
+        learned.scale,
+        symbols=calibrated.symbol_reports(cells, symbols),
+    )
+    counting = CalibratedCounts.of(calibrated)
+    if counting is None:
+        return observed
+    popularity = np.bincount(learned.items, minlength=learned.n_items)
+    groups = popularity_groups(popularity, counting.mechanism.groups)
+    left = counting.left(symbols)
+    return replace(observed, counts=counted(counting, learned, groups, left, draw))
+
+
+def counted(
+    counting: CalibratedCounts,
+    learned: Ratings,
+    groups: NDArray[np.int64],
+    left: NDArray[np.bool_],
+    draw: int,
+) -> NoisyCounts:
+    """Return the counts over the ratings that the reports left out."""
+    cells, of_rating = learned.counts, groups[learned.items]
+    sizes = counting.grouped(cells, of_rating, left)
+    counts = counting.grouped(cells, of_rating, left & (learned.levels >= counting.least_level))
+    noise = words(draw, "counts", 0, sizes.size).reshape(sizes.shape)
+    return counting.received(
+        learned.users, of_rating, left, cells, counting.perturb(cells, counts, sizes, noise)
+    )
+
+
+def error(mechanism: Mechanism, epsilon: float, learned: Ratings, validation: Ratings, draw: int) -> float:
+    """Return the RMSE of the server's predictions."""
+    model = COMPLETION.fit(received(mechanism, epsilon, learned, draw), seed=1)
+    return root_mean_squared_error(model.predict(validation.users, validation.items), validation.values)
+
+
+def main() -> None:
+    """Print the mean RMSE of every setting, and its standard error over the draws."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--path", default="../shared/data/ml-100k", help="folder of MovieLens 100K")
+    arguments.add_argument("--draws", type=int, default=5, help="draws of the noise")
+    arguments.add_argument("--epsilons", type=float, nargs="+", default=[0.1, 0.5, 1.0, 1.6])
+    chosen = arguments.parse_args()
+    learned, validation = validation_split(*MovieLens100K(path=chosen.path).load_fold("u1"))
+    mechanisms: dict[str, Mechanism] = {"bits alone": ThresholdBit()}
+    for groups in GROUPS:
+        for share in SHARES:
+            mechanisms[f"bits {share:g}, groups {groups}"] = BitsAndCounts(bits=share, groups=groups)
+    with threadpool_limits(limits=1):
+        for epsilon in chosen.epsilons:
+            for name, mechanism in mechanisms.items():
+                errors = [
+                    error(mechanism, epsilon, learned, validation, draw) for draw in range(chosen.draws)
+                ]
+                spread = np.std(errors, ddof=1) / np.sqrt(chosen.draws)
+                print(
+                    f"epsilon {epsilon:<4g} {name:20s} RMSE {np.mean(errors):.4f} +- {spread:.4f}", flush=True
+                )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+"""Noisy counts as observations of latent ratings.
+
+A row counts how many of some cells' ratings reach a level. Given the latent ratings it is a sum of
+independent coins, nearly normal, plus noise that is nearly Laplace's. As for symbols, what a solver takes
+from it at the current latent ratings is the slope of the log likelihood and the Fisher information.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr, ndtr
+
+from dprec.mechanisms.noisy_counts import NoisyCounts
+
+_LEAST_VARIANCE = 0.01
+"""Variance that a count has at least beside its noise, so that its density is smooth."""
+
+_RATIOS = np.geomspace(1e-4, 1e6, 101)
+"""Variances of a count, in squared scales of its noise, for which the information is tabulated."""
+
+_REACH, _POINTS = 20.0, 2001
+
+
+@dataclass(frozen=True, eq=False)
+class CountSlopes:
+    """What noisy counts say at some latent ratings.
+
+    Parameters
+    ----------
+    slopes : ndarray, shape (counted cells,)
+        By how much an expected count grows with the latent rating of each of its cells.
+    scores, information : ndarray, shape (rows,)
+        The derivative of each count's log likelihood by its expectation, and the Fisher information about it.
+    """
+
+    slopes: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    information: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class CountLikelihood:
+    """The likelihood of noisy counts.
+
+    Parameters
+    ----------
+    counts : NoisyCounts
+    cut : float
+        The latent rating at which the lowest counted level begins.
+    """
+
+    counts: NoisyCounts
+    cut: float
+
+    @classmethod
+    def of(cls, counts: NoisyCounts, cuts: NDArray[np.float64]) -> Self:
+        """Return the likelihood, given where the latent rating changes level, shape (levels - 1,)."""
+        return cls(counts, float(cuts[counts.least_level - 2]))
+
+    def at(self, latent: NDArray[np.float64]) -> CountSlopes:
+        """Return what the counts say at the latent ratings of all observed cells, shape (cells,)."""
+        offsets = latent[self.counts.cells] - self.cut
+        shares = ndtr(offsets)
+        slopes = np.exp(-(offsets**2) / 2) / np.sqrt(2 * np.pi)
+        expected, variances = self.sums(shares), np.maximum(self.sums(shares * (1 - shares)), _LEAST_VARIANCE)
+        epsilons = self.counts.epsilons
+        scores = _scores((self.counts.values - expected) * epsilons, variances * epsilons**2)
+        logarithms = np.interp(np.log(variances * epsilons**2), *_log_information())
+        return CountSlopes(slopes, epsilons * scores, epsilons**2 * np.exp(logarithms))
+
+    def sums(self, of_cells: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Add up numbers of the counted cells by row, shape (rows,)."""
+        rows = self.counts.sizes.size
+        return np.bincount(self.counts.row_of, weights=of_cells, minlength=rows).astype(np.float64)
+
+    def _row_sums(self, of_cells: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Add up vectors of the counted cells by row, shape (rows, dimensions)."""
+        sums = [self.sums(column) for column in of_cells.T]
+        return np.stack(sums, axis=1) if sums else np.zeros((self.counts.sizes.size, 0))
+
+    def about_users(
+        self, said: CountSlopes, designs: NDArray[np.float64], vectors: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what the counts add to the normal equations of users' vectors.
+
+        Parameters
+        ----------
+        said : CountSlopes
+        designs : ndarray, shape (counted cells, dimensions)
+            By what a user's vector is multiplied in the latent rating of each counted cell.
+        vectors : ndarray, shape (users, dimensions)
+
+        Returns
+        -------
+        precision : ndarray, shape (users, dimensions, dimensions)
+        target : ndarray, shape (users, dimensions)
+        """
+        owners = self.counts.users
+        rows = self._row_sums(said.slopes[:, None] * designs)
+        products = (rows * vectors[owners]).sum(axis=1)
+        precision, target = np.zeros((*vectors.shape, vectors.shape[1])), np.zeros_like(vectors)
+        np.add.at(precision, owners, said.information[:, None, None] * rows[:, :, None] * rows[:, None, :])
+        np.add.at(target, owners, (said.information * products + said.scores)[:, None] * rows)
+        return precision, target
+
+    def about_coefficients(
+        self,
+        said: CountSlopes,
+        features: NDArray[np.float64],
+        coefficients: NDArray[np.float64],
+        variances: NDArray[np.float64],
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what the counts add to the normal equations of a regression of the item effects.
+
+        Parameters
+        ----------
+        said : CountSlopes
+        features : ndarray, shape (counted cells, features)
+            Those of each counted cell's item.
+        coefficients : ndarray, shape (features,)
+        variances : ndarray, shape (users,)
+            How uncertain the users' effects are: a count says less about items where they are.
+
+        Returns
+        -------
+        precision : ndarray, shape (features, features)
+        target : ndarray, shape (features,)
+        """
+        rows = self._row_sums(said.slopes[:, None] * features)
+        uncertain = self.sums(said.slopes) ** 2 * variances[self.counts.users]
+        known = 1 / (1 + said.information * uncertain)
+        precision = (rows * (known * said.information)[:, None]).T @ rows
+        return precision, rows.T @ (known * said.scores) + precision @ coefficients
+
+
+def _scores(residuals: NDArray[np.float64], variances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return minus the derivative of the log density of Laplace(0, 1) plus Normal(0, variance) noise."""
+    above, below = _log_sides(residuals, variances)
+    scores: NDArray[np.float64] = np.tanh((above - below) / 2)
+    return scores
+
+
+def _log_sides(
+    residuals: NDArray[np.float64], variances: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the logarithms of the density's two parts: Laplace noise above 0, and below."""
+    spreads = np.sqrt(variances)
+    above = -residuals + log_ndtr(residuals / spreads - spreads)
+    below = residuals + log_ndtr(-residuals / spreads - spreads)
+    return above, below
+
+
+@lru_cache(maxsize=1)
+def _log_information() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return logarithms of variances, and of the Fisher information of a residual, integrated numerically."""
+    spreads = np.sqrt(_RATIOS)[:, None]
+    residuals = np.linspace(-1, 1, _POINTS) * (_REACH + 8 * spreads)
+    above, below = _log_sides(residuals, spreads**2)
+    logarithms = np.logaddexp(above, below)
+    densities = np.exp(logarithms - logarithms.max(axis=1, keepdims=True))
+    squares = (densities * np.tanh((above - below) / 2) ** 2).sum(axis=1)
+    return np.log(_RATIOS), np.log(squares / densities.sum(axis=1))

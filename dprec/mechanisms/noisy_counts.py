@@ -1,0 +1,33 @@
+"""What a server holds of noisy counts: how many of some cells' ratings reach a level."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyCounts:
+    """Counts over disjoint sets of cells, each of one user.
+
+    Parameters
+    ----------
+    cells, row_of : ndarray of int64, shape (cells,)
+        Places among the observed cells of those that are counted, and the row of each.
+    users, values, sizes : ndarray of int64, shape (rows,)
+        The user of each row, its noisy count, and the number of its cells, at least 1.
+    epsilons : ndarray of float64, shape (rows,)
+        Of the two-sided geometric noise; a value is clamped to 0 and the size of its row.
+    least_level : int
+        The lowest level that is counted, from 2.
+    """
+
+    cells: NDArray[np.int64]
+    row_of: NDArray[np.int64]
+    users: NDArray[np.int64]
+    values: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    epsilons: NDArray[np.float64]
+    least_level: int

@@ -1,0 +1,80 @@
+"""Counts at a budget: what each is over, what is released, and how they arrive."""
+
+import numpy as np
+import pytest
+
+from dprec.errors import SettingError
+from dprec.mechanisms import BitsAndCounts, ThresholdBit
+from dprec.privacy.calibrated_counts import CalibratedCounts
+from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.releases import composed_losses
+from dprec.randomness import words
+from dprec.ratings import RatingScale
+
+STARS = RatingScale.evenly(1, 5, 1)
+CELLS = np.array([4, 0, 2])
+
+
+def counts(budget: PrivacyBudget, groups: int = 2, n_items: int = 40) -> CalibratedCounts:
+    made = CalibratedCounts.of(CalibratedMechanism(BitsAndCounts(groups=groups), budget, STARS, n_items))
+    assert made is not None
+    return made
+
+
+def test_only_one_mechanism_counts_and_not_with_composed_budgets() -> None:
+    assert (
+        CalibratedCounts.of(CalibratedMechanism(ThresholdBit(), PrivacyBudget(epsilon=1), STARS, 4)) is None
+    )
+    with pytest.raises(SettingError, match=r"^privacy\.composition: 'pld'"):
+        counts(PrivacyBudget(epsilon=1, per="user", composition="pld"))
+
+
+def test_a_budget_that_is_too_small_for_counts_is_refused() -> None:
+    for budget in (PrivacyBudget(epsilon=1e-7), PrivacyBudget(epsilon=1e-4, per="user")):
+        with pytest.raises(SettingError, match=r"^privacy\.epsilon: .* too little for a count of 40 ratings"):
+            counts(budget)
+
+
+def test_every_left_cell_is_in_one_group() -> None:
+    made = counts(PrivacyBudget(epsilon=1))
+    symbols, groups = np.array([2, 0, 2, 2, 1, 2]), np.array([0, 0, 1, 0, 1, 1])
+    sizes = made.grouped(CELLS, groups, made.left(symbols))
+    assert sizes.tolist() == [[2, 1], [0, 0], [0, 1]]
+    received = made.received(np.array([0, 0, 0, 0, 2, 2]), groups, made.left(symbols), CELLS, 7 * sizes)
+    assert received.cells.tolist() == [0, 2, 3, 5]
+    assert received.row_of.tolist() == [0, 1, 0, 2]
+    assert (received.users.tolist(), received.sizes.tolist()) == ([0, 0, 2], [2, 1, 1])
+    assert received.values.tolist() == [14, 7, 7]
+    assert (received.epsilons <= 1).all()
+    assert received.least_level == 4
+
+
+def test_each_user_has_the_noise_of_its_own_budget() -> None:
+    made = counts(PrivacyBudget(epsilon=6.0, per="user"), groups=1)
+    assert made.epsilons(CELLS).tolist() == pytest.approx([1.5, 6.0, 3.0])
+    cells = np.repeat(CELLS, 20_000)
+    ones = np.where(cells > 0, 1, 0)[:, None]
+    noise = words(4, "counts", 0, cells.size)[:, None]
+    kept = made.perturb(cells, ones, ones, noise)[:, 0].reshape(3, -1).mean(axis=1)
+    # Six standard errors of a share: false alarm 2e-9.
+    expected = 1 / (1 + np.exp(-np.array([1.5, np.inf, 3.0])))
+    assert kept[1] == 0
+    assert np.abs(kept - expected)[[0, 2]].max() < 6 * 0.5 / np.sqrt(20_000)
+
+
+def test_what_is_released_adds_up_to_the_ledger_at_most() -> None:
+    made = counts(PrivacyBudget(epsilon=0.1), n_items=300)
+    cells, sizes = np.array([200, 200, 0, 200]), np.array([[50, 40], [0, 0], [0, 0], [150, 0]])
+    released = made.releases(cells, sizes)
+    assert [release.draws.tolist() for release in released] == [[110, 200, 0, 50], [1, 0, 0, 1], [1, 0, 0, 0]]
+    losses = composed_losses(released, 1e-6)
+    assert (losses <= 0.1 * cells * (1 + 1e-9)).all()
+    # Bits compose to less than their sum, a count of as many ratings does not.
+    assert losses[1] < 10 < losses[0] < losses[3]
+    assert losses[2] == 0
+
+
+@pytest.mark.parametrize("cells", [1, 5])
+def test_the_loss_of_a_count_is_at_most_the_sum_over_its_ratings(cells: int) -> None:
+    made = counts(PrivacyBudget(epsilon=0.8))
+    assert 0.999 * 0.8 * cells <= made.count_epsilon(cells, cells) <= 0.8 * cells
