@@ -7,10 +7,13 @@ package imports the simulation.
 from __future__ import annotations
 
 import os
+import signal
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from pathlib import Path
+from types import FrameType
+from typing import NoReturn
 
 from dprec.errors import InputError
 
@@ -50,7 +53,21 @@ def _is_ours(spec: ModuleSpec) -> bool:
     return Path(str(spec.origin)).resolve() == _HOME / spec.name / "__init__.py"
 
 
+def interrupt_once(number: int, frame: FrameType | None) -> NoReturn:
+    """Interrupt the program, and ignore what follows: half of an orderly end shows tracebacks, as Ray does.
+
+    Raises
+    ------
+    KeyboardInterrupt
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
 def run_command_line() -> None:
     """Check the packages, then run the command line, which exits."""
+    # Who ignores interrupts, as in the background of a shell, goes on ignoring them.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupt_once)
     check_packages()
     import_module(COMMAND_LINE).main()

@@ -50,8 +50,14 @@ def added_floors(templates: Sequence[Template], *, folds: bool) -> list[Template
 
 
 def _predicted(template: Template, *, folds: bool) -> str:
-    """Return what an entry predicts, as text: ratings, how they are split and cut, and the panel."""
+    """Return what an entry predicts, as text: ratings, how they are split and cut, and the panel.
+
+    Public data about the items change no rating.
+    """
     values = template.run.model_dump(mode="json", include={"dataset", "split", "binarization"})
+    # In data that are drawn, it is the number of items.
+    if type(values["dataset"].get("items")) is not int:
+        values["dataset"].pop("items", None)
     if folds:
         del values["split"]["fold"]
     return json.dumps([values, template.entry.panel], sort_keys=True)

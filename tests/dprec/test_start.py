@@ -24,6 +24,17 @@ print("importing", flush=True)
 time.sleep(60)
 """
 
+ENDING = """
+import time
+try:
+    print("importing", flush=True)
+    time.sleep(60)
+finally:
+    print("ending", flush=True)
+    time.sleep(0.3)
+    print("ended", flush=True)
+"""
+
 
 def environment(*folders: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [*folders, ROOT]))}
@@ -44,6 +55,23 @@ def test_an_interrupt_during_an_import_is_one_line(tmp_path: Path, slow: str, ar
     command.send_signal(signal.SIGINT)
     _, errors = command.communicate(timeout=30)
     assert (command.returncode, errors) == (130, "dprec: interrupted\n")
+
+
+def test_a_second_interrupt_does_not_disturb_the_end(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text(ENDING)
+    command = subprocess.Popen(
+        [sys.executable, "-c", START, "--help"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(tmp_path),
+    )
+    assert command.stdout is not None
+    for line in ("importing", "ending"):
+        assert command.stdout.readline() == f"{line}\n"
+        command.send_signal(signal.SIGINT)
+    output, errors = command.communicate(timeout=30)
+    assert (command.returncode, output, errors) == (130, "ended\n", "dprec: interrupted\n")
 
 
 def test_nothing_but_sys_is_imported_before_interrupts_are_caught() -> None:

@@ -72,6 +72,14 @@ def test_everything_that_is_predicted_has_its_floors(tmp_path: Path) -> None:
     assert cells["nothing-sent-synthetic-domains"].split == cells["nx-map"].split
 
 
+def test_public_data_about_the_items_change_no_rating(tmp_path: Path) -> None:
+    films = {"kind": "movielens-100k", "path": "nowhere", "items": True}
+    entries = ["blp-mf", {"name": "without", "preset": "blp-mf", "set": {"dataset.items": False}}]
+    assert names(load(tmp_path, entries, dataset=films)) == ["blp-mf", "without", *FLOORS]
+    fewer = {"name": "fewer", "preset": "blp-mf", "set": {"dataset.items": 10}}
+    assert len(names(load(tmp_path, ["blp-mf", fewer]))) == 2 + 2 * len(FLOORS)
+
+
 def test_what_is_listed_is_not_added_whatever_its_name(tmp_path: Path) -> None:
     elsewhere = {"dataset": DOMAINS, "split": COLD}
     protocols = [

@@ -1,0 +1,92 @@
+"""Draws what each ingredient of predicting on the device buys, and prints it as a table.
+
+    dprec compare configs/experiments/frontier.yaml -o DIR
+    python benchmarks/frontier_figure.py DIR [--to docs/frontier.png]
+
+Every other protocol of the comparison is its first one with one thing changed; the figure shows how much its
+error then grows, at every budget.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from simulation.analysis.measures import MEASURES
+from simulation.analysis.numbers import DASH
+from simulation.analysis.settings import Setting, by_protocol, read_settings
+from simulation.pages.figures.colours import INK, SERIES
+from simulation.pages.figures.labels import MARKERS
+
+RMSE = MEASURES[0]
+
+Errors = Mapping[str, Mapping[float | None, float]]
+"""The mean error of every protocol at every budget; under None if it has no budget."""
+
+
+def errors(settings: Sequence[Setting]) -> dict[str, dict[float | None, float]]:
+    """Return the errors of the protocols that are no floors, and of sets-only."""
+    shown = [setting for setting in settings if setting.floor in (None, "sets-only")]
+    return {
+        name: {setting.budget: mean for setting in own if (mean := setting.mean(RMSE.column)) is not None}
+        for name, own in by_protocol(shown).items()
+    }
+
+
+def budgets(every: Errors) -> list[float]:
+    """Return the budgets, ascending."""
+    return sorted({budget for own in every.values() for budget in own if budget is not None})
+
+
+def table(every: Errors) -> str:
+    """Return the errors as a table in Markdown; without a budget they stand in the first column."""
+    columns = [None, *budgets(every)]
+    heads = ["ε per rating", "none", *(f"{budget:g}" for budget in budgets(every))]
+    rows = [heads, ["---"] * len(heads)]
+    for name, own in every.items():
+        rows.append([f"`{name}`", *(f"{own[at]:.4f}" if at in own else DASH for at in columns)])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def drawn(every: Errors) -> Figure:
+    """Return the figure: a line per ingredient, a marker per budget."""
+    whole, *changed = [name for name, own in every.items() if None not in own]
+    figure = Figure(figsize=(7, 0.4 * len(changed) + 1.2), layout="constrained")
+    axes = figure.subplots()
+    for place, budget in enumerate(budgets(every)):
+        both = [name for name in changed if budget in every[name] and budget in every[whole]]
+        axes.plot(
+            [every[name][budget] - every[whole][budget] for name in both],
+            [changed.index(name) for name in both],
+            linestyle="none",
+            marker=MARKERS[place],
+            color=SERIES[place],
+            label=f"ε = {budget:g}",
+        )
+    axes.axvline(0, color=INK, linewidth=0.8)
+    axes.set_yticks(range(len(changed)), changed)
+    axes.invert_yaxis()
+    axes.set_xlabel(f"{RMSE.label} added to that of {whole}")
+    axes.grid(axis="x", alpha=0.3)
+    axes.legend(title="per rating")
+    return figure
+
+
+def main() -> None:
+    """Print the table and draw the figure."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("directory", type=Path, help="of the comparison")
+    arguments.add_argument("--to", type=Path, default=Path("docs/frontier.png"), help="where to draw")
+    chosen = arguments.parse_args()
+    every = errors(read_settings(chosen.directory / "comparison.csv"))
+    print(table(every))
+    with mpl.rc_context({"svg.hashsalt": "dprec", "font.size": 9}):
+        drawn(every).savefig(chosen.to, dpi=150)
+
+
+if __name__ == "__main__":
+    main()
