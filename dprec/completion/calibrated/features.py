@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 from dprec.catalogue import Catalogue
 from dprec.completion.calibrated.geometry import ImplicitGeometry, standardised_logarithms
 
+_POPULARITY, _ITS_SQUARE = 5.0, 0.3
+"""Expected variances of the coefficients of popularity and of its square, relative to the others."""
+
 
 def user_features(geometry: ImplicitGeometry, width: int) -> NDArray[np.float64]:
     """Return how much each user rates and the first ``width`` dimensions of its place, one row each."""
@@ -32,6 +35,27 @@ def catalogue_features(catalogue: Catalogue, counts: NDArray[np.integer]) -> NDA
     """Return public numbers, each also squared, and the categories, as in `centred_categories`."""
     numbers = _bent(catalogue.numbers, catalogue.numbers != 0)
     return np.hstack([numbers, centred_categories(catalogue, counts)])
+
+
+def expected_coefficients(width: int) -> NDArray[np.float64]:
+    """Return how variable the coefficients of `item_features` are expected to be, relative to most of them.
+
+    Popularity tells most about how an item is rated, and its square, which is large for items that nearly
+    nobody rates, least. This matters where the reports of few users tell hardly more.
+
+    Parameters
+    ----------
+    width : int
+        Number of features.
+
+    Returns
+    -------
+    ndarray, shape (width,)
+        Ratios of variances.
+    """
+    ratios = np.ones(width)
+    ratios[1:3] = _POPULARITY, _ITS_SQUARE
+    return ratios
 
 
 def centred_categories(catalogue: Catalogue, counts: NDArray[np.integer]) -> NDArray[np.float64]:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from dprec.completion.base import Observations
+from dprec.completion.calibrated.features import expected_coefficients
 from dprec.completion.calibrated.regressed_effects import RegressedEffects
 from dprec.mechanisms.symbol_reports import ResidualReports
 from dprec.progress import Progress
@@ -123,8 +124,9 @@ def fitted_to_residuals(
     posterior = _Posterior(
         np.zeros(width), np.zeros(n_items), np.full(n_items, expected), _SLOPE_VARIANCE, expected
     )
+    ratios = expected_coefficients(width)
     for sweep in range(sweeps):
-        posterior = _scored(posterior, answers, expected)
+        posterior = _scored(posterior, answers, expected, ratios)
         progress("completing", sweep + 1, sweeps)
     return replace(
         start,
@@ -136,7 +138,9 @@ def fitted_to_residuals(
     )
 
 
-def _scored(before: _Posterior, answers: ResidualAnswers, expected_spread: float) -> _Posterior:
+def _scored(
+    before: _Posterior, answers: ResidualAnswers, expected_spread: float, ratios: NDArray[np.float64]
+) -> _Posterior:
     """Take a step of Fisher scoring, and learn both variances from the result (MacKay [mackay1992])."""
     n_items, (design, shares, items) = before.deviations.size, (answers.design, answers.shares, answers.items)
 
@@ -150,17 +154,17 @@ def _scored(before: _Posterior, answers: ResidualAnswers, expected_spread: float
     crossed = np.column_stack([per_item(column * information * shares) for column in design.T])
     variances = 1 / (precision + 1 / before.spread)
     system = (design * information[:, None]).T @ design - (crossed * variances[:, None]).T @ crossed
-    covariance = np.linalg.inv(system + np.eye(before.weights.size) / before.slope_variance)
+    covariance = np.linalg.inv(system + np.diag(1 / (ratios * before.slope_variance)))
     weights = covariance @ (design.T @ target - crossed.T @ (own * variances))
     deviations = (own - crossed @ weights) * variances
     seen = precision > 0
     squares = float((deviations[seen] ** 2).sum()) + _PRIOR_ITEMS * expected_spread
     determined = float((1 - variances[seen] / before.spread).sum()) + _PRIOR_ITEMS
-    slope_squares = float(weights @ weights + np.trace(covariance)) + _PRIOR_SLOPES * _SLOPE_VARIANCE
+    slope_squares = float(((weights**2 + np.diag(covariance)) / ratios).sum())
     return _Posterior(
         weights,
         deviations,
         variances,
-        slope_variance=slope_squares / (weights.size + _PRIOR_SLOPES),
+        slope_variance=(slope_squares + _PRIOR_SLOPES * _SLOPE_VARIANCE) / (weights.size + _PRIOR_SLOPES),
         spread=squares / determined,
     )
