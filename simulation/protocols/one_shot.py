@@ -9,7 +9,7 @@ import numpy as np
 
 from dprec.completion.averages import ItemAverage
 from dprec.completion.base import Completed
-from dprec.completion.calibrated.completion import Calibrated
+from dprec.completion.calibrated.completion import Calibrated, CalibratedModel
 from dprec.completion.one_bit.completion import HiddenMatrix
 from dprec.errors import SettingError, within
 from dprec.mechanisms import BitsAndCounts
@@ -41,7 +41,7 @@ from simulation.protocols.components import AnyCompletion, AnyMechanism
 from simulation.protocols.counting import after_reports
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.reported_cells import RatedCells, note_on_made_up_cells
-from simulation.protocols.seen_set import ALL_VALUES, SET_IS_SEEN, note_on_reading
+from simulation.protocols.seen_set import ALL_VALUES, SET_IS_SEEN, note_on_reading, notes_on_catalogue
 from simulation.protocols.sent import Example, Sent, sent_ratings
 from simulation.protocols.task import Task
 from simulation.protocols.zheng_distance import distance_per_cell
@@ -164,6 +164,8 @@ class OneShotProtocol(Protocol):
             devices, spent = self._personalized(grid, task, completed, collected)
             record, predict = record.with_traffic(spent), devices.predict
         notes = completed.notes + notes_on_failures([record]) + after.notes
+        if isinstance(completed, CalibratedModel):
+            notes += notes_on_catalogue(completed.catalogue)
         distance: dict[str, float | None] = {}
         if self.mechanism.hides_rated_items:
             rated = RatedCells.of(task.train, observed)

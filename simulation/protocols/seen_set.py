@@ -1,6 +1,8 @@
-"""What protocols say about the set of rated items, which a promise per rating does not hide."""
+"""What protocols say about what is read beside reports: which items were rated, and public data."""
 
 from __future__ import annotations
+
+from dprec.catalogue import Catalogue
 
 SET_IS_SEEN = "Which items a user rated is not hidden; epsilon protects the values of the ratings."
 
@@ -28,3 +30,13 @@ def note_on_reading(*, on_device: bool, sends_values: bool) -> str:
         f"{who} from {reports}which items were rated, since that is seen,{own}."
         f"{without if sends_values else ''} Where the set of rated items is hidden, none of that gain holds."
     )
+
+
+def notes_on_catalogue(catalogue: Catalogue | None) -> tuple[str, ...]:
+    """Say which public data about the items the predictions rest on, if on any."""
+    if catalogue is None:
+        return ()
+    held = [*catalogue.number_names]
+    if catalogue.category_names:
+        held.append(f"{len(catalogue.category_names)} categories")
+    return (f"Predictions also rest on public data about the items: {', '.join(held)}.",)
