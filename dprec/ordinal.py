@@ -82,10 +82,13 @@ def level_probabilities(
     probabilities, slopes : ndarray, shape (points, levels)
     """
     offsets = cuts[None, :] - latent[:, None]
-    ends = np.ones((latent.size, 1))
-    below = np.hstack([0 * ends, ndtr(offsets), ends])
-    heights = np.hstack([0 * ends, np.exp(-(offsets**2) / 2) * _INVERSE_SQRT_2_PI, 0 * ends])
-    return np.diff(below, axis=1), -np.diff(heights, axis=1)
+    beyond = np.full((latent.size, 1), np.inf)
+    low, high = np.hstack([-beyond, offsets]), np.hstack([offsets, beyond])
+    # Each difference is taken in the tail where both ends are small, or it would be lost in rounding.
+    mirrored = low > 0
+    probabilities = ndtr(np.where(mirrored, -low, high)) - ndtr(np.where(mirrored, -high, low))
+    slopes = _INVERSE_SQRT_2_PI * (np.exp(-(low**2) / 2) - np.exp(-(high**2) / 2))
+    return probabilities, slopes
 
 
 def expected_rating(

@@ -33,6 +33,16 @@ def test_slopes_are_the_derivatives_of_the_probabilities() -> None:
     np.testing.assert_allclose(slopes.sum(axis=1), 0, atol=1e-15)
 
 
+def test_far_levels_keep_their_digits_on_both_sides() -> None:
+    cuts, latent = cut_points(SHARES, 0.5), np.linspace(-9, 9, 7)
+    probabilities, slopes = level_probabilities(latent, cuts)
+    mirrored, falling = level_probabilities(-latent, -cuts[::-1])
+    np.testing.assert_allclose(probabilities, mirrored[:, ::-1], rtol=1e-12)
+    np.testing.assert_allclose(slopes, -falling[:, ::-1], rtol=1e-12)
+    # The log probability of a normal tail falls by about its distance.
+    assert (np.abs(slopes / probabilities) < 12).all()
+
+
 @pytest.mark.parametrize(("levels", "joined"), [(5, 1), (10, 2), (15, 3)])
 def test_the_public_histogram_fits_any_scale(levels: int, joined: int) -> None:
     shares = np.array(level_shares("netflix", levels))

@@ -165,3 +165,15 @@ def test_recommended_items_are_those_predicted_highest_among_the_unrated() -> No
         unrated = np.setdiff1d(np.arange(ITEMS), rated)
         predictions = devices.predict(np.full(unrated.size, user), unrated)
         assert listed.tolist() == unrated[np.argsort(-predictions, kind="stable")[:5]].tolist()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("factors", [(900, 1), (10, 1), (5, 5), (900, 900), (1, 900)])
+def test_a_table_that_contradicts_the_ratings_does_not_overflow(factors: tuple[float, float]) -> None:
+    devices = population()
+    table = devices.table
+    wild = replace(table, means=factors[0] * table.means, deviations=factors[1] * table.deviations)
+    users, items = np.divmod(np.arange(30 * ITEMS), ITEMS)
+    predictions = replace(devices, table=wild).predict(users, items)
+    assert (predictions >= VALUES[0]).all()
+    assert (predictions <= VALUES[-1]).all()
