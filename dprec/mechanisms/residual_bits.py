@@ -21,7 +21,7 @@ from dprec.randomness import shuffled_within
 from dprec.ratings import RatingScale
 
 _BUDGET_OF_A_BIT, _MOST_BITS = 2.0, 64
-"""Of the budget per user, each bit gets at least so much; chosen by benchmarks/choose_residual_bits.py."""
+"""Of the budget per user, each bit gets about so much; chosen by benchmarks/choose_residual_bits.py."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,8 +32,8 @@ class ResidualBits(Mechanism):
     papers: ClassVar[tuple[str, ...]] = ("warner1965",)
     compares_ratings: ClassVar[bool] = True
     bits: int | None = option(
-        "Ratings of a user that are reported on, among which its budget is divided; by default one for every "
-        "2 of epsilon, and at least one.",
+        "Ratings of a user that are reported on, among which its budget is divided; by default one, or "
+        "the nearest whole number to half of epsilon if that is more.",
         None,
         ge=1,
         le=_MOST_BITS,
@@ -52,7 +52,7 @@ class ResidualBits(Mechanism):
         """
         if self.bits is not None:
             return self.bits
-        return min(max(1, int(epsilon / _BUDGET_OF_A_BIT)), _MOST_BITS)
+        return min(max(1, int(epsilon / _BUDGET_OF_A_BIT + 0.5)), _MOST_BITS)
 
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:
         """Return the channel of one bit: its inputs are the lowest level for below, the highest for above."""
