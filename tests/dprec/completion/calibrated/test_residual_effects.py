@@ -77,3 +77,12 @@ def test_a_rating_alone_says_nothing() -> None:
     model = Calibrated().fit(seen, seed=1)
     np.testing.assert_array_equal(model.items.means, np.zeros(3))
     np.testing.assert_array_equal(model.users.means, np.zeros(2))
+
+
+def test_only_differences_from_the_rated_items_count() -> None:
+    seen, known = observed(0.1)
+    start = RegressedEffects.at_zero(known[:, :3], 0.06, intercept=True)
+    shifted = RegressedEffects.at_zero(known[:, :3] + [0, 2, -1], 0.06, intercept=True)
+    one, other = (fitted_to_residuals(each, seen, 5, silent) for each in (start, shifted))
+    np.testing.assert_allclose(one.coefficients, other.coefficients, atol=1e-9)
+    np.testing.assert_allclose(one.means - one.means.mean(), other.means - other.means.mean(), atol=1e-9)
