@@ -20,10 +20,11 @@ from threadpoolctl import threadpool_limits
 from dprec.completion.base import Observations
 from dprec.completion.calibrated.completion import Calibrated, CalibratedModel
 from dprec.datasets.movielens import MovieLens100K
+from dprec.mechanisms import Mechanism
 from dprec.metrics import root_mean_squared_error
 from dprec.personalization.broadcast import calibrated_broadcast
 from dprec.personalization.ordinal_process import Devices, OrdinalProcess
-from dprec.privacy.calibration import CalibratedMechanism
+from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.randomness import generator, words
 from dprec.ratings import Ratings
 from dprec.wire.item_table import ItemTable
@@ -43,9 +44,14 @@ def validation_split(train: Ratings, test: Ratings, seed: int = 0) -> tuple[Rati
     return train.select(~held_back), train.select(held_back)
 
 
-def fitted(completion: Calibrated, learned: Ratings, draw: int) -> CalibratedModel:
-    """Return what the server learns from one bit per rating."""
-    mechanism, budget = PROTOCOL.mechanism, PROTOCOL.privacy
+def fitted(
+    completion: Calibrated,
+    learned: Ratings,
+    draw: int,
+    mechanism: Mechanism = PROTOCOL.mechanism,
+    budget: PrivacyBudget = PROTOCOL.privacy,
+) -> CalibratedModel:
+    """Return what the server learns, by default from one bit per rating."""
     calibrated = CalibratedMechanism(mechanism, budget, learned.scale, learned.n_items)
     noise = words(draw, "reports", 0, learned.count)
     symbols = calibrated.perturb(learned.counts, learned.levels, noise)

@@ -27,9 +27,9 @@ def changed(values: dict[str, Any], **protocol: Any) -> dict[str, Any]:
 
 def test_devices_know_their_own_ratings_and_predict_better_than_the_server(on_device: dict[str, Any]) -> None:
     on_device["dataset"] |= {"users": 600, "ratings": 18000}
-    device = run(on_device)
-    server = run(changed(on_device, personalization="none"))
-    nothing = run({**on_device, "protocol": {"kind": "nothing-sent"}})
+    device = run(on_device, page=False)
+    server = run(changed(on_device, personalization="none"), page=False)
+    nothing = run({**on_device, "protocol": {"kind": "nothing-sent"}}, page=False)
     assert device.summary["accuracy"]["rmse"] < server.summary["accuracy"]["rmse"] - 0.02
     assert device.summary["accuracy"]["rmse"] < nothing.summary["accuracy"]["rmse"]
     assert device.summary["privacy"]["epsilon_per_rating"] == server.summary["privacy"]["epsilon_per_rating"]

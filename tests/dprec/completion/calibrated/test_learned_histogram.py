@@ -35,7 +35,7 @@ def test_the_shares_are_those_of_expectation_and_maximisation() -> None:
     )
     of_symbol = np.hstack([strong.channels[0][:, strong.symbols], weak.channels[0][:, weak.symbols]])
     shares = PUBLIC
-    for _ in range(3000):
+    for _ in range(1000):
         responsibilities = shares[:, None] * of_symbol
         shares = (responsibilities / responsibilities.sum(axis=0)).sum(axis=1) + 20 * PUBLIC
         shares /= shares.sum()
