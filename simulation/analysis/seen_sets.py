@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from dprec.privacy.units import ComparableUnit
 from simulation.analysis.evaluations import Evaluation
 from simulation.analysis.floors import Gain, gain, gain_digits, nothing_sent
 from simulation.analysis.measures import Measure
@@ -18,22 +19,26 @@ _READS_SETS = "calibrated"
 """Completion that reads which items were rated beside what was reported about them."""
 
 
-def seen_set_sentences(groups: Mapping[Evaluation, Sequence[Setting]]) -> dict[Evaluation, str]:
+def seen_set_sentences(
+    groups: Mapping[Evaluation, Sequence[Setting]], unit: ComparableUnit
+) -> dict[Evaluation, str]:
     """Say of every thing that is predicted what the visible set alone gives, and what reports add to it.
 
     Parameters
     ----------
     groups : mapping
         The settings of every evaluation; those without a protocol that reads the set are left out.
+    unit : {"rating", "user"}
+        What the budgets are counted for.
     """
     return {
         evaluation: sentence
         for evaluation, settings in groups.items()
-        if (sentence := _sentence(settings, evaluation.measure))
+        if (sentence := _sentence(settings, evaluation.measure, unit))
     }
 
 
-def _sentence(settings: Sequence[Setting], measure: Measure) -> str | None:
+def _sentence(settings: Sequence[Setting], measure: Measure, unit: ComparableUnit) -> str | None:
     readers = [
         setting
         for setting in settings
@@ -57,7 +62,7 @@ def _sentence(settings: Sequence[Setting], measure: Measure) -> str | None:
     sentence = "; ".join(clauses)
     added = listed(_added(readers, alone, measure))
     return f"{sentence[0].upper()}{sentence[1:]}." + (
-        f" Compared with {alone.name}, {added}." if added else ""
+        f" Compared with {alone.name}, {added} per {unit}." if added else ""
     )
 
 

@@ -80,7 +80,7 @@ def _notes(files: ComparisonFiles) -> list[str]:
     protocols = set(by_protocol(files.settings)) - floors
     groups = by_evaluation(files.settings)
     notes = _headed("Against nothing sent", verdict_sentences(groups, files.matched_unit), list(groups))
-    notes += _headed("The visible set", seen_set_sentences(groups), list(groups))
+    notes += _headed("The visible set", seen_set_sentences(groups, files.matched_unit), list(groups))
     if files.unfinished:
         missing = listed(files.unfinished[:4]) + (" and others" if len(files.unfinished) > 4 else "")
         notes.append(f"{plural(len(files.unfinished), 'unfinished run')} left out: {missing}.")

@@ -22,9 +22,8 @@ QUIET = lines("quiet", None, 1.062, 1.062, floor="nothing-sent")
 
 
 def sentences(*cells: list[dict[str, Any]]) -> list[str]:
-    return list(
-        seen_set_sentences(by_evaluation(settings_of([row for rows in cells for row in rows]))).values()
-    )
+    groups = by_evaluation(settings_of([row for rows in cells for row in rows]))
+    return list(seen_set_sentences(groups, "rating").values())
 
 
 def test_the_figures_are_those_of_the_rows() -> None:
@@ -38,7 +37,8 @@ def test_the_figures_are_those_of_the_rows() -> None:
     ) == [
         "With no report of any value visible reaches RMSE 0.950, because which items were rated is seen; "
         "with nothing sent it is 1.062; where the set of rated items is hidden, none of what it gives holds. "
-        "Compared with visible, b is 0.010 ± 0.000 worse at ε = 0.1 and a is 0.030 ± 0.000 better at ε = 1."
+        "Compared with visible, b is 0.010 ± 0.000 worse at ε = 0.1 and a is 0.030 ± 0.000 better at ε = 1 "
+        "per rating."
     ]
 
 
