@@ -123,6 +123,9 @@ class ItemRows:
 def _standardised(numbers: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return the columns that vary, standardised over what is known, and which of all columns they are."""
     known = np.isfinite(numbers)
+    # By a power of two, which rounds nothing, so that no square overflows.
+    exponents = np.frexp(np.where(known, np.abs(numbers), 0.0).max(axis=0, initial=0.0))[1]
+    numbers = np.ldexp(numbers, -exponents)
     counts = np.maximum(1, known.sum(axis=0))
     means = np.where(known, numbers, 0.0).sum(axis=0) / counts
     deviations = np.where(known, numbers - means, 0.0)

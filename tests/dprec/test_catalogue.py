@@ -53,6 +53,13 @@ def test_numbers_of_any_size_are_standardised() -> None:
     assert catalogue.numbers.std() == pytest.approx(1)
 
 
+@pytest.mark.parametrize("size", [1e308, 1e-308])
+def test_the_largest_and_the_least_numbers_overflow_nothing(size: float) -> None:
+    with np.errstate(over="raise", divide="raise", invalid="raise"):
+        catalogue = rows([1, 2, 3], [size, -size, NAN], [True, False, False]).catalogue(np.array([1, 2, 3]))
+    np.testing.assert_array_equal(catalogue.numbers[:, 0], [1, -1, 0])
+
+
 def test_an_item_with_two_rows_is_refused() -> None:
     with pytest.raises(InputError, match=r"items\.csv, line 4: item 3 a second time; accepted: each item"):
         rows([3, 1, 3], [1.0, 2.0, 3.0], [True, False, True]).catalogue(np.array([1]))
