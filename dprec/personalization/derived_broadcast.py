@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dprec.catalogue import Catalogue
 from dprec.completion.base import Completed, Observations
 from dprec.completion.calibrated.features import item_features, user_features
-from dprec.completion.calibrated.geometry import ImplicitGeometry, standardised_logarithms
+from dprec.completion.calibrated.geometry import ImplicitGeometry
 from dprec.completion.calibrated.regressed_effects import RegressedEffects
 from dprec.options import Options, option
 from dprec.ordinal import Histogram, cut_points, expected_rating, level_shares
@@ -120,7 +120,7 @@ def public_columns(
     geometry: ImplicitGeometry, catalogue: Catalogue | None
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return the numbers and the categories of the items that devices are sent, one row each."""
-    popularity = standardised_logarithms(geometry.item_counts)
+    popularity = geometry.popularity
     if catalogue is None:
         return popularity[:, None], np.zeros((popularity.size, 0), dtype=np.bool_)
     return np.column_stack([popularity, catalogue.numbers]), catalogue.categories

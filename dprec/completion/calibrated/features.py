@@ -24,7 +24,7 @@ def item_features(geometry: ImplicitGeometry, catalogue: Catalogue | None, width
     ``width`` dimensions of its place.
     """
     rated = geometry.item_counts > 0
-    popularity = standardised_logarithms(geometry.item_counts)[:, None]
+    popularity = geometry.popularity[:, None]
     columns = [np.ones((rated.size, 1)), _bent(popularity, rated)]
     if catalogue is not None:
         columns.append(catalogue_features(catalogue, geometry.item_counts))

@@ -34,12 +34,20 @@ class ImplicitGeometry:
         Over the ratings, every dimension has mean 0, and the later ones spread less.
     user_counts, item_counts : ndarray of int64
         Ratings of each user and of each item.
+    count_reliability : float
+        The correlation to be expected of the items' counts with those without noise, on a logarithmic scale.
     """
 
     users: NDArray[np.float64]
     items: NDArray[np.float64]
     user_counts: NDArray[np.int64]
     item_counts: NDArray[np.int64]
+    count_reliability: float = 1.0
+
+    @property
+    def popularity(self) -> NDArray[np.float64]:
+        """Standardised logarithms of the items' counts, shrunk by what noise may make of them."""
+        return self.count_reliability * standardised_logarithms(self.item_counts)
 
     @classmethod
     def of(

@@ -100,14 +100,7 @@ class HiddenSetFit:
         for sweep in range(again):
             users, items = _swept(users, items, reports, cuts)
             progress("completing", sweeps + sweep + 1, sweeps + again)
-        everything = np.ones(reports.n_items, dtype=np.bool_)
-        typical = PropensityBins.by_rank(items, everything)
-        of_user = expit(users.means[:, :1] + typical.means[:, 0]) @ typical.sizes
-        typical = PropensityBins.by_rank(users, reports.reported)
-        of_item = expit(items.means[:, :1] + typical.means[:, 0]) @ typical.sizes
-        nowhere = np.zeros((of_user.size, dimensions))
-        counts = (np.rint(expected).astype(np.int64) for expected in (of_user, of_item))
-        return cls(users, items, ImplicitGeometry(nowhere, places, *counts))
+        return cls(users, items, _geometry(users, items, places, reports))
 
     @property
     def diagnostics(self) -> dict[str, Any]:
@@ -159,3 +152,21 @@ def _solved(
     solved = side.solved(precision, target)
     change = np.clip(solved.means - side.means, -_LONGEST_STEP, _LONGEST_STEP)
     return solved.moved_to(side.means + change)
+
+
+def _geometry(
+    users: JointEffects, items: JointEffects, places: NDArray[np.float64], reports: HiddenReports
+) -> ImplicitGeometry:
+    """Return places with expected counts of ratings, and how far those of the items are more than noise."""
+    typical = PropensityBins.by_rank(items, np.ones(len(places), dtype=np.bool_))
+    of_user = expit(users.means[:, :1] + typical.means[:, 0]) @ typical.sizes
+    typical = PropensityBins.by_rank(users, reports.reported)
+    of_item = expit(items.means[:, :1] + typical.means[:, 0]) @ typical.sizes
+    signal, noise = items.means[:, 0].var(), items.covariances[:, 0, 0].mean()
+    return ImplicitGeometry(
+        np.zeros((of_user.size, places.shape[1])),
+        places,
+        np.rint(of_user).astype(np.int64),
+        np.rint(of_item).astype(np.int64),
+        float(np.sqrt(signal / (signal + noise))),
+    )

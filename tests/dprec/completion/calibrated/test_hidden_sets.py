@@ -36,6 +36,8 @@ def test_a_budget_that_says_nothing_leaves_the_prior() -> None:
     np.testing.assert_allclose(model.items.means, 0, atol=1e-3)
     np.testing.assert_allclose(model.items.variances, 0.3, atol=1e-3)
     assert not model.geometry.items.any()
+    # What is noise in the counts is no popularity.
+    assert np.abs(model.geometry.popularity).max() < 0.01
 
 
 def test_tastes_that_show_in_what_is_rated_place_the_items() -> None:
@@ -88,3 +90,15 @@ def test_effects_are_regressed_on_the_places() -> None:
     between = np.mean(effects[side > 0]) - np.mean(effects[side < 0])
     found = np.mean(model.items.means[side > 0]) - np.mean(model.items.means[side < 0])
     assert found > 0.5 * between
+
+
+def test_popularity_is_learned_and_shrunk_by_the_noise_on_it() -> None:
+    levels = planted_levels(USERS, ITEMS)[0]
+    true = np.log1p((levels > 0).sum(axis=0))
+    weak, strong = (
+        COMPLETION.fit(reported(levels, HiddenThreshold(), epsilon), 1).geometry for epsilon in (0.5, 4.0)
+    )
+    assert np.corrcoef(strong.popularity, true)[0, 1] > 0.95
+    found = np.corrcoef(weak.popularity, true)[0, 1]
+    assert found == pytest.approx(weak.count_reliability, abs=0.1)
+    assert weak.count_reliability < strong.count_reliability < 1
