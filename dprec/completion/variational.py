@@ -272,7 +272,7 @@ def check_rank(rank: int, shape: tuple[int, int]) -> None:
         When the rank is not below both numbers.
     """
     if min(shape) < 2:
-        found = f"{shape[0]} users x {shape[1]} items"
+        found = f"users x items = {shape[0]} x {shape[1]}"
         raise InputError("ratings", found, "at least 2 of each, for a completion with factors")
     if rank >= min(shape):
         accepted = f"less than {min(shape)}, the smaller of the numbers of users and items"

@@ -152,7 +152,7 @@ def test_failures_name_the_iteration() -> None:
 @pytest.mark.parametrize("shape", [(1, 9), (9, 1), (1, 1)])
 def test_one_user_or_one_item_has_no_factors(shape: tuple[int, int]) -> None:
     with pytest.raises(
-        InputError, match=f"ratings: {shape[0]} users x {shape[1]} items; accepted: at least 2"
+        InputError, match=f"ratings: users x items = {shape[0]} x {shape[1]}; accepted: at least 2"
     ):
         check_rank(1, shape)
     with pytest.raises(InputError, match="rank: 2; accepted: less than 2"):

@@ -108,6 +108,28 @@ def test_without_a_directory_a_run_goes_to_runs(
         ("protocol.privacy=null", ["protocol.privacy: none, with mechanism bounded-laplace", "an epsilon"]),
         ("protocol.mechanism={kind: none}", ["protocol.privacy: an epsilon, with mechanism none"]),
         ("protocol.completion.rank=1000", ["protocol.completion.rank: 1000", "less than 30"]),
+        (
+            "protocol.completion={kind: calibrated, histogram: [1, 0, 1, 1, 1]}",
+            [".histogram[1]: 0;", "than 0"],
+        ),
+        ("protocol.completion={kind: calibrated, histogram: [1, 1]}", ["2 shares", "a scale of 5 levels"]),
+        (
+            "protocol.completion={kind: calibrated, histogram: nothing}",
+            [".histogram: 'nothing'", "'netflix'"],
+        ),
+        (
+            "protocol.mechanism={kind: threshold-bit, other_thresholds: 1}",
+            ["other_thresholds: 1;", "less than 1"],
+        ),
+        ("protocol.mechanism={kind: threshold-bit, threshold: 9}", ["threshold: 9", "above 1 and at most 5"]),
+        (
+            "dataset={kind: csv, path: nowhere.csv, items: {path: 1}}",
+            ["dataset.items.path: 1; accepted: text"],
+        ),
+        (
+            "dataset={kind: synthetic, users: 1, items: 30, ratings: 20}",
+            ["ratings: users x items = 1 x 30", "at least 2 of each"],
+        ),
         ("dataset.ratings=1201", ["dataset.ratings: 1201", "at most users x items = 1200"]),
         ("split={kind: predefined, fold: u1}", ["split.fold: 'u1'", "k-fold or holdout"]),
         ("split={kind: k-fold, folds: 5, fold: 5}", ["split.fold: 5", "0 to 4"]),
