@@ -101,7 +101,7 @@ def tabulate(
 
 
 def _check(comparison: Comparison) -> dict[str, str]:
-    """Check each protocol at each of its budgets; return the fingerprints of the ratings.
+    """Check each protocol at each of its budgets; return the fingerprints of what it learns from.
 
     Ratings are those of the protocol's first fold and seed: what a check depends on, the numbers of users
     and items and the scale, hardly differs between folds.
@@ -118,5 +118,6 @@ def _check(comparison: Comparison) -> dict[str, str]:
             with within("protocol"):
                 cell.config.protocol.check(train)
         if cell.protocol not in fingerprints:
-            fingerprints[cell.protocol] = fingerprint(train, test)
+            catalogue = cell.config.dataset.catalogue(train.item_ids)
+            fingerprints[cell.protocol] = fingerprint(train, test, catalogue)
     return fingerprints

@@ -6,7 +6,12 @@ import hashlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.catalogue import Catalogue
 from dprec.errors import InputError
 from dprec.ratings import Ratings
 from simulation.configuration.dotted_keys import flatten
@@ -91,13 +96,23 @@ def matters(key: str) -> bool:
     return _COSMETIC.match(key) is None
 
 
-def fingerprint(*parts: Ratings) -> str:
-    """Return a digest that identifies ratings, such as train and test, whatever file they come from."""
+def fingerprint(*parts: Ratings | Catalogue | None) -> str:
+    """Return a digest that identifies ratings and data about items, whatever file they come from.
+
+    What is None does not count.
+    """
     digest = hashlib.sha256()
-    for ratings in parts:
-        exact = ratings.scale.values if ratings.exact is None else ratings.exact
-        columns = ratings.user_ids, ratings.item_ids, ratings.indptr, ratings.items, ratings.levels, exact
-        for column in columns:
+    for part in parts:
+        for column in () if part is None else _columns(part):
             digest.update(str((column.dtype, column.shape)).encode())
             digest.update(column.tobytes())
     return digest.hexdigest()[:16]
+
+
+def _columns(part: Ratings | Catalogue) -> tuple[NDArray[Any], ...]:
+    """Return all that a part holds."""
+    if isinstance(part, Catalogue):
+        names = np.array(part.number_names, dtype=np.str_), np.array(part.category_names, dtype=np.str_)
+        return part.numbers, part.categories, *names
+    exact = part.scale.values if part.exact is None else part.exact
+    return part.user_ids, part.item_ids, part.indptr, part.items, part.levels, exact

@@ -141,11 +141,12 @@ def test_a_directory_of_another_comparison_is_refused(pair: Path, tmp_path: Path
     assert (tmp_path / "out" / "comparison.csv").read_bytes() == before
 
 
-def test_ratings_that_changed_are_not_mixed_in(pair: Path, tmp_path: Path) -> None:
-    ratings = tmp_path / "ratings.csv"
+def test_data_that_changed_are_not_mixed_in(pair: Path, tmp_path: Path) -> None:
+    ratings, items = tmp_path / "ratings.csv", tmp_path / "items.csv"
+    items.write_text("item,year\n1,1990\n2,1995\n")
     lines = [f"{user},{item},{1 + (user * item) % 5}" for user in range(8) for item in range(6)]
     ratings.write_text("user,item,rating\n" + "\n".join(lines) + "\n")
-    overrides = [f"dataset={{kind: csv, path: {ratings}}}"]
+    overrides = [f"dataset={{kind: csv, path: {ratings}, items: {{path: {items}, numbers: [year]}}}}"]
     compare(pair, tmp_path / "out", overrides=overrides, page=False)
     for changed in (0, 11, 47):
         others = [line[:-1] + "5" if place == changed else line for place, line in enumerate(lines)]
@@ -153,6 +154,12 @@ def test_ratings_that_changed_are_not_mixed_in(pair: Path, tmp_path: Path) -> No
         ratings.write_text("user,item,rating\n" + "\n".join(others) + "\n")
         with pytest.raises(InputError, match=r"comparison\.yaml: ratings\."):
             compare(pair, tmp_path / "out", resume=True, overrides=overrides, page=False)
+    ratings.write_text("user,item,rating\n" + "\n".join(lines) + "\n")
+    items.write_text("item,year\n1,1990\n3,1995\n")
+    with pytest.raises(InputError, match=r"comparison\.yaml: ratings\."):
+        compare(pair, tmp_path / "out", resume=True, overrides=overrides, page=False)
+    items.write_text("item,year\n2,1995\n1,1990\n")
+    assert not compare(pair, tmp_path / "out", resume=True, overrides=overrides, page=False).failures
 
 
 @pytest.mark.parametrize("damaged", ["", "{}", "[]", "null", '{"dataset": {"users": NaN}}', "{", "\xff"])

@@ -87,7 +87,7 @@ def test_a_guarantee_says_that_the_visible_set_is_read_and_where_it_is_not(name:
     assert not any("that gain" in note for note in blind.protocol.guarantee((10, 10)).notes)
 
 
-@pytest.mark.parametrize("kind", ["mf", "item-average", "svd", "user-average"])
+@pytest.mark.parametrize("kind", ["mf", "item-average", "user-average"])
 def test_devices_predict_behind_a_completion_that_predicts_ratings(
     on_device: dict[str, Any], kind: str
 ) -> None:
