@@ -1,6 +1,6 @@
 """Chooses what is counted instead of sent as bits: RMSE on validation ratings of MovieLens 100K.
 
-    python benchmarks/choose_counts.py [--path ../shared/data/ml-100k] [--draws 5] [--epsilons 0.1 0.5 1 1.6]
+    python benchmarks/choose_counts.py [--path ../shared/data/ml-100k] [--draws 5] [--slopes 10] [--items]
 
 The validation ratings are those of choose_on_device.py: no test rating is read. The first row of every
 epsilon has a bit about every rating; the others have counts of the shares that have no bit, in one group of
@@ -33,7 +33,7 @@ from simulation import load
 
 PROTOCOL: Any = load("counts-and-bits").protocol
 COMPLETION: Calibrated = PROTOCOL.completion
-SHARES, GROUPS = (0.2, 0.3, 0.5, 0.7), (1, 2, 4)
+SHARES, GROUPS = (0.2, 0.3, 0.5), (1, 2, 4)
 
 
 def received(mechanism: Mechanism, epsilon: float, learned: Ratings, draw: int) -> Observations:
@@ -77,9 +77,9 @@ def counted(
     )
 
 
-def error(mechanism: Mechanism, epsilon: float, learned: Ratings, validation: Ratings, draw: int) -> float:
+def error(completion: Calibrated, seen: Observations, validation: Ratings) -> float:
     """Return the RMSE of the server's predictions."""
-    model = COMPLETION.fit(received(mechanism, epsilon, learned, draw), seed=1)
+    model = completion.fit(seen, seed=1)
     return root_mean_squared_error(model.predict(validation.users, validation.items), validation.values)
 
 
@@ -89,8 +89,13 @@ def main() -> None:
     arguments.add_argument("--path", default="../shared/data/ml-100k", help="folder of MovieLens 100K")
     arguments.add_argument("--draws", type=int, default=5, help="draws of the noise")
     arguments.add_argument("--epsilons", type=float, nargs="+", default=[0.1, 0.5, 1.0, 1.6])
+    arguments.add_argument("--slopes", type=int, default=0, help="dimensions of users' slopes")
+    arguments.add_argument("--items", action="store_true", help="use the films' years and genres")
     chosen = arguments.parse_args()
-    learned, validation = validation_split(*MovieLens100K(path=chosen.path).load_fold("u1"))
+    completion = replace(COMPLETION, slopes=chosen.slopes)
+    dataset = MovieLens100K(path=chosen.path, items=chosen.items)
+    learned, validation = validation_split(*dataset.load_fold("u1"))
+    catalogue = dataset.catalogue(learned.item_ids)
     mechanisms: dict[str, Mechanism] = {"bits alone": ThresholdBit()}
     for groups in GROUPS:
         for share in SHARES:
@@ -98,9 +103,10 @@ def main() -> None:
     with threadpool_limits(limits=1):
         for epsilon in chosen.epsilons:
             for name, mechanism in mechanisms.items():
-                errors = [
-                    error(mechanism, epsilon, learned, validation, draw) for draw in range(chosen.draws)
-                ]
+                errors = []
+                for draw in range(chosen.draws):
+                    seen = received(mechanism, epsilon, learned, draw)
+                    errors.append(error(completion, replace(seen, catalogue=catalogue), validation))
                 spread = np.std(errors, ddof=1) / np.sqrt(chosen.draws)
                 print(
                     f"epsilon {epsilon:<4g} {name:20s} RMSE {np.mean(errors):.4f} +- {spread:.4f}", flush=True
