@@ -13,6 +13,7 @@ from dprec.mechanisms.bits_and_counts import BitsAndCounts
 from dprec.mechanisms.count_noise import CountNoise
 from dprec.mechanisms.noisy_counts import NoisyCounts
 from dprec.privacy.calibration import CalibratedMechanism
+from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.releases import Releases, least_private_channel
 from dprec.ragged import rows_of
 from dprec.wire.fixed_fields import FixedFields
@@ -23,7 +24,7 @@ class CalibratedCounts:
     """The counts of a mechanism at a budget, for one scale and one catalogue.
 
     A count loses no more when one of its ratings changes than the channel of the same user does, and no
-    rating is in both, so what the ledger charges for a rating and for a user is that of the channel alone.
+    rating is in both, so a rating costs what the channel says. A whole profile costs its bits and counts.
 
     Parameters
     ----------
@@ -148,8 +149,7 @@ class CalibratedCounts:
 
     def count_epsilon(self, cells: int, size: int) -> float:
         """Return the exact loss of a count of ``size`` of a user's cells when all of its ratings change."""
-        noise = self._noise(float(self.epsilons(np.array([cells]))[0]))
-        return noise.channel(size, np.array([0, size])).epsilon
+        return self._loss(float(self.epsilons(np.array([cells]))[0]), size)
 
     @property
     def codec(self) -> FixedFields:
@@ -161,10 +161,11 @@ class CalibratedCounts:
         """The encoder and decoder of the groups of all items, which are one row."""
         return FixedFields(self.calibrated.n_items, self.mechanism.groups - 1)
 
-    def releases(self, cells: NDArray[np.int64], sizes: NDArray[np.int64]) -> tuple[Releases, ...]:
+    def releases(self, cells: NDArray[np.int64], sizes: NDArray[np.int64]) -> Releases:
         """Return what is drawn about every user, given which part each rating is in.
 
-        The parts do not depend on values, so the losses hold given the parts.
+        The parts do not depend on values, so the losses hold given the parts. The loss of a count is added:
+        it occurs with a probability of about a half if all of its ratings change.
 
         Parameters
         ----------
@@ -172,25 +173,38 @@ class CalibratedCounts:
             Cells of users whose first part arrived; 0 for others.
         sizes : ndarray of int64, shape (users, groups)
             Ratings in each count, 0 where none was asked for.
-
-        Returns
-        -------
-        tuple of Releases
-            Of the bits, then of one count of every user after the other. No two true counts are told apart as
-            easily as none and all of the ratings.
         """
         epsilons, of_user = np.unique(self.epsilons(cells), return_inverse=True)
         bits = tuple(least_private_channel(epsilon) for epsilon in epsilons.tolist())
-        released = [Releases(bits, of_user, cells - sizes.sum(axis=1))]
-        for column in sizes.T:
-            kinds = np.column_stack([of_user, column])
-            distinct, numbers = np.unique(kinds, axis=0, return_inverse=True)
-            channels = tuple(
-                self._noise(float(epsilons[place])).channel(max(size, 1), np.array([0, max(size, 1)]))
-                for place, size in distinct.tolist()
-            )
-            released.append(Releases(channels, numbers.ravel(), (column > 0).astype(np.int64)))
-        return tuple(released)
+        kinds = np.column_stack([np.repeat(of_user, sizes.shape[1]), sizes.ravel()])
+        distinct, numbers = np.unique(kinds, axis=0, return_inverse=True)
+        losses = np.array([self._loss(float(epsilons[place]), size) for place, size in distinct.tolist()])
+        added = losses[numbers.ravel()].reshape(sizes.shape).sum(axis=1)
+        return Releases(bits, of_user, cells - sizes.sum(axis=1), added)
+
+    def ledger(
+        self, cells: NDArray[np.int64], sizes: NDArray[np.int64], sent: NDArray[np.bool_]
+    ) -> PrivacyLedger:
+        """Charge users whose first part arrived with their bits and with the counts that were asked for.
+
+        Parameters
+        ----------
+        cells : ndarray of int64, shape (users,)
+        sizes : ndarray of int64, shape (users, groups)
+        sent : ndarray of bool, shape (users,)
+        """
+        ledger = PrivacyLedger(rated=cells > 0)
+        released, per_rating = self.releases(cells, sizes), self.epsilons(cells)
+        assert released.added is not None, "releases of counts without their losses"
+        ledger.charge(1, sent, per_rating, per_rating * released.draws + released.added)
+        return ledger
+
+    def _loss(self, epsilon: float, size: int) -> float:
+        """Return the exact loss of a count of so many ratings when all change.
+
+        No two true counts are told apart as easily as none and all of the ratings.
+        """
+        return self._noise(epsilon).channel(size, np.array([0, size])).epsilon if size else 0.0
 
     def _noise(self, epsilon: float) -> CountNoise:
         return CountNoise.of(epsilon, self.calibrated.n_items)

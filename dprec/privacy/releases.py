@@ -27,11 +27,15 @@ class Releases:
         Place in `channels` of each user's; of no meaning without draws.
     draws : ndarray of int64, shape (users,)
         Number of draws about each user.
+    added : ndarray of float64, shape (users,), optional
+        A loss of each user that is added to the composed one: of few draws about many ratings each, which
+        composition would hardly lower.
     """
 
     channels: tuple[Channel, ...]
     channel: NDArray[np.int64]
     draws: NDArray[np.int64]
+    added: NDArray[np.float64] | None = None
 
 
 def mechanism_releases(
@@ -100,7 +104,8 @@ def composed_losses(releases: Sequence[Releases], delta: float) -> NDArray[np.fl
         composer.loss([(one.channels[int(one.channel[user])], int(one.draws[user])) for one in releases])
         for user in users
     ]
-    return np.array(losses)[kinds]
+    added = [one.added for one in releases if one.added is not None]
+    return np.array(losses)[kinds] + sum(added, np.zeros(kinds.size))
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,9 @@ import numpy as np
 from dprec.completion import Observations
 from dprec.privacy.calibrated_counts import CalibratedCounts
 from dprec.privacy.calibration import CalibratedMechanism
+from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.releases import Releases, mechanism_releases
-from simulation.protocols.accounting import notes_on_failures
+from simulation.protocols.accounting import mechanism_ledger, notes_on_failures
 from simulation.protocols.task import Task
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class AfterReports:
     Parameters
     ----------
     observations : Observations
+    privacy : PrivacyLedger
     releases : tuple of Releases
     rounds : tuple of RoundRecord
         Those after the reports.
@@ -35,6 +37,7 @@ class AfterReports:
     """
 
     observations: Observations
+    privacy: PrivacyLedger
     releases: tuple[Releases, ...]
     rounds: tuple[RoundRecord, ...] = ()
     notes: tuple[str, ...] = ()
@@ -49,11 +52,13 @@ def after_reports(
     counting, counts = CalibratedCounts.of(calibrated), task.train.counts
     if counting is None:
         releases = mechanism_releases(calibrated, counts, collected.sent)
-        return AfterReports(collected.observations, (releases,))
+        ledger = mechanism_ledger(calibrated, counts, collected.sent)
+        return AfterReports(collected.observations, ledger, (releases,))
     counted = CountCollection(counting, task.group).collect(grid, task.roster, collected)
     return AfterReports(
         counted.observations,
-        counting.releases(np.where(collected.sent, counts, 0), counted.sizes),
+        counting.ledger(counts, counted.sizes, collected.sent),
+        (counting.releases(np.where(collected.sent, counts, 0), counted.sizes),),
         (counted.record,),
         notes_on_failures([counted.record], "counts"),
     )

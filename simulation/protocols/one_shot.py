@@ -33,7 +33,6 @@ from simulation.protocols.accounting import (
     check_private,
     measured_deployment,
     mechanism_budget,
-    mechanism_ledger,
     notes_on_failures,
 )
 from simulation.protocols.base import Protocol
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
 
 ONE_PART_EACH = (
     "Chance alone decides whether a rating is in one bit or in one noisy count; it loses at most epsilon in "
-    "either. Against a whole profile, a count costs the sum over its ratings."
+    "either. Against a whole profile, a count costs at most the sum over its ratings."
 )
 
 
@@ -174,7 +173,7 @@ class OneShotProtocol(Protocol):
         return Outcome(
             predict=predict,
             traffic=collected.traffic,
-            privacy=mechanism_ledger(calibrated, task.train.counts, collected.sent),
+            privacy=after.privacy,
             releases=after.releases,
             guarantee=self.guarantee((task.train.n_users, task.train.n_items)),
             rounds=(record, *after.rounds),

@@ -66,12 +66,22 @@ def test_what_is_released_adds_up_to_the_ledger_at_most() -> None:
     made = counts(PrivacyBudget(epsilon=0.1), n_items=300)
     cells, sizes = np.array([200, 200, 0, 200]), np.array([[50, 40], [0, 0], [0, 0], [150, 0]])
     released = made.releases(cells, sizes)
-    assert [release.draws.tolist() for release in released] == [[110, 200, 0, 50], [1, 0, 0, 1], [1, 0, 0, 0]]
-    losses = composed_losses(released, 1e-6)
+    assert released.draws.tolist() == [110, 200, 0, 50]
+    assert released.added is not None
+    assert released.added == pytest.approx([9, 0, 0, 15], rel=0.02)
+    losses = composed_losses([released], 1e-6)
     assert (losses <= 0.1 * cells * (1 + 1e-9)).all()
     # Bits compose to less than their sum, a count of as many ratings does not.
     assert losses[1] < 10 < losses[0] < losses[3]
     assert losses[2] == 0
+    ledger = made.ledger(cells, sizes, cells > 0)
+    assert ledger.per_rating[0] == pytest.approx(0.1)
+    assert ledger.per_user.tolist() == pytest.approx([20, 20, 0, 20], rel=0.02)
+    assert (losses <= ledger.per_user).all()
+
+
+def test_a_large_count_loses_less_than_the_sum_over_its_ratings() -> None:
+    assert counts(PrivacyBudget(epsilon=1.0), n_items=500).count_epsilon(500, 500) < 25
 
 
 @pytest.mark.parametrize("cells", [1, 5])

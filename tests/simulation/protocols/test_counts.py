@@ -3,7 +3,6 @@
 import copy
 from typing import Any
 
-import numpy as np
 import pytest
 
 from dprec.errors import InputError
@@ -30,12 +29,12 @@ def test_counts_cost_no_more_than_bits_per_rating(values: dict[str, Any]) -> Non
     for result in (counts, bits):
         assert result.summary["privacy"]["epsilon_per_rating"] == pytest.approx(0.3)
         assert result.summary["privacy"]["epsilon_per_rating"] <= 0.3
-    np.testing.assert_allclose(
-        counts.traffic["epsilon_per_user"], bits.traffic["epsilon_per_user"], rtol=1e-9
-    )
-    assert (counts.traffic["epsilon_composed"] <= counts.traffic["epsilon_per_user"]).all()
-    # A large count moves with all of its ratings, so it composes like a sum.
-    assert counts.traffic["epsilon_composed"].mean() > bits.traffic["epsilon_composed"].mean()
+    per_user, composed = (counts.traffic[f"epsilon_{name}"] for name in ("per_user", "composed"))
+    assert (per_user <= bits.traffic["epsilon_per_user"]).all()
+    assert per_user == pytest.approx(bits.traffic["epsilon_per_user"], rel=1e-3)
+    assert (composed <= per_user).all()
+    # A small count moves with all of its ratings, so it composes like a sum.
+    assert composed.mean() > bits.traffic["epsilon_composed"].mean()
 
 
 def test_both_exchanges_are_charged(values: dict[str, Any]) -> None:
