@@ -1,4 +1,4 @@
-"""Draws what each ingredient of predicting on the device buys, and prints it as a table.
+"""Draws what each ingredient of predicting on the device buys, and prints it and its price as tables.
 
     dprec compare configs/experiments/frontier.yaml -o DIR
     python benchmarks/frontier_figure.py DIR [--to docs/frontier.png]
@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.figure import Figure
 
 from simulation.analysis.measures import MEASURES
@@ -23,6 +24,8 @@ from simulation.pages.figures.colours import INK, SERIES
 from simulation.pages.figures.labels import MARKERS
 
 RMSE = MEASURES[0]
+
+_DAYS = 7
 
 Errors = Mapping[str, Mapping[float | None, float]]
 """The mean error of every protocol at every budget; under None if it has no budget."""
@@ -48,7 +51,20 @@ def table(every: Errors) -> str:
     heads = ["ε per rating", "none", *(f"{budget:g}" for budget in budgets(every))]
     rows = [heads, ["---"] * len(heads)]
     for name, own in every.items():
-        rows.append([f"`{name}`", *(f"{own[at]:.4f}" if at in own else DASH for at in columns)])
+        rows.append([f"`{name}`", *(f"{own[at]:.3f}" if at in own else DASH for at in columns)])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def prices(settings: Sequence[Setting]) -> str:
+    """Return the bytes of payload per user as a table in Markdown; means over the budgets."""
+    heads = ["payload in bytes per user", "up", "down", "down per day, refreshed weekly"]
+    rows = [heads, ["---"] * len(heads)]
+    for name, own in by_protocol(settings).items():
+        up, down = (
+            np.mean([setting.mean(f"{way}_payload_mean_per_user") or 0.0 for setting in own])
+            for way in ("uplink", "downlink")
+        )
+        rows.append([f"`{name}`", *(f"{size:,.0f}" for size in (up, down, down / _DAYS))])
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
@@ -82,8 +98,9 @@ def main() -> None:
     arguments.add_argument("directory", type=Path, help="of the comparison")
     arguments.add_argument("--to", type=Path, default=Path("docs/frontier.png"), help="where to draw")
     chosen = arguments.parse_args()
-    every = errors(read_settings(chosen.directory / "comparison.csv"))
-    print(table(every))
+    settings = read_settings(chosen.directory / "comparison.csv")
+    every = errors(settings)
+    print(table(every), prices(settings), sep="\n\n")
     with mpl.rc_context({"svg.hashsalt": "dprec", "font.size": 9}):
         drawn(every).savefig(chosen.to, dpi=150)
 
