@@ -52,7 +52,8 @@ if TYPE_CHECKING:
 
 ONE_PART_EACH = (
     "Chance alone decides whether a rating is in one bit or in one noisy count; it loses at most epsilon in "
-    "either. Against a whole profile, a count costs at most the sum over its ratings."
+    "either. The counts are sent when the server has grouped the items. Against a whole profile, a count "
+    "costs at most the sum over its ratings."
 )
 
 
