@@ -1,6 +1,6 @@
-"""What the server tells every device about the items, in one byte per number and fewer.
+"""What the server tells every device about the items, in less than one byte per number.
 
-The table has a row per item. Every column of numbers is rounded to 255 steps of its own size, categories are
+The table has a row per item. Every column of numbers is rounded to 63 steps of its own size, categories are
 bits, and everything is compressed column by column.
 """
 
@@ -12,7 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-_STEPS = 127
+_STEPS = 31
+"""Steps to either side of 0; finer ones change no prediction that matters."""
+
 _NUMBER = np.dtype("<f4")
 _WIDTHS = np.dtype([("places", "u1"), ("traits", "u1"), ("numbers", "u1"), ("categories", "<u2")])
 

@@ -31,11 +31,14 @@ from dprec.ratings import RatingScale
 _USER_SPREAD, _ITEM_SPREAD = 0.2, 0.06
 """Expected variances of the effects around what features say, in units of the noise on a latent rating."""
 
-_SPREAD = 0.05
-"""Variance of slopes and of items' factors before it is learned."""
+_SLOPE_SPREAD, _TRAIT_SPREAD = 0.05, 0.4
+"""Variances of slopes and of items' factors before they are learned: factors that start small vanish."""
 
 _START_PLACES, _START_NOISE, _START_VARIANCE = 0.7, 0.3, 0.1
 """Where users' factors start: how much of their places, how much of noise, and the variance about both."""
+
+_LEAST_INFORMATION = 0.25
+"""Fisher information per entry of a factor without which factors follow the noise."""
 
 _EFFECTS_ALONE, _FACTORS_FREE = 8, 4
 """Sweeps without factors, and then with factors whose variances are not yet learned."""
@@ -94,11 +97,13 @@ class Calibrated(Completion):
         False,
     )
     dimensions: int = option(
-        "Dimensions of the places that rated items give to items and users.", 20, ge=0, le=64
+        "Dimensions of the places that rated items give to items and users.", 12, ge=0, le=64
     )
     features: int = option("Dimensions, the first, on which effects are regressed.", 10, ge=0, le=64)
     slopes: int = option("Dimensions, the first, on which every user has a slope of its own.", 0, ge=0, le=64)
-    factors: int = option("Factors of users and items.", 0, ge=0, le=64)
+    factors: int = option(
+        "Factors of users and items, if the reports carry enough information about them.", 0, ge=0, le=64
+    )
     variance: float = option("Variance of the latent rating, in units of the noise on it.", 0.5, gt=0, le=100)
     sweeps: int = option("Sweeps over items and users.", 40, ge=1)
 
@@ -127,7 +132,8 @@ class Calibrated(Completion):
 
         cells = Cells(seen.users, seen.items, seen.shape)
         counts = None if seen.counts is None else CountLikelihood.of(seen.counts, cuts)
-        latent = self._start(geometry, seen.catalogue, seed)
+        informed = seen.residuals is None and self._informed(looked_up, cells)
+        latent = self._start(geometry, seen.catalogue, self.factors if informed else 0, seed)
         if seen.residuals is not None:
             latent = replace(latent, items=fitted_to_residuals(latent.items, seen, self.sweeps, progress))
         for sweep in range(self.sweeps if seen.residuals is None else 0):
@@ -159,24 +165,32 @@ class Calibrated(Completion):
             latent, fit.geometry, observations.catalogue, cuts, scale, diagnostics=fit.diagnostics
         )
 
-    def _start(self, geometry: ImplicitGeometry, catalogue: Catalogue | None, seed: int) -> LatentRatings:
+    def _informed(self, looked_up: LookedUp, cells: Cells) -> bool:
+        """Return whether the reports say enough about every entry of a factor."""
+        _, information = looked_up(np.zeros(cells.users.size))
+        entities = np.unique(cells.users).size + np.unique(cells.items).size
+        return float(information.sum()) >= _LEAST_INFORMATION * self.factors * entities
+
+    def _start(
+        self, geometry: ImplicitGeometry, catalogue: Catalogue | None, factors: int, seed: int
+    ) -> LatentRatings:
         """Return the prior, with users' factors along the places that their rated items give them."""
         of_users = user_features(geometry, self.features)
         of_items = item_features(geometry, catalogue, self.features)
         places = geometry.items[:, : self.slopes]
         n_users, n_items = len(of_users), len(of_items)
-        tastes = _START_NOISE * generator(seed, "factors").standard_normal((n_users, self.factors))
-        along = geometry.users[:, : self.factors]
+        tastes = _START_NOISE * generator(seed, "factors").standard_normal((n_users, factors))
+        along = geometry.users[:, :factors]
         tastes[:, : along.shape[1]] += _START_PLACES * _of_unit_variance(along)
         return LatentRatings(
             RegressedEffects.at_zero(of_users, _USER_SPREAD, intercept=False),
             RegressedEffects.at_zero(of_items, _ITEM_SPREAD, intercept=True),
             RegressedVectors.at(
-                np.zeros((n_users, places.shape[1])), of_users, variance=_SPREAD, spread=_SPREAD
+                np.zeros((n_users, places.shape[1])), of_users, variance=_SLOPE_SPREAD, spread=_SLOPE_SPREAD
             ),
             places,
             RegressedVectors.at(tastes, of_users, variance=_START_VARIANCE, spread=1.0),
-            RegressedVectors.at(np.zeros((n_items, self.factors)), of_items, variance=0.0, spread=_SPREAD),
+            RegressedVectors.at(np.zeros((n_items, factors)), of_items, variance=0.0, spread=_TRAIT_SPREAD),
         )
 
     def _swept(
@@ -188,7 +202,7 @@ class Calibrated(Completion):
         sweep: int,
     ) -> LatentRatings:
         """Solve every part once; factors join when the effects have settled."""
-        factors = self.factors > 0 and sweep >= _EFFECTS_ALONE
+        factors = latent.traits.spreads.size > 0 and sweep >= _EFFECTS_ALONE
         latent = latent.with_item_effects(cells, looked_up, counts)
         if factors:
             latent = latent.with_traits(cells, looked_up, learn=sweep >= _EFFECTS_ALONE + _FACTORS_FREE)

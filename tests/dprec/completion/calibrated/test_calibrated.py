@@ -121,3 +121,19 @@ def test_an_empty_level_is_refused() -> None:
 def test_a_histogram_of_another_scale_is_refused() -> None:
     with pytest.raises(SettingError, match="histogram: 2 shares"):
         Calibrated(histogram=(1.0, 2.0)).check_scale(STARS)
+
+
+@pytest.mark.parametrize(("ratings_per_user", "joined"), [(1, False), (30, True)])
+def test_factors_join_when_the_reports_say_enough_about_them(ratings_per_user: int, joined: bool) -> None:
+    random = np.random.default_rng(5)
+    users = np.repeat(np.arange(200), ratings_per_user)
+    items = np.concatenate([np.sort(random.choice(50, ratings_per_user, replace=False)) for _ in range(200)])
+    seen = Observations(
+        users.astype(np.int32),
+        items.astype(np.int32),
+        random.integers(1, 6, users.size) * 1.0,
+        (200, 50),
+        STARS,
+    )
+    model = Calibrated(factors=4, sweeps=12).fit(seen, seed=1)
+    assert len(model.diagnostics["factor_spreads"]) == (4 if joined else 0)
