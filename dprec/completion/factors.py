@@ -7,17 +7,21 @@ packed, upper triangle only, so that sums over a sparse pattern are one sparse-d
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dprec.completion.base import Completed
 
 ResultT = TypeVar("ResultT")
+
+_COLUMNS = 48
+"""Columns of a dense matrix that are multiplied at once."""
 
 BLOCK = 1 << 15
 """Rows that are solved together: bounds the dense temporaries for any number of users."""
@@ -70,17 +74,39 @@ def packed_outer(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
 def unpack(packed: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the symmetric matrices of packed upper triangles, shape (rows, k, k)."""
     k = int((np.sqrt(8 * packed.shape[1] + 1) - 1) / 2)
+    return np.take(packed, packed_places(k).ravel(), axis=1).reshape(-1, k, k)
+
+
+def packed_places(k: int) -> NDArray[np.int64]:
+    """Return where a packed triangle holds each entry of its symmetric matrix, shape (k, k)."""
     upper, lower = np.triu_indices(k)
-    matrices = np.empty((len(packed), k, k))
-    matrices[:, upper, lower] = packed
-    matrices[:, lower, upper] = packed
-    return matrices
+    places = np.empty((k, k), dtype=np.int64)
+    places[upper, lower] = places[lower, upper] = np.arange(upper.size)
+    return places
 
 
 def pack(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the upper triangles of symmetric matrices, the inverse of `unpack`."""
     upper, lower = np.triu_indices(matrices.shape[1])
     return matrices[:, upper, lower]
+
+
+def sparse_product(left: sp.csr_array, right: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Return a sparse matrix times a dense one, given and taken in blocks of columns.
+
+    Parameters
+    ----------
+    left : csr_array, shape (rows, inner)
+    right : sequence of ndarray, shapes (inner, columns of the block)
+        From `column_blocks`. A block stays in the processor's cache, so the product does not wait for memory.
+    """
+    return np.hstack([left @ block for block in right])
+
+
+def column_blocks(matrix: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    """Return a matrix cut into blocks of a few columns, each contiguous."""
+    starts = range(0, matrix.shape[1], _COLUMNS)
+    return [np.ascontiguousarray(matrix[:, start : start + _COLUMNS]) for start in starts]
 
 
 def map_blocks(function: Callable[[slice], ResultT], rows: int, size: int) -> list[ResultT]:

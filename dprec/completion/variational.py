@@ -21,12 +21,25 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dprec.completion.base import Observations
-from dprec.completion.factors import BLOCK, BiasedFactors, map_blocks, pack, packed_outer, unpack
+from dprec.completion.factors import (
+    BLOCK,
+    BiasedFactors,
+    column_blocks,
+    map_blocks,
+    pack,
+    packed_outer,
+    packed_places,
+    sparse_product,
+    unpack,
+)
 from dprec.errors import InputError, RunError, SettingError
 from dprec.randomness import generator
 
 SMALLEST_VARIANCE = 1e-9
 """Least estimate of a variance, in squared rating units: keeps exact fits finite."""
+
+_ROWS = 1 << 10
+"""Entities that are solved together: enough blocks for every processor, small enough for its cache."""
 
 _CELL_BLOCK = 1 << 12
 """Cells whose moments are gathered at once; a block's tables fit into the processor's cache."""
@@ -123,12 +136,13 @@ class Side:
             When a system is singular or its solution is not finite.
         """
         summed, reaching = other.seen_from_the_other_side()
+        summed_blocks = column_blocks(summed)
         width, packed = self.means.shape[1], self.covariances.shape[1]
         means = np.empty_like(self.means)
         covariances = np.empty_like(self.covariances)
 
         def solve_rows(rows: slice) -> float:
-            sums = cells.weights[rows] @ summed
+            sums = sparse_product(cells.weights[rows], summed_blocks)
             reached = cells.targets[rows] @ reaching
             gram = unpack(sums[:, :packed])
             target = reached[:, :width] - sums[:, packed : packed + width]
@@ -141,7 +155,7 @@ class Side:
                 misfit + np.einsum("ijk,ijk->", gram, second) - 2 * np.einsum("ij,ij->", means[rows], target)
             )
 
-        misfit = cells.square_sum + sum(map_blocks(solve_rows, len(means), BLOCK))
+        misfit = cells.square_sum + sum(map_blocks(solve_rows, len(means), _ROWS))
         if not np.isfinite(misfit):
             raise np.linalg.LinAlgError(f"sum of squared residuals {misfit}")
         return Side(means, covariances, self.prior), misfit
@@ -173,6 +187,18 @@ class Side:
         """Re-estimate the prior variances from the posterior (empirical Bayes)."""
         return replace(self, prior=np.maximum(self._second_moments().mean(axis=0), SMALLEST_VARIANCE))
 
+    def with_factors(self, kept: NDArray[np.bool_]) -> Side:
+        """Return the side without some of its factors, as if these were known to be 0.
+
+        Parameters
+        ----------
+        kept : ndarray of bool, shape (rank,)
+        """
+        columns = np.flatnonzero(np.r_[True, kept])
+        upper, lower = np.triu_indices(columns.size)
+        places = packed_places(self.means.shape[1])[columns[upper], columns[lower]]
+        return Side(self.means[:, columns], self.covariances[:, places], self.prior[columns])
+
     def divergence(self) -> float:
         """Return the Kullback-Leibler divergence of the posterior from the prior, over all entities."""
 
@@ -202,6 +228,17 @@ class Side:
         moments = packed_outer(means)
         moments[:, uncertain] += self.covariances
         return means, moments
+
+
+def explained_variances(users: Side, items: Side) -> NDArray[np.float64]:
+    """Return the variance of what each factor adds to the predictions of all cells, shape (rank,).
+
+    In squared rating units, from the posterior means alone.
+    """
+    variances: NDArray[np.float64] = np.mean(users.means[:, 1:] ** 2, axis=0) * np.mean(
+        items.means[:, 1:] ** 2, axis=0
+    )
+    return variances
 
 
 def expected_squares(

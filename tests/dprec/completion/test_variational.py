@@ -2,10 +2,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import dprec.completion.factors as factors_module
 from dprec.completion import COMPLETIONS, Observations
-from dprec.completion.factors import map_blocks, pack, packed_outer, unpack
+from dprec.completion.factors import (
+    column_blocks,
+    map_blocks,
+    pack,
+    packed_outer,
+    sparse_product,
+    unpack,
+)
 from dprec.completion.variational import (
     Side,
     WeightedCells,
@@ -40,6 +48,24 @@ def test_packing_is_the_upper_triangle() -> None:
     matrices = unpack(packed_outer(vectors))
     np.testing.assert_allclose(matrices, vectors[:, :, None] * vectors[:, None, :])
     np.testing.assert_array_equal(pack(matrices), packed_outer(vectors))
+
+
+def test_a_product_by_blocks_of_columns_is_the_product(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(factors_module, "_COLUMNS", 3)
+    random = generator(0, "blocks")
+    left, right = sp.random_array((6, 5), density=0.4, rng=random, format="csr"), random.normal(size=(5, 8))
+    np.testing.assert_array_equal(sparse_product(left, column_blocks(right)), left @ right)
+
+
+def test_a_side_without_some_factors_has_the_moments_of_the_others() -> None:
+    whole = random_side(4, 3, "factors")
+    kept = whole.with_factors(np.array([True, False, True]))
+    columns = [0, 1, 3]
+    np.testing.assert_array_equal(kept.means, whole.means[:, columns])
+    np.testing.assert_array_equal(
+        unpack(kept.covariances), unpack(whole.covariances)[:, columns][:, :, columns]
+    )
+    np.testing.assert_array_equal(kept.prior, whole.prior[columns])
 
 
 def test_expected_squares_agree_with_draws_from_the_posterior() -> None:
@@ -129,6 +155,7 @@ def test_blocks_cover_the_rows_in_order() -> None:
 def test_results_do_not_depend_on_the_number_of_processors(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("dprec.completion.variational._ROWS", 4)
     monkeypatch.setattr("dprec.completion.variational.BLOCK", 4)
     monkeypatch.setattr("dprec.completion.variational._CELL_BLOCK", 5)
     cells, _, _ = problem()

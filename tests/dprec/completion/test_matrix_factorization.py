@@ -1,0 +1,39 @@
+"""The rank is an upper bound: factors that the data do not support vanish and are dropped."""
+
+import numpy as np
+import pytest
+
+import dprec.completion.matrix_factorization as module
+from dprec.completion import Observations
+from dprec.completion.matrix_factorization import MatrixFactorization
+from dprec.randomness import generator
+from tests.dprec.completion.planted import planted
+
+
+def fitted(rank: int) -> tuple[float, int]:
+    """Return the RMSE on every cell of planted ratings of rank 3, and the factors left after 40 sweeps."""
+    observed, truth = planted(0, np.ones(1), np.array([0.5]))
+    model = MatrixFactorization(rank=rank, iterations=40, tolerance=0.0).fit(observed, 0)
+    users, items = np.indices(truth.shape).reshape(2, -1)
+    errors = model.predict(users, items) - truth.ravel()
+    return float(np.sqrt(np.mean(errors**2))), model.user_factors.shape[1]
+
+
+def test_dropping_what_has_vanished_changes_no_prediction_that_matters(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dropped, left = fitted(8)
+    monkeypatch.setattr(module, "_NEGLIGIBLE", 0.0)
+    kept, all_of_them = fitted(8)
+    assert 3 <= left < 6
+    assert all_of_them == 8
+    assert dropped == pytest.approx(kept, abs=1e-3)
+
+
+def test_ratings_that_are_noise_leave_no_factor() -> None:
+    observed, _ = planted(0)
+    noise = generator(1, "noise").normal(size=observed.values.size)
+    cells = observed.users, observed.items, noise
+    model = MatrixFactorization(rank=4).fit(Observations(*cells, observed.shape, observed.scale), 0)
+    assert model.diagnostics["ridge_factors"] == []
+    assert np.abs(model.predict(observed.users, observed.items)).max() < 0.5
