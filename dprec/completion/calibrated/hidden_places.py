@@ -105,7 +105,8 @@ def _weighted_scores(
 ) -> tuple[SparsePlusLowRank, tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Return the weighted matrix of scores, and the weights of its rows and columns.
 
-    Users and items are in bins, so that the cells without a symbol are of low rank.
+    Users and items are in bins, so that the cells without a symbol are of low rank. How far each is from its
+    bin moves its scores by as much as their information, to first order.
     """
     of_user = PropensityBins.by_rank(users, reports.reported)
     of_item = PropensityBins.by_rank(items, np.ones(reports.n_items, dtype=np.bool_))
@@ -113,7 +114,8 @@ def _weighted_scores(
     likelihood = CellLikelihood.at(at[..., 0], at[..., 1], (reports.unrated, reports.rated), cuts)
     scores = likelihood.by_propensity / likelihood.probabilities
     information = (scores * likelihood.by_propensity).sum(axis=2)
-    scores /= np.sqrt(np.maximum(information, np.finfo(float).tiny))[..., None]
+    roots = np.sqrt(information)
+    scores /= np.maximum(roots, np.sqrt(np.finfo(float).tiny))[..., None]
     row_weights = _root_of_share(information @ of_item.sizes)[of_user.of] * reports.reported
     column_weights = _root_of_share(of_user.sizes @ information)[of_item.of]
     cells = of_user.of[reports.users], of_item.of[reports.items]
@@ -121,8 +123,10 @@ def _weighted_scores(
     sent = (scores[*cells, reports.symbols] - scores[*cells, 0]) * weights
     shape = (row_weights.size, column_weights.size)
     sparse = sp.csr_array((sent, (reports.users, reports.items)), shape=shape)
-    left = scores[of_user.of, :, 0] * row_weights[:, None]
-    right = np.eye(of_item.sizes.size)[of_item.of] * column_weights[:, None]
+    by_user = scores[..., 0][of_user.of] - roots[of_user.of] * of_user.deviations[:, None]
+    left = np.hstack([by_user, roots[of_user.of]]) * row_weights[:, None]
+    members = np.eye(of_item.sizes.size)[of_item.of]
+    right = np.hstack([members, -members * of_item.deviations[:, None]]) * column_weights[:, None]
     return SparsePlusLowRank(sparse, left, right), (row_weights, column_weights)
 
 

@@ -24,6 +24,8 @@ class PropensityBins:
         Those who count in each bin.
     means : ndarray, shape (bins, 2)
         Log odds to be rated, and mean effect; 0 in an empty bin.
+    deviations : ndarray, shape (entities,)
+        How far the log odds of each user or item are from those of its bin.
     effect_variance : float
         Mean posterior variance of the effects.
     """
@@ -31,6 +33,7 @@ class PropensityBins:
     of: NDArray[np.int64]
     sizes: NDArray[np.int64]
     means: NDArray[np.float64]
+    deviations: NDArray[np.float64]
     effect_variance: float
 
     @classmethod
@@ -61,4 +64,4 @@ class PropensityBins:
         ]
         means = np.stack(sums, axis=1) / np.maximum(counted, 1)[:, None]
         variance = float(side.covariances[counting, 1, 1].mean()) if counting.any() else 0.0
-        return cls(of, counted, means, variance)
+        return cls(of, counted, means, odds - means[of, 0], variance)

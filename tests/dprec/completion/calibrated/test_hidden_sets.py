@@ -10,7 +10,7 @@ from dprec.completion import Calibrated
 from dprec.mechanisms import HiddenThreshold, Mechanism, ZhengLaplace, ZhengRandomizedResponse
 from tests.dprec.completion.calibrated.hidden_worlds import SHARES, planted_levels, reported
 
-COMPLETION = Calibrated(histogram=SHARES, dimensions=3, sweeps=12)
+COMPLETION = Calibrated(histogram=SHARES, dimensions=3, sweeps=8)
 USERS, ITEMS = 400, 90
 
 
@@ -102,3 +102,9 @@ def test_popularity_is_learned_and_shrunk_by_the_noise_on_it() -> None:
     found = np.corrcoef(weak.popularity, true)[0, 1]
     assert found == pytest.approx(weak.count_reliability, abs=0.1)
     assert weak.count_reliability < strong.count_reliability < 1
+
+
+def test_differences_within_a_bin_are_no_tastes() -> None:
+    levels = planted_levels(1500, 200)[0]
+    model = COMPLETION.fit(reported(levels, HiddenThreshold(), 6.0), 1)
+    assert not model.geometry.items.any()
