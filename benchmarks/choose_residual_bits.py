@@ -59,7 +59,7 @@ def main() -> None:
     arguments.add_argument("--path", default="../shared/data/ml-100k", help="folder of MovieLens 100K")
     arguments.add_argument("--draws", type=int, default=10, help="draws of the noise")
     chosen = arguments.parse_args()
-    dataset = MovieLens100K(path=chosen.path)
+    dataset = MovieLens100K(path=chosen.path, items=True)
     learned, validation = validation_split(*dataset.load_fold("u1"))
     catalogue = dataset.catalogue(learned.item_ids)
     with threadpool_limits(limits=1):
