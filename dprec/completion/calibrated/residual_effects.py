@@ -29,7 +29,7 @@ from dprec.progress import Progress
 _TASTE = 0.2
 """Variance of tastes t, as devices assume by default."""
 
-_SLOPE_VARIANCE, _PRIOR_SLOPES = 0.02, 10.0
+_SLOPE_VARIANCE, _PRIOR_SLOPES = 0.005, 40.0
 """Expected variance of a coefficient, and how many of that variance the learned one is averaged with."""
 
 _PRIOR_ITEMS = 5.0
