@@ -1,0 +1,137 @@
+"""The best of this project's one-shot protocols at a budget, by a table that a script made.
+
+The table is benchmarks/choose_best.py's, on validation ratings. The size of the population needs no column:
+the calibrated completion leaves factors out until the reports say enough about them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, Self
+
+from dprec.completion.calibrated.completion import Calibrated
+from dprec.errors import SettingError
+from dprec.mechanisms import BitsAndCounts, FisherOptimal, HiddenThreshold, Mechanism, ResidualBits
+from dprec.options import option
+from dprec.privacy.calibration import PrivacyBudget
+from dprec.privacy.guarantee import Guarantee
+from dprec.privacy.units import ComparableUnit
+from dprec.ratings import Ratings
+from dprec.setups import Setup
+from simulation.protocols.accounting import budget_at
+from simulation.protocols.base import Protocol
+from simulation.protocols.one_shot import OneShotProtocol
+from simulation.protocols.outcome import Outcome
+from simulation.protocols.sent import Example, Sent
+from simulation.protocols.task import Task
+
+if TYPE_CHECKING:
+    from flwr.serverapp import Grid
+
+COUNTS_UP_TO = {"device": 0.15, "server": 0.9}
+"""The largest epsilon per rating at which bits and counts serve a device or a server better than symbols."""
+
+_FACTORS, _HIDDEN_SWEEPS = 5, 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class BestProtocol(Protocol):
+    """The one-shot protocol that is best at the budget; it says which one that is, and why."""
+
+    kind: Literal["best"] = "best"
+    privacy: PrivacyBudget = option("What is promised.")
+    predicts: Literal["device", "server"] = option("Who predicts.", "device")
+    item_set: Literal["visible", "hidden"] = option(
+        "Whether the server sees which items are rated.", "visible"
+    )
+
+    @property
+    def private(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The mechanism that is picked."""
+        if self.item_set == "hidden":
+            return HiddenThreshold()
+        if self.privacy.per == "user":
+            return ResidualBits()
+        if self.privacy.epsilon <= COUNTS_UP_TO[self.predicts]:
+            return BitsAndCounts()
+        return FisherOptimal(histogram="netflix")
+
+    @property
+    def picked(self) -> OneShotProtocol:
+        """The protocol that is picked."""
+        plain = self.mechanism.hides_rated_items or self.mechanism.compares_ratings
+        completion = Calibrated(histogram="netflix", factors=0 if plain else _FACTORS)
+        if self.item_set == "hidden":
+            completion = replace(completion, sweeps=_HIDDEN_SWEEPS)
+        return OneShotProtocol(
+            privacy=self.privacy,
+            mechanism=self.mechanism,
+            completion=completion,
+            personalization="on-device" if self.predicts == "device" else "none",
+        )
+
+    @property
+    def reason(self) -> str:
+        """What is picked, and why, in a sentence."""
+        least = COUNTS_UP_TO[self.predicts]
+        reasons = {
+            "hidden-threshold": "the set of rated items is hidden, so that every cell is reported",
+            "residual-bits": "all values of a user are protected together, and the item set is seen",
+            "bits-and-counts": f"a {self.predicts} predicts, and epsilon per rating is at most {least:g}",
+            "fisher-optimal": "its symbols say most about a rating at any epsilon",
+        }
+        return f"Best picked {self.mechanism.kind}: {reasons[self.mechanism.kind]}."
+
+    def at_budget(self, epsilon: float, unit: ComparableUnit) -> Self:
+        """Return the protocol at a budget; where the item set is hidden, per rating means per cell."""
+        hidden = self.item_set == "hidden" and unit == "rating"
+        return replace(self, privacy=budget_at(self.privacy, epsilon, "cell" if hidden else unit))
+
+    @property
+    def mechanism_name(self) -> str:
+        """Kind of the mechanism that is picked."""
+        return self.picked.mechanism_name
+
+    @property
+    def completion_name(self) -> str:
+        """Kind of the completion."""
+        return self.picked.completion_name
+
+    def check(self, train: Ratings) -> None:
+        """Refuse a budget that no candidate can hold, and what the picked protocol refuses."""
+        if self.privacy.per == "cell" and self.item_set == "visible":
+            raise SettingError(
+                "item_set", "'visible', with a budget per cell", "'hidden', or per: rating or user"
+            )
+        if self.privacy.per == "user" and self.item_set == "visible" and self.predicts == "server":
+            found = "'server', with a budget per user and the item set visible"
+            raise SettingError("predicts", found, "'device', which knows its user's mean")
+        self.picked.check(train)
+
+    def audited(self) -> Protocol:
+        """Return the picked protocol for an audit."""
+        return self.picked.audited()
+
+    def guarantee(self, shape: tuple[int, int]) -> Guarantee:
+        """Promise what the picked protocol does."""
+        guarantee = self.picked.guarantee(shape)
+        return replace(guarantee, notes=(*guarantee.notes, self.reason))
+
+    def sent(self, example: Example) -> Sent | None:
+        """Return the one report."""
+        return self.picked.sent(example)
+
+    def setup(self) -> Setup:
+        """Return the mechanism and the budget that are picked."""
+        return self.picked.setup()
+
+    def run(self, grid: Grid, task: Task) -> Outcome:
+        """Run the picked protocol."""
+        outcome = self.picked.run(grid, task)
+        notes = (*outcome.guarantee.notes, self.reason)
+        return replace(outcome, guarantee=replace(outcome.guarantee, notes=notes))
