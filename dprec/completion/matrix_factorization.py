@@ -31,6 +31,9 @@ from dprec.progress import Progress, silent
 _FEWEST_SWEEPS = 10
 """The noise variance hardly changes for a few sweeps, until the factors have left their random start."""
 
+_CALM_SWEEPS = 2
+"""Where the noise variance turns to rising, as factors vanish, it hardly changes for one sweep."""
+
 _SWEEPS_BEFORE_DROPPING = 5
 """What a factor explains may fall at first, until it has found a direction, and rise from then on."""
 
@@ -63,7 +66,7 @@ class MatrixFactorization(Completion):
         by_user = WeightedCells.of(observations.by_user, residuals, ones)
         by_item = WeightedCells.of(observations.by_item, residuals, ones)
         explained = np.zeros(self.rank)
-        done = 0
+        done = calm = 0
         for sweep in range(self.iterations if size else 0):
             with naming_iteration("matrix factorisation", sweep + 1):
                 users, _ = users.solve(by_user, items, noise)
@@ -74,8 +77,8 @@ class MatrixFactorization(Completion):
             if done >= _SWEEPS_BEFORE_DROPPING:
                 users, items, explained = _without_vanished(users, items, noise, explained)
             progress("completing", done, self.iterations)
-            settled = abs(previous - noise) <= self.tolerance * previous
-            if settled and done >= _FEWEST_SWEEPS:
+            calm = calm + 1 if abs(previous - noise) <= self.tolerance * previous else 0
+            if calm >= _CALM_SWEEPS and done >= _FEWEST_SWEEPS:
                 break
         return factors_of(
             mean,
