@@ -1,4 +1,4 @@
-"""The device's part after a completion: take the table of items, and predict from the own clean ratings.
+"""The device's part after a completion: take the table of items, and predict from its own clean ratings.
 
 What a device guarantees against any server: nothing that it computes from the table is ever sent, so the
 table may be any; one that is malformed is refused.
