@@ -32,6 +32,7 @@ COUNTS_UP_TO = {"device": 0.15, "server": 0.9}
 """The largest epsilon per rating at which bits and counts serve a device or a server better than symbols."""
 
 _FACTORS, _HIDDEN_SWEEPS = 5, 20
+"""As in the presets of the protocols that are picked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,11 +79,12 @@ class BestProtocol(Protocol):
     @property
     def reason(self) -> str:
         """What is picked, and why, in a sentence."""
-        least = COUNTS_UP_TO[self.predicts]
+        most = COUNTS_UP_TO[self.predicts]
+        who = "devices predict" if self.predicts == "device" else "the server predicts"
         reasons = {
             "hidden-threshold": "the set of rated items is hidden, so that every cell is reported",
             "residual-bits": "all values of a user are protected together, and the item set is seen",
-            "bits-and-counts": f"a {self.predicts} predicts, and epsilon per rating is at most {least:g}",
+            "bits-and-counts": f"{who}, and epsilon per rating is at most {most:g}",
             "fisher-optimal": "its symbols say most about a rating at any epsilon",
         }
         return f"Best picked {self.mechanism.kind}: {reasons[self.mechanism.kind]}."
