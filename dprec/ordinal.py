@@ -13,8 +13,8 @@ from scipy.special import ndtr, ndtri
 from dprec.errors import SettingError
 from dprec.options import as_tuple
 
-_INVERSE_SQRT_2_PI = float(1 / np.sqrt(2 * np.pi))
-
+INVERSE_SQRT_2_PI = float(1 / np.sqrt(2 * np.pi))
+"""The height of the standard normal density."""
 
 NETFLIX = (4.6, 10.1, 28.7, 33.6, 23.1)
 """Percentages of the stars, from one to five, among the ratings of the Netflix Prize [bennett2007]."""
@@ -87,7 +87,7 @@ def level_probabilities(
     # Each difference is taken in the tail where both ends are small, or it would be lost in rounding.
     mirrored = low > 0
     probabilities = ndtr(np.where(mirrored, -low, high)) - ndtr(np.where(mirrored, -high, low))
-    slopes = _INVERSE_SQRT_2_PI * (np.exp(-(low**2) / 2) - np.exp(-(high**2) / 2))
+    slopes = INVERSE_SQRT_2_PI * (np.exp(-(low**2) / 2) - np.exp(-(high**2) / 2))
     return probabilities, slopes
 
 

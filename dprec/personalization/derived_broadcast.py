@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
 from dprec.completion.base import Completed, Observations
-from dprec.completion.calibrated.features import item_features, user_features
+from dprec.completion.calibrated.features import prior_effects
 from dprec.completion.calibrated.geometry import ImplicitGeometry
 from dprec.completion.calibrated.regressed_effects import RegressedEffects
 from dprec.options import Options, option
@@ -19,9 +19,6 @@ from dprec.wire.item_table import ItemTable
 
 _REACH, _POINTS = 3.0, 601
 """The latent ratings that predictions are moved to: from -3 to 3, where a level is as good as certain."""
-
-_USER_SPREAD, _ITEM_SPREAD = 0.2, 0.06
-"""Expected variances of the effects around what features say, in units of the noise on a latent rating."""
 
 _SWEEPS = 10
 """Sweeps over items and users; two effects per rating settle within a few."""
@@ -98,10 +95,7 @@ def derived_broadcast(
     seen, cuts = observations, options.cuts(observations.scale)
     latent, weight = _latent_predictions(completed.predict(seen.users, seen.items), seen, cuts)
     geometry = ImplicitGeometry.of(seen.users, seen.items, seen.shape, options.dimensions, seed)
-    users = RegressedEffects.at_zero(user_features(geometry, options.features), _USER_SPREAD, intercept=False)
-    items = RegressedEffects.at_zero(
-        item_features(geometry, seen.catalogue, options.features), _ITEM_SPREAD, intercept=True
-    )
+    users, items = prior_effects(geometry, seen.catalogue, options.features)
     for _ in range(_SWEEPS):
         items = _solved(items, seen.items, weight, latent - users.means[seen.users])
         users = _solved(users, seen.users, weight, latent - items.means[seen.items])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dprec.catalogue import Catalogue
 from dprec.completion.base import Completed, Completion, Observations
 from dprec.completion.calibrated.cells import Cells
-from dprec.completion.calibrated.features import item_features, user_features
+from dprec.completion.calibrated.features import prior_effects
 from dprec.completion.calibrated.geometry import ImplicitGeometry
 from dprec.completion.calibrated.hidden_sets import HiddenSetFit
 from dprec.completion.calibrated.latent_ratings import LatentRatings, LookedUp
@@ -27,9 +27,6 @@ from dprec.ordinal import Histogram, cut_points, expected_rating, level_shares
 from dprec.progress import Progress, silent
 from dprec.randomness import generator
 from dprec.ratings import RatingScale
-
-_USER_SPREAD, _ITEM_SPREAD = 0.2, 0.06
-"""Expected variances of the effects around what features say, in units of the noise on a latent rating."""
 
 _SLOPE_SPREAD, _TRAIT_SPREAD = 0.05, 0.4
 """Variances of slopes and of items' factors before they are learned: factors that start small vanish."""
@@ -83,7 +80,7 @@ class CalibratedModel(Completed):
 
 @dataclass(frozen=True, kw_only=True)
 class Calibrated(Completion):
-    """User and item effects on a latent rating, from likelihoods and from which items were rated."""
+    """Effects and factors on a latent rating, from likelihoods and from which items were rated."""
 
     kind: Literal["calibrated"] = "calibrated"
     needs_likelihood: ClassVar[bool] = True
@@ -175,16 +172,16 @@ class Calibrated(Completion):
         self, geometry: ImplicitGeometry, catalogue: Catalogue | None, factors: int, seed: int
     ) -> LatentRatings:
         """Return the prior, with users' factors along the places that their rated items give them."""
-        of_users = user_features(geometry, self.features)
-        of_items = item_features(geometry, catalogue, self.features)
+        users, items = prior_effects(geometry, catalogue, self.features)
+        of_users, of_items = users.features, items.features
         places = geometry.items[:, : self.slopes]
         n_users, n_items = len(of_users), len(of_items)
         tastes = _START_NOISE * generator(seed, "factors").standard_normal((n_users, factors))
         along = geometry.users[:, :factors]
         tastes[:, : along.shape[1]] += _START_PLACES * _of_unit_variance(along)
         return LatentRatings(
-            RegressedEffects.at_zero(of_users, _USER_SPREAD, intercept=False),
-            RegressedEffects.at_zero(of_items, _ITEM_SPREAD, intercept=True),
+            users,
+            items,
             RegressedVectors.at(
                 np.zeros((n_users, places.shape[1])), of_users, variance=_SLOPE_SPREAD, spread=_SLOPE_SPREAD
             ),

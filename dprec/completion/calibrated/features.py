@@ -1,4 +1,4 @@
-"""What is known of users and items before any rating is read, as columns of numbers."""
+"""What is known before any rating is read: features of users and items, and the prior that rests on them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,32 @@ from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
 from dprec.completion.calibrated.geometry import ImplicitGeometry, standardised_logarithms
+from dprec.completion.calibrated.regressed_effects import RegressedEffects
+
+_USER_SPREAD, _ITEM_SPREAD = 0.2, 0.06
+"""Expected variances of the effects around what features say, in units of the noise on a latent rating."""
 
 _POPULARITY, _ITS_SQUARE = 5.0, 0.3
 """Expected variances of the coefficients of popularity and of its square, relative to the others."""
+
+
+def prior_effects(
+    geometry: ImplicitGeometry, catalogue: Catalogue | None, width: int
+) -> tuple[RegressedEffects, RegressedEffects]:
+    """Return the prior of the users' effects and of the items', regressed on the features of this module.
+
+    Parameters
+    ----------
+    geometry : ImplicitGeometry
+    catalogue : Catalogue or None
+    width : int
+        Dimensions of the places, the first, that are among the features.
+    """
+    of_users, of_items = user_features(geometry, width), item_features(geometry, catalogue, width)
+    return (
+        RegressedEffects.at_zero(of_users, _USER_SPREAD, intercept=False),
+        RegressedEffects.at_zero(of_items, _ITEM_SPREAD, intercept=True),
+    )
 
 
 def user_features(geometry: ImplicitGeometry, width: int) -> NDArray[np.float64]:

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from dprec.completion.spectral import SparsePlusLowRank
 
 _DAMPING = 0.3
-"""Power of its number of ratings by which each row and column of the 0/1 matrix is divided."""
+"""Each row and column of the 0/1 matrix is divided by this power of its number of ratings."""
 
 _SHRINKAGE = 5.0
-"""Ratings that are missing from every average of places: places of few ratings are pulled to the origin."""
+"""Ratings at the origin that every average of places includes: places of few ratings are pulled to it."""
 
 _NOISE = 1e-9
 """Relative size below which a singular value or a spread is rounding and no structure."""
@@ -79,16 +79,16 @@ class ImplicitGeometry:
         kept = max(0, min(dimensions, min(shape) - 2))
         sparse_alone = SparsePlusLowRank(normal, np.zeros((shape[0], 0)), np.zeros((shape[1], 0)))
         leading = sparse_alone.leading(kept + 1, seed)
-        # The first pair of vectors says how often users and items occur, and nothing about their places.
+        # The first pair of vectors says little more than how often users and items occur.
         values = leading.values[1:]
         axes = leading.right[:, 1:] * by_item[:, None]
-        places = (rated @ axes) / (of_user + _SHRINKAGE)[:, None]
-        tastes = (rated.T @ places) / (of_item + _SHRINKAGE)[:, None]
+        user_places = (rated @ axes) / (of_user + _SHRINKAGE)[:, None]
+        item_places = (rated.T @ user_places) / (of_item + _SHRINKAGE)[:, None]
         unused = ((0, 0), (0, dimensions - kept))
         spreads = np.sqrt(values * (values > _NOISE) / max(values.max(initial=0.0), _NOISE))
         return cls(
-            np.pad(_standardised(places, of_user) * spreads, unused),
-            np.pad(_standardised(tastes, of_item) * spreads, unused),
+            np.pad(_standardised(user_places, of_user) * spreads, unused),
+            np.pad(_standardised(item_places, of_item) * spreads, unused),
             of_user,
             of_item,
         )
@@ -99,11 +99,11 @@ def standardised_logarithms(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     return _standardised(np.log1p(counts)[:, None], counts)[:, 0]
 
 
-def _standardised(places: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return columns with mean 0 and variance 1 over the ratings; rows without ratings are 0."""
+def _standardised(columns: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the columns with mean 0 and variance 1 over the ratings; rows without ratings are 0."""
     shares = counts / max(int(counts.sum()), 1)
-    centred = (places - shares @ places) * (counts > 0)[:, None]
+    centred = (columns - shares @ columns) * (counts > 0)[:, None]
     deviations = np.sqrt(shares @ centred**2)
-    spread_out = deviations > _NOISE * np.abs(places).max(axis=0, initial=0.0)
+    spread_out = deviations > _NOISE * np.abs(columns).max(axis=0, initial=0.0)
     standard: NDArray[np.float64] = centred * spread_out / np.where(spread_out, deviations, 1.0)
     return standard

@@ -24,18 +24,17 @@ from dprec.completion.base import Observations
 from dprec.completion.calibrated.features import expected_coefficients
 from dprec.completion.calibrated.regressed_effects import RegressedEffects
 from dprec.mechanisms.symbol_reports import ResidualReports
+from dprec.ordinal import INVERSE_SQRT_2_PI
 from dprec.progress import Progress
 
 _TASTE = 0.2
-"""Variance of tastes t, as devices assume by default."""
+"""Variance of tastes t: about what devices assume by default far from the origin, `taste` plus `nearness`."""
 
 _SLOPE_VARIANCE, _PRIOR_SLOPES = 0.005, 40.0
 """Expected variance of a coefficient, and how many of that variance the learned one is averaged with."""
 
 _PRIOR_ITEMS = 5.0
 """Items with the expected variance that the learned variance of d is averaged with."""
-
-_INVERSE_SQRT_2_PI = float(1 / np.sqrt(2 * np.pi))
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +86,7 @@ class ResidualAnswers:
         """Return the slope of each answer's log likelihood, and its information, at latent residuals."""
         honest, lies = 1 - 2 * self.reports.lies, self.reports.lies
         chance = lies + honest * ndtr(latent)
-        moved = honest * np.exp(-(latent**2) / 2) * _INVERSE_SQRT_2_PI
+        moved = honest * np.exp(-(latent**2) / 2) * INVERSE_SQRT_2_PI
         slopes = moved * np.where(self.reports.above, 1 / chance, -1 / (1 - chance))
         return slopes, moved**2 / (chance * (1 - chance))
 
