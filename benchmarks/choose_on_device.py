@@ -4,7 +4,7 @@
 
 As in u1's test, some users lose nearly half of their ratings, which are to be predicted: half of the users
 without a test rating lose 45 %. No test rating is read. Every constant is halved and doubled while the others
-keep their defaults, with one bit per rating at epsilon 1.
+keep their defaults, with one bit per rating at epsilon 1, and years and genres.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from dprec.catalogue import Catalogue
 from dprec.completion.base import Observations
 from dprec.completion.calibrated.completion import Calibrated, CalibratedModel
 from dprec.datasets.movielens import MovieLens100K
@@ -50,6 +51,7 @@ def fitted(
     draw: int,
     mechanism: Mechanism = PROTOCOL.mechanism,
     budget: PrivacyBudget = PROTOCOL.privacy,
+    catalogue: Catalogue | None = None,
 ) -> CalibratedModel:
     """Return what the server learns, by default from one bit per rating."""
     calibrated = CalibratedMechanism(mechanism, budget, learned.scale, learned.n_items)
@@ -63,6 +65,7 @@ def fitted(
             (learned.n_users, learned.n_items),
             learned.scale,
             symbols=calibrated.symbol_reports(learned.counts, symbols),
+            catalogue=catalogue,
         ),
         seed=1,
     )
@@ -80,10 +83,10 @@ def settings() -> Iterator[tuple[str, Calibrated, OrdinalProcess]]:
     """Yield the preset, and each constant halved and doubled."""
     yield "as it is", COMPLETION, PROCESS
     for factor in (0.5, 2.0):
-        for name in ("level", "taste", "reach"):
+        for name in ("level", "taste", "nearness", "reach", "number", "category"):
             changed: Any = {name: factor * getattr(PROCESS, name)}
             yield f"{name} x {factor:g}", COMPLETION, replace(PROCESS, **changed)
-        for name in ("dimensions", "features", "variance"):
+        for name in ("dimensions", "features", "factors", "variance"):
             default = getattr(COMPLETION, name)
             changed = {name: type(default)(factor * default)}
             yield f"{name} x {factor:g}", replace(COMPLETION, **changed), PROCESS
@@ -95,14 +98,16 @@ def main() -> None:
     arguments.add_argument("--path", default="../shared/data/ml-100k", help="folder of MovieLens 100K")
     arguments.add_argument("--draws", type=int, default=3, help="draws of the noise")
     chosen = arguments.parse_args()
-    learned, validation = validation_split(*MovieLens100K(path=chosen.path).load_fold("u1"))
+    dataset = MovieLens100K(path=chosen.path, items=True)
+    learned, validation = validation_split(*dataset.load_fold("u1"))
+    catalogue = dataset.catalogue(learned.item_ids)
     models: dict[tuple[Calibrated, int], CalibratedModel] = {}
     with threadpool_limits(limits=1):
         for name, completion, process in settings():
             errors = []
             for draw in range(chosen.draws):
                 if (completion, draw) not in models:
-                    models[completion, draw] = fitted(completion, learned, draw)
+                    models[completion, draw] = fitted(completion, learned, draw, catalogue=catalogue)
                 errors.append(error(models[completion, draw], process, learned, validation))
             print(f"{name:16s} RMSE {np.mean(errors):.4f}", flush=True)
 
