@@ -1,7 +1,7 @@
-"""The best of this project's one-shot protocols at a budget, by a table that a script made.
+"""The best of this project's one-shot protocols at a budget, by a table.
 
-The table is benchmarks/choose_best.py's, on validation ratings. The size of the population needs no column:
-the calibrated completion leaves factors out until the reports say enough about them.
+benchmarks/choose_best.py holds the table against validation ratings. The size of the population needs no
+column: the calibrated completion leaves factors out until the reports say enough about them.
 """
 
 from __future__ import annotations

@@ -128,9 +128,10 @@ class OneShotProtocol(Protocol):
             accepted = "false, or a mechanism whose reports are all of ratings"
             raise SettingError("learn_histogram", f"true, with mechanism {name}", accepted)
         for key in ("slopes", "factors"):
-            if hides and getattr(self.completion, key):
+            if (hides or self.mechanism.compares_ratings) and getattr(self.completion, key):
                 found = f"{getattr(self.completion, key)}, with mechanism {name}"
-                raise SettingError(key, found, "0, or a mechanism that shows which items were rated")
+                accepted = "0, or a mechanism that shows which items were rated and reports on each alone"
+                raise SettingError(key, found, accepted)
 
     def audited(self) -> Self:
         """Return the protocol without a costly completion; see `Protocol.audited`."""

@@ -185,8 +185,12 @@ def test_reports_that_carry_nothing_predict_what_the_visible_set_says(on_device:
 
 
 @pytest.mark.parametrize("key", ["slopes", "factors"])
-def test_what_hidden_sets_do_not_tell_is_not_asked_for(key: str) -> None:
-    values = copy.deepcopy(read_yaml(CONFIGS / "best-hidden-set.yaml"))
+@pytest.mark.parametrize(
+    ("name", "mechanism"),
+    [("best-hidden-set", "hidden-threshold"), ("user-level-on-device", "residual-bits")],
+)
+def test_what_reports_do_not_tell_is_not_asked_for(key: str, name: str, mechanism: str) -> None:
+    values = copy.deepcopy(read_yaml(CONFIGS / f"{name}.yaml"))
     values["protocol"]["completion"][key] = 2
-    with pytest.raises(InputError, match=rf"completion.{key}: 2, with mechanism hidden-threshold; .*shows"):
-        run(values)
+    with pytest.raises(InputError, match=rf"completion.{key}: 2, with mechanism {mechanism}; .*shows"):
+        run(values, page=False)
