@@ -15,7 +15,7 @@ from dprec.completion.calibrated.regressed_effects import RegressedEffects
 _INTERCEPT_VARIANCES = np.array([1.0, 0.09])
 """Prior variances of the two intercepts: that of the effects is near 0, as the histogram is public."""
 
-_EXPECTED_SLOPE_VARIANCES = np.array([0.5, 0.05])
+_EXPECTED_COEFFICIENT_VARIANCES = np.array([0.5, 0.05])
 
 _PRIOR_ENTITIES = 10.0
 """Entities with the expected covariance that the learned one is averaged with."""
@@ -39,7 +39,7 @@ class JointEffects:
     covariances : ndarray, shape (entities, 2, 2)
     coefficients : ndarray, shape (2, features)
     spread : ndarray, shape (2, 2)
-    slope_variances : ndarray, shape (2,)
+    coefficient_variances : ndarray, shape (2,)
     """
 
     features: NDArray[np.float64]
@@ -49,7 +49,7 @@ class JointEffects:
     covariances: NDArray[np.float64]
     coefficients: NDArray[np.float64]
     spread: NDArray[np.float64]
-    slope_variances: NDArray[np.float64]
+    coefficient_variances: NDArray[np.float64]
 
     @classmethod
     def at_centre(
@@ -59,8 +59,8 @@ class JointEffects:
         entities, width = features.shape
         middle, spread = np.array(centre), np.diag(variances)
         means, covariances = np.tile(middle, (entities, 1)), np.tile(spread, (entities, 1, 1))
-        slopes = _EXPECTED_SLOPE_VARIANCES
-        return cls(features, middle, spread, means, covariances, np.zeros((2, width)), spread, slopes)
+        expected = _EXPECTED_COEFFICIENT_VARIANCES
+        return cls(features, middle, spread, means, covariances, np.zeros((2, width)), spread, expected)
 
     def solved(self, precision: NDArray[np.float64], target: NDArray[np.float64]) -> JointEffects:
         """Return the posterior given observations of the pairs, and learn the prior's covariances from it.
@@ -79,7 +79,7 @@ class JointEffects:
         covariances = np.linalg.inv(precision + inverse)
         through = np.eye(2) - precision @ covariances
         weights, around = through @ precision, target - precision @ self.centre
-        prior = np.repeat(self.slope_variances[:, None], self.features.shape[1], axis=1)
+        prior = np.repeat(self.coefficient_variances[:, None], self.features.shape[1], axis=1)
         prior[:, :1] = _INTERCEPT_VARIANCES[:, None]
         width = prior.size
         across = np.einsum("iab,ik,il->akbl", weights, self.features, self.features, optimize=True)
@@ -92,15 +92,15 @@ class JointEffects:
         deviations = means - regressed
         squares = deviations.T @ deviations + covariances.sum(axis=0)
         spread = (squares + _PRIOR_ENTITIES * self.expected_spread) / (len(means) + _PRIOR_ENTITIES)
-        slopes = (coefficients**2 + np.diag(of_coefficients).reshape(prior.shape))[:, 1:]
-        learned = (slopes.sum(axis=1) + _EXPECTED_SLOPE_VARIANCES) / (slopes.shape[1] + 1)
+        moments = (coefficients**2 + np.diag(of_coefficients).reshape(prior.shape))[:, 1:]
+        learned = (moments.sum(axis=1) + _EXPECTED_COEFFICIENT_VARIANCES) / (moments.shape[1] + 1)
         return replace(
             self,
             means=means,
             covariances=covariances,
             coefficients=coefficients,
             spread=spread,
-            slope_variances=learned,
+            coefficient_variances=learned,
         )
 
     def moved_to(self, means: NDArray[np.float64]) -> JointEffects:
@@ -122,5 +122,5 @@ class JointEffects:
             self.covariances[:, 1, 1],
             self.coefficients[1],
             float(self.spread[1, 1]),
-            float(self.slope_variances[1]),
+            float(self.coefficient_variances[1]),
         )

@@ -13,12 +13,12 @@ _INTERCEPT_VARIANCE = 100.0
 _PRIOR_ENTITIES = 5.0
 """Entities with the expected variance that the learned one is averaged with."""
 
-_LEAST_SLOPE_VARIANCE = 1e-6
+_LEAST_VARIANCE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class RegressedEffects:
-    """Posterior of the effects e of one side: e ~ Normal(features w, spread), w ~ Normal(0, slope variance).
+    """Posterior of the effects e of one side: e ~ Normal(features w, spread), w ~ Normal(0, v).
 
     Parameters
     ----------
@@ -29,7 +29,8 @@ class RegressedEffects:
         The variance that is expected of effects around their regression.
     means, variances : ndarray, shape (entities,)
     coefficients : ndarray, shape (features,)
-    spread, slope_variance : float
+    spread, coefficient_variance : float
+        Of the effects around their regression, and v.
     """
 
     features: NDArray[np.float64]
@@ -39,7 +40,7 @@ class RegressedEffects:
     variances: NDArray[np.float64]
     coefficients: NDArray[np.float64]
     spread: float
-    slope_variance: float = 1.0
+    coefficient_variance: float = 1.0
 
     @classmethod
     def at_zero(
@@ -76,7 +77,7 @@ class RegressedEffects:
             The normal equations of observations of the regression itself, beside those of the effects.
         """
         through = 1 / (1 + precision * self.spread)
-        prior = np.full(self.features.shape[1], self.slope_variance)
+        prior = np.full(self.features.shape[1], self.coefficient_variance)
         prior[: self.intercept] = _INTERCEPT_VARIANCE
         system = (self.features * (precision * through)[:, None]).T @ self.features + np.diag(1 / prior)
         weighted = self.features.T @ (target * through)
@@ -90,12 +91,12 @@ class RegressedEffects:
         seen = precision > 0
         squares = float(((means - regressed)[seen] ** 2).sum())
         determined = float((1 - variances[seen] / self.spread).sum())
-        slopes = (coefficients**2 + np.diag(covariance))[self.intercept :]
+        moments = (coefficients**2 + np.diag(covariance))[self.intercept :]
         return replace(
             self,
             means=means,
             variances=variances,
             coefficients=coefficients,
             spread=(squares + _PRIOR_ENTITIES * self.expected_spread) / (determined + _PRIOR_ENTITIES),
-            slope_variance=max(float(slopes.mean()), _LEAST_SLOPE_VARIANCE) if slopes.size else 1.0,
+            coefficient_variance=max(float(moments.mean()), _LEAST_VARIANCE) if moments.size else 1.0,
         )

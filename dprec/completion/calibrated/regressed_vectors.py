@@ -12,7 +12,7 @@ _LEAST_VARIANCE = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class RegressedVectors:
-    """Posterior of the vectors x of one side: x_k ~ Normal(features w_k, spread_k), w_k ~ Normal(0, slope_k).
+    """Posterior of the vectors x of one side: x_k ~ Normal(features w_k, spread_k), w_k ~ Normal(0, v_k).
 
     Parameters
     ----------
@@ -20,7 +20,8 @@ class RegressedVectors:
     means : ndarray, shape (entities, dimensions)
     covariances : ndarray, shape (entities, dimensions, dimensions)
     coefficients : ndarray, shape (features, dimensions)
-    spreads, slope_variances : ndarray, shape (dimensions,)
+    spreads, coefficient_variances : ndarray, shape (dimensions,)
+        Of the vectors around their regression, and v.
     """
 
     features: NDArray[np.float64]
@@ -28,7 +29,7 @@ class RegressedVectors:
     covariances: NDArray[np.float64]
     coefficients: NDArray[np.float64]
     spreads: NDArray[np.float64]
-    slope_variances: NDArray[np.float64]
+    coefficient_variances: NDArray[np.float64]
 
     @classmethod
     def at(
@@ -69,18 +70,20 @@ class RegressedVectors:
     def learned(self) -> RegressedVectors:
         """Return the vectors with coefficients and variances learned from the posterior by a step of EM."""
         gram, shared = self.features.T @ self.features, self.features.T @ self.means
-        coefficients, slopes = np.empty_like(self.coefficients), np.empty_like(self.slope_variances)
-        for column, (spread, slope) in enumerate(zip(self.spreads, self.slope_variances, strict=True)):
-            covariance = np.linalg.inv(gram / spread + np.eye(len(gram)) / slope)
+        coefficients, variances = np.empty_like(self.coefficients), np.empty_like(self.coefficient_variances)
+        for column, (spread, variance) in enumerate(
+            zip(self.spreads, self.coefficient_variances, strict=True)
+        ):
+            covariance = np.linalg.inv(gram / spread + np.eye(len(gram)) / variance)
             coefficients[:, column] = covariance @ shared[:, column] / spread
-            slopes[column] = (coefficients[:, column] ** 2 + np.diag(covariance)).mean()
+            variances[column] = (coefficients[:, column] ** 2 + np.diag(covariance)).mean()
         squares = (self.means - self.features @ coefficients) ** 2
         spreads = (squares + np.diagonal(self.covariances, axis1=1, axis2=2)).mean(axis=0)
         return replace(
             self,
             coefficients=coefficients,
             spreads=np.maximum(spreads, _LEAST_VARIANCE),
-            slope_variances=np.maximum(slopes, _LEAST_VARIANCE),
+            coefficient_variances=np.maximum(variances, _LEAST_VARIANCE),
         )
 
     def scaled(self, factors: NDArray[np.float64]) -> RegressedVectors:
@@ -91,5 +94,5 @@ class RegressedVectors:
             covariances=self.covariances * factors[:, None] * factors,
             coefficients=self.coefficients * factors,
             spreads=self.spreads * factors**2,
-            slope_variances=self.slope_variances * factors**2,
+            coefficient_variances=self.coefficient_variances * factors**2,
         )

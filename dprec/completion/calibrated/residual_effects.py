@@ -30,7 +30,7 @@ from dprec.progress import Progress
 _TASTE = 0.2
 """Variance of tastes t: about what devices assume by default far from the origin, `taste` plus `nearness`."""
 
-_SLOPE_VARIANCE, _PRIOR_SLOPES = 0.005, 40.0
+_COEFFICIENT_VARIANCE, _PRIOR_COEFFICIENTS = 0.005, 40.0
 """Expected variance of a coefficient, and how many of that variance the learned one is averaged with."""
 
 _PRIOR_ITEMS = 5.0
@@ -98,7 +98,7 @@ class _Posterior:
     weights: NDArray[np.float64]
     deviations: NDArray[np.float64]
     variances: NDArray[np.float64]
-    slope_variance: float
+    coefficient_variance: float
     spread: float
 
 
@@ -121,7 +121,7 @@ def fitted_to_residuals(
     n_items, width = start.features.shape
     expected = start.expected_spread
     posterior = _Posterior(
-        np.zeros(width), np.zeros(n_items), np.full(n_items, expected), _SLOPE_VARIANCE, expected
+        np.zeros(width), np.zeros(n_items), np.full(n_items, expected), _COEFFICIENT_VARIANCE, expected
     )
     ratios = expected_coefficients(width)
     for sweep in range(sweeps):
@@ -133,7 +133,7 @@ def fitted_to_residuals(
         variances=posterior.variances,
         coefficients=posterior.weights,
         spread=posterior.spread,
-        slope_variance=posterior.slope_variance,
+        coefficient_variance=posterior.coefficient_variance,
     )
 
 
@@ -153,17 +153,18 @@ def _scored(
     crossed = np.column_stack([per_item(column * information * shares) for column in design.T])
     variances = 1 / (precision + 1 / before.spread)
     system = (design * information[:, None]).T @ design - (crossed * variances[:, None]).T @ crossed
-    covariance = np.linalg.inv(system + np.diag(1 / (ratios * before.slope_variance)))
+    covariance = np.linalg.inv(system + np.diag(1 / (ratios * before.coefficient_variance)))
     weights = covariance @ (design.T @ target - crossed.T @ (own * variances))
     deviations = (own - crossed @ weights) * variances
     seen = precision > 0
     squares = float((deviations[seen] ** 2).sum()) + _PRIOR_ITEMS * expected_spread
     determined = float((1 - variances[seen] / before.spread).sum()) + _PRIOR_ITEMS
-    slope_squares = float(((weights**2 + np.diag(covariance)) / ratios).sum())
+    moments = float(((weights**2 + np.diag(covariance)) / ratios).sum())
     return _Posterior(
         weights,
         deviations,
         variances,
-        slope_variance=(slope_squares + _PRIOR_SLOPES * _SLOPE_VARIANCE) / (weights.size + _PRIOR_SLOPES),
+        coefficient_variance=(moments + _PRIOR_COEFFICIENTS * _COEFFICIENT_VARIANCE)
+        / (weights.size + _PRIOR_COEFFICIENTS),
         spread=squares / determined,
     )
