@@ -85,8 +85,10 @@ class LatentRatings:
         rows = None
         if counts is not None:
             features = self.items.features[cells.items[counts.counts.cells]]
-            said = counts.at(self.means(cells.users, cells.items))
-            rows = counts.about_coefficients(said, features, self.items.coefficients, self.users.variances)
+            linearised = counts.at(self.means(cells.users, cells.items))
+            rows = counts.about_coefficients(
+                linearised, features, self.items.coefficients, self.users.variances
+            )
         return replace(self, items=self.items.solved(precision, target, rows))
 
     def with_user_effects(
@@ -150,8 +152,8 @@ class LatentRatings:
         """Return what counts add to the precisions and targets of users' vectors; see `about_users`."""
         if counts is None:
             return np.zeros((*of_users.shape, of_users.shape[1])), np.zeros_like(of_users)
-        said = counts.at(self.means(cells.users, cells.items))
-        return counts.about_users(said, of_items[cells.items[counts.counts.cells]], of_users)
+        linearised = counts.at(self.means(cells.users, cells.items))
+        return counts.about_users(linearised, of_items[cells.items[counts.counts.cells]], of_users)
 
     def _products(self, cells: Cells) -> NDArray[np.float64]:
         return _dots(self.tastes.means[cells.users], self.traits.means[cells.items])

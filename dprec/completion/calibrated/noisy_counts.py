@@ -84,13 +84,13 @@ class CountLikelihood:
         return np.stack(sums, axis=1) if sums else np.zeros((self.counts.sizes.size, 0))
 
     def about_users(
-        self, said: CountSlopes, designs: NDArray[np.float64], vectors: NDArray[np.float64]
+        self, linearised: CountSlopes, designs: NDArray[np.float64], vectors: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return what the counts add to the normal equations of users' vectors.
 
         Parameters
         ----------
-        said : CountSlopes
+        linearised : CountSlopes
         designs : ndarray, shape (counted cells, dimensions)
             By what a user's vector is multiplied in the latent rating of each counted cell.
         vectors : ndarray, shape (users, dimensions)
@@ -101,16 +101,18 @@ class CountLikelihood:
         target : ndarray, shape (users, dimensions)
         """
         owners = self.counts.users
-        rows = self._row_sums(said.slopes[:, None] * designs)
+        rows = self._row_sums(linearised.slopes[:, None] * designs)
         products = (rows * vectors[owners]).sum(axis=1)
         precision, target = np.zeros((*vectors.shape, vectors.shape[1])), np.zeros_like(vectors)
-        np.add.at(precision, owners, said.information[:, None, None] * rows[:, :, None] * rows[:, None, :])
-        np.add.at(target, owners, (said.information * products + said.scores)[:, None] * rows)
+        np.add.at(
+            precision, owners, linearised.information[:, None, None] * rows[:, :, None] * rows[:, None, :]
+        )
+        np.add.at(target, owners, (linearised.information * products + linearised.scores)[:, None] * rows)
         return precision, target
 
     def about_coefficients(
         self,
-        said: CountSlopes,
+        linearised: CountSlopes,
         features: NDArray[np.float64],
         coefficients: NDArray[np.float64],
         variances: NDArray[np.float64],
@@ -119,7 +121,7 @@ class CountLikelihood:
 
         Parameters
         ----------
-        said : CountSlopes
+        linearised : CountSlopes
         features : ndarray, shape (counted cells, features)
             Those of each counted cell's item.
         coefficients : ndarray, shape (features,)
@@ -131,11 +133,11 @@ class CountLikelihood:
         precision : ndarray, shape (features, features)
         target : ndarray, shape (features,)
         """
-        rows = self._row_sums(said.slopes[:, None] * features)
-        uncertain = self.sums(said.slopes) ** 2 * variances[self.counts.users]
-        known = 1 / (1 + said.information * uncertain)
-        precision = (rows * (known * said.information)[:, None]).T @ rows
-        return precision, rows.T @ (known * said.scores) + precision @ coefficients
+        rows = self._row_sums(linearised.slopes[:, None] * features)
+        uncertain = self.sums(linearised.slopes) ** 2 * variances[self.counts.users]
+        known = 1 / (1 + linearised.information * uncertain)
+        precision = (rows * (known * linearised.information)[:, None]).T @ rows
+        return precision, rows.T @ (known * linearised.scores) + precision @ coefficients
 
 
 def _scores(residuals: NDArray[np.float64], variances: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -19,18 +19,6 @@ def cells() -> Cells:
     return Cells(users, items, (USERS, ITEMS))
 
 
-def test_sums_over_cells_are_those_of_a_loop(cells: Cells) -> None:
-    random = np.random.default_rng(2)
-    weights = random.random(cells.users.size)
-    of_items, of_users = random.random((ITEMS, 2, 3)), random.random((USERS, 4))
-    by_user, by_item = np.zeros((USERS, 2, 3)), np.zeros((ITEMS, 4))
-    for user, item, weight in zip(cells.users, cells.items, weights, strict=True):
-        by_user[user] += weight * of_items[item]
-        by_item[item] += weight * of_users[user]
-    np.testing.assert_allclose(cells.by_user(weights, of_items), by_user)
-    np.testing.assert_allclose(cells.by_item(weights, of_users), by_item)
-
-
 def start(factors: int, slopes: int) -> LatentRatings:
     random = np.random.default_rng(3)
     of_users, of_items = random.standard_normal((USERS, 2)), np.ones((ITEMS, 1))

@@ -51,11 +51,11 @@ def densities(level: float, epsilon: float) -> NDArray[np.float64]:
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0])
 def test_scores_are_those_of_the_exact_likelihood(epsilon: float) -> None:
     values, step = np.arange(41), 1e-3
-    said = likelihood(values, epsilon).at(LATENT)
-    slope = said.slopes[:40].sum()
+    linearised = likelihood(values, epsilon).at(LATENT)
+    slope = linearised.slopes[:40].sum()
     above, at, below = (densities(level, epsilon) for level in (step, 0.0, -step))
     exact = (np.log(above) - np.log(below)) / (2 * step)
-    error = slope * said.scores - exact
+    error = slope * linearised.scores - exact
     assert np.sqrt((at * error**2).sum()) < 0.07 * np.sqrt((at * exact**2).sum())
 
 
@@ -72,19 +72,19 @@ def test_the_normal_observation_never_promises_more_than_the_likelihood_gives(ep
     """From anywhere, it is a lower bound on the gain of the log likelihood, so a step never overshoots."""
     values = np.arange(1, 40)
     for shift in (-0.6, 0.0, 0.5):
-        said = likelihood(values, epsilon).at(LATENT + shift)
+        linearised = likelihood(values, epsilon).at(LATENT + shift)
         at, expected = densities(shift, epsilon)[values], ndtr(LATENT[:40] + shift - CUTS[1]).sum()
         for other in (shift - 0.2, shift + 0.2):
             moved = ndtr(LATENT[:40] + other - CUTS[1]).sum() - expected
-            promised = said.scores * moved - said.information * moved**2 / 2
+            promised = linearised.scores * moved - linearised.information * moved**2 / 2
             # The variance of the count moves too, and it is only nearly normal.
             assert (np.log(densities(other, epsilon)[values] / at) > promised - 0.15).all()
 
 
 def test_slopes_are_derivatives_of_the_expected_count() -> None:
-    said = likelihood(np.array([20]), 1.0).at(LATENT)
+    linearised = likelihood(np.array([20]), 1.0).at(LATENT)
     raised, lowered = (ndtr(LATENT[:40] + shift - CUTS[1]) for shift in (1e-4, -1e-4))
-    np.testing.assert_allclose(said.slopes, (raised - lowered) / 2e-4, rtol=1e-6)
+    np.testing.assert_allclose(linearised.slopes, (raised - lowered) / 2e-4, rtol=1e-6)
 
 
 def test_a_user_is_pulled_towards_its_count() -> None:
@@ -112,16 +112,20 @@ def test_a_user_of_several_counts_has_the_sum_of_what_they_say() -> None:
 
 def test_a_regression_is_pulled_by_what_is_certain_about_users() -> None:
     counts = likelihood(np.array([40, 40]), 1.0)
-    said, features = counts.at(LATENT), np.column_stack([np.ones(80), np.tile(np.linspace(-1, 1, 40), 2)])
+    linearised, features = (
+        counts.at(LATENT),
+        np.column_stack([np.ones(80), np.tile(np.linspace(-1, 1, 40), 2)]),
+    )
     start = np.array([0.2, -0.1])
     known, guessed = (
-        counts.about_coefficients(said, features, start, np.full(2, variance)) for variance in (0.0, 1.0)
+        counts.about_coefficients(linearised, features, start, np.full(2, variance))
+        for variance in (0.0, 1.0)
     )
     assert np.linalg.solve(known[0] + np.eye(2), known[1])[0] > start[0]
     assert known[0].shape == (2, 2)
     np.testing.assert_allclose(known[0], known[0].T)
-    slope = said.slopes[:40].sum()
-    shrinking = 1 / (1 + said.information[0] * slope**2)
+    slope = linearised.slopes[:40].sum()
+    shrinking = 1 / (1 + linearised.information[0] * slope**2)
     np.testing.assert_allclose(guessed[0], shrinking * known[0])
 
 
