@@ -20,6 +20,9 @@ from dprec.options import Options, as_tuple, option
 _MOST_CATEGORIES = 500
 """More would be identifiers rather than categories, and fill the memory."""
 
+_MOST_NUMBERS = 200
+"""The table of items that devices receive has room for 254."""
+
 Columns = Annotated[tuple[str | int, ...], BeforeValidator(as_tuple)]
 """Columns of a file: names in the header, or positions counted from 1."""
 
@@ -45,6 +48,8 @@ class ItemColumns(Options):
         repeated = [column for column in columns if columns.count(column) > 1]
         if repeated:
             raise SettingError("numbers", f"column {repeated[0]!r} twice", "each column in one place")
+        if len(self.numbers) > _MOST_NUMBERS:
+            raise SettingError("numbers", f"{len(self.numbers)} columns", f"at most {_MOST_NUMBERS}")
         named = [column for column in columns if isinstance(column, str)]
         if named and not self.has_header:
             accepted = "positions counted from 1, as there is no header"
@@ -72,6 +77,9 @@ class ItemColumns(Options):
             categories_of((cell.split("|") for cell in column.tolist()), str(name), str(path))
             for column, name in zip(texts, self.categories, strict=True)
         ]
+        total = sum(len(names) for _, names in tables)
+        if total > _MOST_CATEGORIES:
+            raise _too_many(total, "all columns", str(path))
         return ItemRows(
             items,
             np.column_stack([np.zeros((items.size, 0)), *numbers]),
@@ -112,10 +120,14 @@ def categories_of(
     labels = [{label.strip() for label in row} - {""} for row in rows]
     names = sorted(set().union(*labels))
     if len(names) > _MOST_CATEGORIES:
-        accepted = f"at most {_MOST_CATEGORIES}; a column of numbers belongs under numbers"
-        raise InputError(source, f"{len(names)} categories in {column}", accepted)
+        raise _too_many(len(names), column, source)
     places = {name: place for place, name in enumerate(names)}
     table = np.zeros((len(labels), len(names)), dtype=np.bool_)
     rows_of = np.repeat(np.arange(len(labels)), [len(row) for row in labels])
     table[rows_of, [places[label] for row in labels for label in row]] = True
     return table, tuple(f"{column}: {name}" for name in names)
+
+
+def _too_many(categories: int, column: str, source: str) -> InputError:
+    accepted = f"at most {_MOST_CATEGORIES}; a column of numbers belongs under numbers"
+    return InputError(source, f"{categories} categories in {column}", accepted)

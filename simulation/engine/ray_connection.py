@@ -42,7 +42,7 @@ def connected_to_ray(workers: int) -> Iterator[int]:
     Raises
     ------
     InputError
-        When nothing listens at the address.
+        When the address is none, or nothing listens there.
     RunError
         When Ray refuses, has no free processor, or runs another version of this project.
     """
@@ -51,7 +51,8 @@ def connected_to_ray(workers: int) -> Iterator[int]:
     if ray.is_initialized():
         yield _usable(workers)
         return
-    address = os.environ.get(ADDRESS, "local")
+    # Ray, too, takes an empty address for none.
+    address = os.environ.get(ADDRESS, "").strip() or "local"
     try:
         if address == "local":
             _connect(address, num_cpus=workers, include_dashboard=False)
@@ -85,15 +86,19 @@ def _connect(address: str, **options: Any) -> None:
 
 
 def _check_address(address: str) -> None:
-    """Refuse an address at which nothing listens; Ray would try for minutes."""
+    """Refuse what is no address, and one at which nothing listens; Ray would try for minutes."""
+    if address == "auto":
+        return  # which Ray looks up
     host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not host or not port.isdecimal():
-        return  # such as "auto", which Ray looks up
+    reason = "no HOST:PORT"
     try:
-        socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
-    except (OSError, OverflowError) as error:
-        accepted = "the address of a running Ray cluster, or nothing, for a Ray of our own"
-        raise InputError(ADDRESS, f"{address} ({_one_line(error)})", accepted) from error
+        if host and port.isdecimal():
+            socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
+            return
+    except (OSError, OverflowError, UnicodeError) as error:
+        reason = _one_line(error)
+    accepted = "the address of a running Ray cluster, or nothing, for a Ray of our own"
+    raise InputError(ADDRESS, f"{address} ({reason})", accepted)
 
 
 def _check_workers(address: str) -> None:

@@ -106,6 +106,10 @@ class BestProtocol(Protocol):
 
     def check(self, train: Ratings) -> None:
         """Refuse a budget that no candidate can hold, and what the picked protocol refuses."""
+        self._check_choices()
+        self.picked.check(train)
+
+    def _check_choices(self) -> None:
         if self.privacy.per == "cell" and self.item_set == "visible":
             raise SettingError(
                 "item_set", "'visible', with a budget per cell", "'hidden', or per: rating or user"
@@ -113,19 +117,21 @@ class BestProtocol(Protocol):
         if self.privacy.per == "user" and self.item_set == "visible" and self.predicts == "server":
             found = "'server', with a budget per user and the item set visible"
             raise SettingError("predicts", found, "'device', which knows its user's mean")
-        self.picked.check(train)
 
     def audited(self) -> Protocol:
         """Return the picked protocol for an audit."""
+        self._check_choices()
         return self.picked.audited()
 
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
-        """Promise what the picked protocol does."""
+        """Promise what the picked protocol does; refuse as `check` does."""
+        self._check_choices()
         guarantee = self.picked.guarantee(shape)
         return replace(guarantee, notes=(*guarantee.notes, self.reason))
 
     def sent(self, example: Example) -> Sent | None:
         """Return the one report."""
+        self._check_choices()
         return self.picked.sent(example)
 
     def setup(self) -> Setup:

@@ -80,6 +80,9 @@ def test_an_item_needs_an_identifier(path: Path) -> None:
 def test_categories_are_not_identifiers(path: Path) -> None:
     write(path, HEADER, *(f"{item},x,1990,{item}" for item in range(501)))
     assert "501 categories in genres; accepted: at most 500" in refused(path)
+    write(path, HEADER, *(f"{item},x{item},1990,{item}" for item in range(251)))
+    several = refused(path, categories=["title", "genres"])
+    assert "502 categories in all columns; accepted: at most 500" in several
 
 
 def test_an_empty_file(path: Path) -> None:
@@ -92,6 +95,7 @@ def test_an_empty_file(path: Path) -> None:
     [
         ({"numbers": ["year", "genres"]}, "numbers: column 'genres' twice"),
         ({"numbers": ["item"]}, "numbers: column 'item' twice"),
+        ({"numbers": list(range(1, 256)), "categories": []}, "numbers: 255 columns; accepted: at most 200"),
         ({"has_header": False}, "has_header: false, with column 'item'"),
     ],
 )

@@ -36,6 +36,24 @@ def test_a_ray_that_happens_to_run_is_not_joined(starts: Starts) -> None:
     assert (address, options["num_cpus"]) == ("local", 3)
 
 
+@pytest.mark.parametrize("nothing", ["", " "])
+def test_an_empty_address_names_no_cluster(
+    starts: Starts, monkeypatch: pytest.MonkeyPatch, nothing: str
+) -> None:
+    monkeypatch.setenv(ADDRESS, nothing)
+    with connected_to_ray(3) as usable:
+        assert usable == 3
+    assert [arguments for arguments, _ in starts] == [("local",)]
+
+
+@pytest.mark.parametrize("address", ["nonsense", "nonsense:abc", "ray://", ":6379", f"{'a' * 64}.example:1"])
+def test_what_is_no_address_is_named(starts: Starts, monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    monkeypatch.setenv(ADDRESS, address)
+    with pytest.raises(InputError, match=f"^RAY_ADDRESS: {address} "), connected_to_ray(1):
+        pass
+    assert starts == []
+
+
 def test_an_address_without_a_cluster_is_named(starts: Starts, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from dprec.errors import InputError
-from simulation import load
+from simulation import audit, load
+from simulation.analysis.description import describe
 from simulation.protocols.best import COUNTS_UP_TO, BestProtocol
 from simulation.run import run
 
@@ -51,6 +52,10 @@ def test_what_no_candidate_can_hold_is_refused(changes: dict[str, str], words: s
     settings = [f"{key}={value}" for key, value in changes.items()]
     with pytest.raises(InputError, match=words):
         run(load("best-on-device", settings), page=False)
+    with pytest.raises(InputError, match=words):
+        describe(load("best-on-device", settings))
+    with pytest.raises(InputError, match=words):
+        audit(load("best-on-device", settings))
 
 
 def test_a_run_is_that_of_the_pick_and_says_so() -> None:
