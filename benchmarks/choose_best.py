@@ -1,6 +1,6 @@
 """Chooses what `kind: best` picks: RMSE of the candidates on validation ratings of MovieLens 100K.
 
-    python benchmarks/choose_best.py [--path ../shared/data/ml-100k] [--seeds 2]
+    python benchmarks/choose_best.py [--path ../shared/data/ml-100k] [--seeds 2] [--epsilons 0.1 1]
 
 The validation ratings are those of choose_on_device.py: no test rating is read. Fails if the table of
 simulation/protocols/best.py picks a mechanism that is worse than another one by more than 0.002.
@@ -32,13 +32,14 @@ def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--path", default="../shared/data/ml-100k", help="folder of MovieLens 100K")
     arguments.add_argument("--seeds", type=int, default=2, help="draws of the noise")
+    arguments.add_argument("--epsilons", type=float, nargs="+", default=EPSILONS, help="budgets per rating")
     chosen = arguments.parse_args()
     dataset = MovieLens100K(path=chosen.path, items=True)
     parts = validation_split(*dataset.load_fold("u1"))
     stands = True
     for preset in ("best-on-device", "best-server"):
         config = load(preset, ["simulation.backend=local"])
-        for epsilon in EPSILONS:
+        for epsilon in chosen.epsilons:
             best = config.protocol.at_budget(epsilon, "rating")
             assert isinstance(best, BestProtocol)
             figures: dict[str, float] = {}
