@@ -23,12 +23,14 @@ def note_on_reading(*, on_device: bool, sends_values: bool) -> str:
         Whether anything that is sent depends on how an item was rated.
     """
     who = "Devices predict" if on_device else "The server predicts"
-    own = ", and their own ratings" if on_device else ""
-    reports = "what is reported, " if sends_values else ""
-    without = " Without a report of any value that gives what the floor sets-only reaches."
+    sources = ["what is reported"] * sends_values + ["which items were rated"]
+    sources += ["their own ratings"] * on_device
+    *others, last = sources
+    read = f"{', '.join(others)} and {last}" if others else last
+    alone = "The set alone, without a report of any value, gives what the floor sets-only reaches. "
     return (
-        f"{who} from {reports}which items were rated, since that is seen{own}."
-        f"{without if sends_values else ''} Where the set of rated items is hidden, none of that gain holds."
+        f"{who} from {read}. {alone if sends_values else ''}"
+        "Where the set of rated items is hidden, none of that gain holds."
     )
 
 

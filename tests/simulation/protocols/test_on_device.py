@@ -65,12 +65,15 @@ def test_with_the_set_alone_nothing_about_values_is_spent(on_device: dict[str, A
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("one-bit-on-device", "Devices predict from what is reported, which items were rated, since that is"),
+        (
+            "one-bit-on-device",
+            "Devices predict from what is reported, which items were rated and their own ratings.",
+        ),
         (
             "one-bit-calibrated",
-            "The server predicts from what is reported, which items were rated, since that",
+            "The server predicts from what is reported and which items were rated.",
         ),
-        ("sets-only", "Devices predict from which items were rated, since that is seen, and their own"),
+        ("sets-only", "Devices predict from which items were rated and their own ratings."),
     ],
 )
 def test_a_guarantee_says_that_the_visible_set_is_read_and_where_it_is_not(name: str, words: str) -> None:
