@@ -17,6 +17,7 @@ from dprec.ratings import RatingScale
 from dprec.registry import summary_of
 from simulation.analysis.vocabulary import server_sees
 from simulation.configuration.models import RunConfig
+from simulation.protocols.base import Protocol
 from simulation.protocols.sent import Example, Sent
 
 _STARS = RatingScale.evenly(1, 5, 1)
@@ -78,7 +79,7 @@ class Description:
     ----------
     name : str
     parts : tuple of Part
-        The protocol first, with an empty key.
+        The protocol first, with an empty key; if it picks another, that one's components follow.
     example : Example
         For whom the report and the guarantee are described.
     sent : Sent or None
@@ -120,12 +121,12 @@ def describe(config: RunConfig) -> Description:
         sent, guarantee = protocol.sent(example), protocol.guarantee(example.shape)
     return Description(
         name=config.name,
-        parts=tuple(_parts(protocol, "")),
+        parts=(*_parts(protocol, ""), *_parts_of_pick(protocol)),
         example=example,
         sent=sent,
         guarantee=guarantee,
         settings=tuple(_settings(protocol, "")),
-        beyond_the_paper=deviations(protocol),
+        beyond_the_paper=deviations(protocol.picked),
     )
 
 
@@ -175,6 +176,12 @@ def _parts(options: Options, key: str) -> Iterator[Part]:
         value = getattr(options, field.name)
         if isinstance(value, Options):
             yield from _parts(value, f"{key}.{field.name}" if key else field.name)
+
+
+def _parts_of_pick(protocol: Protocol) -> Iterator[Part]:
+    """Yield the components of the protocol that another one picks."""
+    if protocol.picked != protocol:
+        yield from (part for part in _parts(protocol.picked, "") if part.key)
 
 
 def _settings(options: Options, prefix: str) -> Iterator[SettingLine]:

@@ -34,6 +34,11 @@ class Protocol(Options):
         return DELTA if self.privacy is None else self.privacy.delta
 
     @property
+    def picked(self) -> Protocol:
+        """The protocol that is run: this one, unless it picks another."""
+        return self
+
+    @property
     @abstractmethod
     def private(self) -> bool:
         """Whether the protocol takes a privacy budget."""

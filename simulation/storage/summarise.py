@@ -48,7 +48,7 @@ def summarise(
         protocol=config.protocol.kind,
         mechanism=config.protocol.mechanism_name,
         completion=config.protocol.completion_name,
-        beyond_the_paper=tuple(str(own) for own in deviations(config.protocol)),
+        beyond_the_paper=tuple(str(own) for own in deviations(config.protocol.picked)),
         dataset=_dataset(config, train, test),
         accuracy=Accuracy.model_validate(accuracy),
         privacy=_privacy(config, train, outcome, composed),

@@ -85,6 +85,12 @@ def test_a_setting_stands_beside_its_default_and_what_the_paper_has() -> None:
     assert described("isgd").beyond_the_paper == ()
 
 
+def test_a_protocol_that_picks_another_is_described_with_what_it_picks() -> None:
+    best, same = described("best-on-device"), described("optimal-on-device")
+    assert [part.kind for part in best.parts] == ["best", *(part.kind for part in same.parts[1:])]
+    assert best.beyond_the_paper == same.beyond_the_paper != ()
+
+
 def test_settings_that_do_not_fit_together_are_refused_by_their_key() -> None:
     with pytest.raises(InputError, match=r"protocol\.privacy\.per"):
         described("blp-mf", "protocol.privacy.per=cell")
