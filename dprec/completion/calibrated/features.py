@@ -55,9 +55,9 @@ def item_features(geometry: ImplicitGeometry, catalogue: Catalogue | None, width
 
 
 def catalogue_features(catalogue: Catalogue, counts: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Return public numbers, each also squared, and the categories, as in `centred_categories`."""
+    """Return public numbers, each also squared, and the categories, which have mean 0 over the ratings."""
     numbers = _bent(catalogue.numbers, catalogue.numbers != 0)
-    return np.hstack([numbers, centred_categories(catalogue, counts)])
+    return np.hstack([numbers, _centred_categories(catalogue, counts)])
 
 
 def expected_coefficients(width: int) -> NDArray[np.float64]:
@@ -81,7 +81,7 @@ def expected_coefficients(width: int) -> NDArray[np.float64]:
     return ratios
 
 
-def centred_categories(catalogue: Catalogue, counts: NDArray[np.integer]) -> NDArray[np.float64]:
+def _centred_categories(catalogue: Catalogue, counts: NDArray[np.integer]) -> NDArray[np.float64]:
     """Return the categories with mean 0 over the ratings, shape (items, categories)."""
     shares = counts / max(int(counts.sum()), 1)
     centred: NDArray[np.float64] = catalogue.categories - shares @ catalogue.categories
