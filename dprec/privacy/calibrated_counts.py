@@ -202,9 +202,11 @@ class CalibratedCounts:
     def _loss(self, epsilon: float, size: int) -> float:
         """Return the exact loss of a count of so many ratings when all change.
 
-        No two true counts are told apart as easily as none and all of the ratings.
+        None and all of the ratings are told apart best by the two ends, 1 and all by a count between them:
+        far from the true count, single counts are less probable than all beyond them.
         """
-        return self._noise(epsilon).channel(size, np.array([0, size])).epsilon if size else 0.0
+        extreme = np.unique([0, min(1, size), size])
+        return self._noise(epsilon).channel(size, extreme).epsilon if size else 0.0
 
     def _noise(self, epsilon: float) -> CountNoise:
         return CountNoise.of(epsilon, self.calibrated.n_items)

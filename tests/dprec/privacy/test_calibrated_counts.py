@@ -5,6 +5,7 @@ import pytest
 
 from dprec.errors import SettingError
 from dprec.mechanisms import BitsAndCounts, ThresholdBit
+from dprec.mechanisms.count_noise import CountNoise
 from dprec.privacy.calibrated_counts import CalibratedCounts
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.privacy.releases import composed_losses
@@ -88,3 +89,12 @@ def test_a_large_count_loses_less_than_the_sum_over_its_ratings() -> None:
 def test_the_loss_of_a_count_is_at_most_the_sum_over_its_ratings(cells: int) -> None:
     made = counts(PrivacyBudget(epsilon=0.8))
     assert 0.999 * 0.8 * cells <= made.count_epsilon(cells, cells) <= 0.8 * cells
+
+
+@pytest.mark.parametrize("size", [1, 2, 30, 100])
+def test_the_loss_of_a_count_is_that_of_its_worst_pair_of_true_counts(size: int) -> None:
+    made = counts(PrivacyBudget(epsilon=0.5), n_items=200)
+    noise = CountNoise.of(float(made.epsilons(np.array([size]))[0]), 200)
+    every = np.log(noise.channel(size, np.arange(size + 1)).probabilities)
+    worst = np.ptp(every, axis=0).max()
+    assert made.count_epsilon(size, size) == pytest.approx(worst, rel=1e-12)
