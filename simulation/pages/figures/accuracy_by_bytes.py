@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from simulation.analysis.settings import Setting, by_protocol
 from simulation.pages.figures.axes import accuracy_axis, log_axis
 from simulation.pages.figures.colours import INK, REFERENCE, SURFACE, ramp
 from simulation.pages.figures.floor_lines import draw_floors, floor_handles, floor_lines
-from simulation.pages.figures.labels import LineEnd, direct_labels, legend_below
+from simulation.pages.figures.labels import LineEnd, direct_labels, legend_below, note_off_scale
 from simulation.pages.figures.looks import DASHES, Look, Looks, legend_handle, marked
 from simulation.pages.figures.panels import Style, axis_labels, panels, shortened
 
@@ -40,6 +40,8 @@ def draw_accuracy_against_bytes(
     ]
     log_axis(ax, [spent for spent, _ in known], in_bytes=True)
     accuracy_axis(ax, [*(value for _, value in known), *(floor.value for floor in floors)])
+    protocols = by_protocol(competing)
+    note_off_scale(ax, style, _means(protocols, measure))
     right = ax.get_xlim()[1]
     floor_ends = draw_floors(ax, settings, measure, floors)
     ends = [] if style.narrow else floor_ends
@@ -64,11 +66,18 @@ def draw_accuracy_against_bytes(
     axis_labels(ax, style, x="bytes per user, both directions", y=measure.heading)
     direct_labels(ax, style, ends)
     handles = [
-        legend_handle(marked(name, points), looks[name], line=False)
-        for name, points in by_protocol(competing).items()
+        legend_handle(marked(name, points), looks[name], line=False) for name, points in protocols.items()
     ]
     legend_below(figure, style, [*handles, *(floor_handles(floors) if style.narrow else [])])
     return figure
+
+
+def _means(protocols: Mapping[str, Sequence[Setting]], measure: Measure) -> dict[str, list[float]]:
+    """Return the accuracies of every protocol, by its name."""
+    return {
+        name: [mean for setting in each if (mean := setting.mean(measure.column)) is not None]
+        for name, each in protocols.items()
+    }
 
 
 def _by_budget(settings: Sequence[Setting]) -> list[tuple[str, str, Any, list[Setting]]]:

@@ -17,7 +17,7 @@ from simulation.analysis.vocabulary import loss_per
 from simulation.pages.figures.axes import accuracy_axis, log_axis
 from simulation.pages.figures.colours import SURFACE
 from simulation.pages.figures.floor_lines import draw_floors, floor_handles, floor_lines
-from simulation.pages.figures.labels import LineEnd, direct_labels, legend_below
+from simulation.pages.figures.labels import LineEnd, direct_labels, legend_below, note_off_scale, tall_enough
 from simulation.pages.figures.looks import Look, Looks, legend_handle, marked
 from simulation.pages.figures.panels import Style, axis_labels, panels, shortened
 
@@ -67,22 +67,24 @@ def draw_accuracy_against_epsilon(
     looks : mapping
         Of every protocol, by its name.
     """
+    curves, references = _curves(settings, measure, axis), _references(settings, measure)
+    floors = floor_lines(settings, measure, looks)
+    style = tall_enough(style, len(curves) + len(references) + len(floors))
     figure, (ax,) = panels(style)
-    curves = _curves(settings, measure, axis)
     ends = [_draw_curve(ax, curve, looks[curve.name]) for curve in curves]
     log_axis(
         ax, [loss for curve in curves for loss in curve.losses.tolist()] or [0.5, 2.0], ticks_at_values=True
     )
     right = ax.get_xlim()[1]
-    references = _references(settings, measure)
     for setting, mean in references:
         look = looks[setting.name]
         ax.axhline(mean, color=look.colour, linestyle=look.dashes, linewidth=1.3)
         ends.append(LineEnd(right, mean, shortened(setting.name), look.colour))
-    floors = floor_lines(settings, measure, looks)
     ranges = [end for curve in curves for end in (*curve.low.tolist(), *curve.high.tolist())]
     accuracy_axis(ax, [*ranges, *(mean for _, mean in references), *(floor.value for floor in floors)])
     ends += draw_floors(ax, settings, measure, floors)
+    note_off_scale(ax, style, {curve.label: curve.mean.tolist() for curve in curves})
+    ends = [end for end in ends if end.y <= ax.get_ylim()[1]]
     axis_labels(ax, style, x=axis.label, y=measure.heading)
     if style.narrow:
         named = {curve.name: curve.label for curve in curves}

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
@@ -78,12 +79,31 @@ _WIDE_RANGE = 20
 """Ratio of the largest to the smallest accuracy above which their axis is logarithmic."""
 
 
+_FEW = 0.25
+"""Largest share of the values that may be left off the scale."""
+
+
+def _readable(values: Sequence[float]) -> float:
+    """Return the largest value to show; a few beyond a gap wider than the range of all others are not."""
+    ordered = np.sort(values)
+    gaps, spreads = np.diff(ordered), ordered[:-1] - ordered[0]
+    above = ordered.size - 1 - np.arange(gaps.size)
+    apart = np.flatnonzero((gaps > spreads) & (above <= _FEW * ordered.size))
+    return float(ordered[apart[0]] if apart.size else ordered[-1])
+
+
 def accuracy_axis(ax: Axes, values: Sequence[float]) -> None:
-    """Fit the vertical axis to accuracies; logarithmic if they lie far apart."""
+    """Fit the vertical axis to accuracies; logarithmic if they lie far apart.
+
+    A few that would squash the others are left off the scale; see `note_off_scale`.
+    """
     low, high = (min(values), max(values)) if values else (0.0, 1.0)
     if 0 < _WIDE_RANGE * low < high:
         log_axis(ax, values, which="y")
         return
-    spread = (high - low) or 0.1 * abs(high) or 1.0
-    ax.set_ylim(low - 0.07 * spread, high + 0.07 * spread)
+    shown = _readable(values) if values else high
+    spread = (shown - low) or 0.1 * abs(shown) or 1.0
+    # Room for the note on what is off the scale.
+    above = 0.07 if shown == high else 0.16
+    ax.set_ylim(low - 0.07 * spread, shown + above * spread)
     plain_axis(ax, which="y")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from simulation.analysis.numbers import short
 from simulation.pages.figures.colours import INK, SURFACE
-from simulation.pages.figures.panels import Style
+from simulation.pages.figures.panels import Style, note
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 
@@ -33,6 +34,9 @@ class LineEnd:
     label: str
     colour: str
 
+
+_LINE, _PANEL = 1.3, 0.72
+"""Height of a label in font sizes, and of a panel as a share of the figure's."""
 
 _EDGE = 0.6
 """Fraction of a panel's width beyond which a line's end counts as near the right edge."""
@@ -68,7 +72,7 @@ def direct_labels(ax: Axes, style: Style, ends: Sequence[LineEnd]) -> None:
             beyond.append((up, 1.025, end))
         else:
             beside.append((up, across + 0.035, end))
-    gap = style.points * 1.3 / 72 / (style.height * 0.72)
+    gap = style.points * _LINE / 72 / (style.height * _PANEL)
     for group in (beside, beyond):
         group.sort(key=lambda entry: entry[0])
         places = spread_out([up for up, _, _ in group], gap)
@@ -89,6 +93,29 @@ def direct_labels(ax: Axes, style: Style, ends: Sequence[LineEnd]) -> None:
             )
 
 
+def note_off_scale(ax: Axes, style: Style, values: Mapping[str, Sequence[float]]) -> None:
+    """Write at the upper edge what lies above the vertical axis, whose limits are final.
+
+    Parameters
+    ----------
+    ax : Axes
+    style : Style
+    values : mapping
+        The values of everything that the panel shows, by name.
+    """
+    top = ax.get_ylim()[1]
+    above = {name: [value for value in each if value > top] for name, each in values.items()}
+    words = [
+        f"{name} {short(min(each))}"
+        + (f" to {short(max(each))}" if short(min(each)) != short(max(each)) else "")
+        for name, each in above.items()
+        if each
+    ]
+    if words:
+        separator = ",\n" if style.narrow else ", "
+        note(ax, 0.01, 0.98, f"off the scale: {separator.join(words)}", style, va="top", zorder=3)
+
+
 def spread_out(places: Sequence[float], gap: float) -> list[float]:
     """Return ascending places, moved as little as necessary to lie at least a gap apart.
 
@@ -104,7 +131,15 @@ def spread_out(places: Sequence[float], gap: float) -> list[float]:
 
 
 def _start(block: Sequence[float], gap: float) -> float:
-    return float(np.mean(block)) - gap * (len(block) - 1) / 2
+    """Return the first place of a block, which does not reach below the panel, nor above it if it fits."""
+    size = gap * (len(block) - 1)
+    return max(min(float(np.mean(block)) - size / 2, 1.0 - size), 0.0)
+
+
+def tall_enough(style: Style, labels: int) -> Style:
+    """Return the style with a figure that has room for so many labels above each other."""
+    needed = labels * style.points * _LINE / 72 / _PANEL
+    return style if style.narrow else replace(style, height=max(style.height, needed))
 
 
 _LETTER, _HANDLE = 0.58, 3.6

@@ -26,10 +26,11 @@ from simulation.pages.figures.accuracy_by_bytes import (
     draw_accuracy_by_round,
 )
 from simulation.pages.figures.accuracy_by_epsilon import EpsilonAxis, draw_accuracy_against_epsilon
+from simulation.pages.figures.axes import accuracy_axis
 from simulation.pages.figures.colours import INK, REFERENCE, dark
-from simulation.pages.figures.labels import spread_out
+from simulation.pages.figures.labels import note_off_scale, spread_out
 from simulation.pages.figures.looks import looks_of
-from simulation.pages.figures.panels import NARROW, WIDE, Style, shortened
+from simulation.pages.figures.panels import NARROW, WIDE, Style, panels, shortened
 from simulation.pages.figures.rendering import to_svg
 from simulation.pages.figures.run_overview import PREDICTION_QUANTILES, draw_summary, group_by_rating
 from simulation.pages.figures.run_rounds import evaluated_rounds
@@ -56,11 +57,13 @@ def test_labels_are_apart_and_in_order(places: list[float], gap: float) -> None:
     moved = spread_out(sorted(places), gap)
     assert len(moved) == len(places)
     assert all(later - earlier >= gap - 1e-9 for earlier, later in pairwise(moved))
-    assert np.mean(moved) == pytest.approx(np.mean(places))
+    assert moved[0] >= -1e-9
+    assert moved[-1] <= max(1.0, gap * (len(places) - 1)) + 1e-9
 
 
 def test_labels_that_do_not_touch_stay() -> None:
     assert spread_out([0.1, 0.5, 0.9], 0.1) == [0.1, 0.5, 0.9]
+    assert spread_out([0.5, 0.5, 0.9], 0.1) == pytest.approx([0.45, 0.55, 0.9])
 
 
 def test_names_are_made_drawable() -> None:
@@ -279,3 +282,27 @@ def test_a_long_legend_leaves_the_panel_its_height(style: Style) -> None:
         return float(ax.get_position().height * figure.get_figheight())
 
     assert height(16) == pytest.approx(height(2), rel=0.15)
+
+
+def test_what_would_squash_the_rest_is_left_off_the_scale_and_named() -> None:
+    _, (ax,) = panels(WIDE)
+    means = {"good": [0.9, 1.0, 1.1, 1.2], "poor": [1.3, 1.25], "absurd": [2.7, 2.66]}
+    accuracy_axis(ax, [mean for each in means.values() for mean in each])
+    assert 1.3 < ax.get_ylim()[1] < 1.5
+    note_off_scale(ax, WIDE, means)
+    assert [text.get_text() for text in ax.texts] == ["off the scale: absurd 2.66 to 2.7"]
+
+
+@pytest.mark.parametrize("values", [[0.9, 1.0, 1.1], [0.9, 2.7], [0.9, 1.0, 2.6, 2.7], []])
+def test_what_is_not_far_from_all_others_or_not_few_stays_on_the_scale(values: list[float]) -> None:
+    _, (ax,) = panels(WIDE)
+    accuracy_axis(ax, values)
+    assert all(value <= ax.get_ylim()[1] for value in values)
+    note_off_scale(ax, WIDE, {"all": values})
+    assert not ax.texts
+
+
+def test_labels_stay_in_the_panel_where_they_fit() -> None:
+    places = spread_out([0.0, 0.0, 0.01, 0.02], 0.1)
+    assert places == pytest.approx([0.0, 0.1, 0.2, 0.3])
+    assert spread_out([0.99, 1.0], 0.1) == pytest.approx([0.9, 1.0])
