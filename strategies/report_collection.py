@@ -63,8 +63,8 @@ class ReportCollection:
         The mechanism that the devices apply; the server knows it but cannot change it.
     group : str
         Run key under which the devices find their setup.
-    likelihood : bool
-        Whether the observations carry the likelihood of what was received.
+    likelihood, symbols : bool
+        Whether the observations carry the likelihood of what was received, and the symbols themselves.
     catalogue : Catalogue or None
         Public data about the items, for the observations.
     """
@@ -72,6 +72,7 @@ class ReportCollection:
     calibrated: CalibratedMechanism
     group: str
     likelihood: bool = False
+    symbols: bool = False
     catalogue: Catalogue | None = None
 
     def collect(self, grid: Grid, roster: Roster) -> Collected:
@@ -119,7 +120,7 @@ class ReportCollection:
         residuals = None
         if isinstance(self.calibrated, CalibratedResiduals):
             residuals = self.calibrated.residual_reports(counts, symbols)
-        likelihood = self.likelihood and residuals is None
+        by_itself = residuals is None
         return Observations(
             rows_of(counts, np.int32),
             received.items,
@@ -127,8 +128,10 @@ class ReportCollection:
             (counts.size, self.calibrated.n_items),
             self.calibrated.scale,
             self.calibrated.noise_variance(counts),
-            self.calibrated.likelihood(counts, symbols) if likelihood else None,
-            self.calibrated.symbol_reports(counts, symbols, received.accepted) if likelihood else None,
+            self.calibrated.likelihood(counts, symbols) if self.likelihood and by_itself else None,
+            self.calibrated.symbol_reports(counts, symbols, received.accepted)
+            if self.symbols and by_itself
+            else None,
             residuals,
             catalogue=self.catalogue,
         )

@@ -40,7 +40,8 @@ class Observations:
         Probability of what was received given each level of the scale, for completions that ask for
         it (`Completion.needs_likelihood`).
     symbols : SymbolReports, optional
-        The symbols themselves and the channels that they came through, for the same completions.
+        The symbols themselves and the channels that they came through, for completions that ask for
+        them (`Completion.needs_symbols`).
     residuals : ResidualReports, optional
         Answers about residuals, instead of symbols, from mechanisms that compare a user's ratings.
     catalogue : Catalogue, optional
@@ -102,11 +103,12 @@ class Completed(ABC):
 class Completion(Options):
     """Base of the completion methods.
 
-    `needs_likelihood` states whether the method uses `Observations.likelihood`.
+    `needs_likelihood` and `needs_symbols` state whether the method uses these parts of `Observations`.
     """
 
     kind: str
     needs_likelihood: ClassVar[bool] = False
+    needs_symbols: ClassVar[bool] = False
 
     def check_scale(self, scale: RatingScale) -> None:
         """Refuse a scale that the method cannot work on.

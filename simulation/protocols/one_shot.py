@@ -151,7 +151,8 @@ class OneShotProtocol(Protocol):
         collection = ReportCollection(
             calibrated,
             task.group,
-            likelihood=self.completion.needs_likelihood or CalibratedCounts.of(calibrated) is not None,
+            likelihood=self.completion.needs_likelihood,
+            symbols=self.completion.needs_symbols or CalibratedCounts.of(calibrated) is not None,
             catalogue=task.catalogue,
         )
         collected = collection.collect(grid, task.roster)

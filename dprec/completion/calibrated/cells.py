@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -45,9 +46,12 @@ class Cells:
         """Return for each item the same sum over its cells, shape (items, ...)."""
         return _times(self._matrix(weights).T, of_users)
 
+    @cached_property
+    def _indptr(self) -> NDArray[np.int64]:
+        return offsets(np.bincount(self.users, minlength=self.shape[0]))
+
     def _matrix(self, weights: NDArray[np.float64]) -> sp.csr_array:
-        indptr = offsets(np.bincount(self.users, minlength=self.shape[0]))
-        return sp.csr_array((weights, self.items, indptr), shape=self.shape)
+        return sp.csr_array((weights, self.items, self._indptr), shape=self.shape)
 
 
 def _times(matrix: sp.csr_array, values: NDArray[np.float64]) -> NDArray[np.float64]:

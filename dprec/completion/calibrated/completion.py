@@ -83,7 +83,7 @@ class Calibrated(Completion):
     """Effects and factors on a latent rating, from likelihoods and from which items were rated."""
 
     kind: Literal["calibrated"] = "calibrated"
-    needs_likelihood: ClassVar[bool] = True
+    needs_symbols: ClassVar[bool] = True
     histogram: Histogram | None = option(
         "Public shares of the levels, from the lowest; by default equal. Not those of the protected ratings.",
         None,
