@@ -81,11 +81,12 @@ class LatentRatings:
         self, cells: Cells, looked_up: LookedUp, counts: CountLikelihood | None = None
     ) -> LatentRatings:
         """Solve the items' effects; counts tell about their regression only."""
-        precision, target = self._sums(self.items, cells, cells.items, looked_up)
+        latent = self.means(cells.users, cells.items)
+        precision, target = _sums(self.items, cells.items, latent, looked_up)
         rows = None
         if counts is not None:
             features = self.items.features[cells.items[counts.counts.cells]]
-            linearised = counts.at(self.means(cells.users, cells.items))
+            linearised = counts.at(latent)
             rows = counts.about_coefficients(
                 linearised, features, self.items.coefficients, self.users.variances
             )
@@ -95,25 +96,28 @@ class LatentRatings:
         self, cells: Cells, looked_up: LookedUp, counts: CountLikelihood | None = None
     ) -> LatentRatings:
         """Solve the users' effects."""
-        precision, target = self._sums(self.users, cells, cells.users, looked_up)
-        more = self._counted(cells, counts, np.ones((cells.shape[1], 1)), self.users.means[:, None])
+        latent = self.means(cells.users, cells.items)
+        precision, target = _sums(self.users, cells.users, latent, looked_up)
+        more = _counted(cells, latent, counts, np.ones((cells.shape[1], 1)), self.users.means[:, None])
         return replace(self, users=self.users.solved(precision + more[0][:, 0, 0], target + more[1][:, 0]))
 
     def with_slopes(
         self, cells: Cells, looked_up: LookedUp, counts: CountLikelihood | None = None
     ) -> LatentRatings:
         """Solve the users' slopes, and learn their variances."""
+        latent = self.means(cells.users, cells.items)
         own = _dots(self.slopes.means[cells.users], self.places[cells.items])
-        score, information = self._scored(cells, looked_up, own)
+        score, information = _scored(latent, looked_up, own)
         outer = self.places[:, :, None] * self.places[:, None, :]
         precision, target = cells.by_user(information, outer), cells.by_user(score, self.places)
-        more = self._counted(cells, counts, self.places, self.slopes.means)
+        more = _counted(cells, latent, counts, self.places, self.slopes.means)
         slopes = self.slopes.solved(precision + more[0], target + more[1]).learned()
         return replace(self, slopes=slopes)
 
     def with_traits(self, cells: Cells, looked_up: LookedUp, *, learn: bool) -> LatentRatings:
         """Solve the items' factors; learn their variances if asked to."""
-        score, information = self._scored(cells, looked_up, self._products(cells))
+        latent = self.means(cells.users, cells.items)
+        score, information = _scored(latent, looked_up, self._products(cells))
         traits = self.traits.solved(
             cells.by_item(information, self.tastes.second_moments), cells.by_item(score, self.tastes.means)
         )
@@ -123,51 +127,53 @@ class LatentRatings:
         self, cells: Cells, looked_up: LookedUp, counts: CountLikelihood | None = None
     ) -> LatentRatings:
         """Solve the users' factors, learn their variances, and move their scale to the items' factors."""
-        score, information = self._scored(cells, looked_up, self._products(cells))
+        latent = self.means(cells.users, cells.items)
+        score, information = _scored(latent, looked_up, self._products(cells))
         precision = cells.by_user(information, self.traits.second_moments)
         target = cells.by_user(score, self.traits.means)
-        more = self._counted(cells, counts, self.traits.means, self.tastes.means)
+        more = _counted(cells, latent, counts, self.traits.means, self.tastes.means)
         tastes = self.tastes.solved(precision + more[0], target + more[1]).learned()
         scale = np.sqrt(tastes.spreads + tastes.regressed.var(axis=0))
         return replace(self, tastes=tastes.scaled(1 / scale), traits=self.traits.scaled(scale))
 
-    def _sums(
-        self, side: RegressedEffects, cells: Cells, owners: NDArray[np.integer], looked_up: LookedUp
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the precision and the target of each effect of a side."""
-        score, information = self._scored(cells, looked_up, side.means[owners])
-        precision, target = (
-            np.bincount(owners, weights=weights, minlength=side.means.size)
-            for weights in (information, score)
-        )
-        return precision.astype(np.float64), target.astype(np.float64)
-
-    def _counted(
-        self,
-        cells: Cells,
-        counts: CountLikelihood | None,
-        of_items: NDArray[np.float64],
-        of_users: NDArray[np.float64],
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return what counts add to the precisions and targets of users' vectors; see `about_users`."""
-        if counts is None:
-            return np.zeros((*of_users.shape, of_users.shape[1])), np.zeros_like(of_users)
-        linearised = counts.at(self.means(cells.users, cells.items))
-        return counts.about_users(linearised, of_items[cells.items[counts.counts.cells]], of_users)
-
     def _products(self, cells: Cells) -> NDArray[np.float64]:
         return _dots(self.tastes.means[cells.users], self.traits.means[cells.items])
 
-    def _scored(
-        self, cells: Cells, looked_up: LookedUp, own: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return weight times pseudo-observation of one part of each latent rating, and the weights.
 
-        Fisher scoring: the weight is the information of a report, the pseudo-observation ``own`` + slope /
-        weight. Their product needs no division.
-        """
-        slopes, information = looked_up(self.means(cells.users, cells.items))
-        return information * own + slopes, information
+def _sums(
+    side: RegressedEffects, owners: NDArray[np.integer], latent: NDArray[np.float64], looked_up: LookedUp
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the precision and the target of each effect of a side."""
+    score, information = _scored(latent, looked_up, side.means[owners])
+    precision, target = (
+        np.bincount(owners, weights=weights, minlength=side.means.size) for weights in (information, score)
+    )
+    return precision.astype(np.float64), target.astype(np.float64)
+
+
+def _counted(
+    cells: Cells,
+    latent: NDArray[np.float64],
+    counts: CountLikelihood | None,
+    of_items: NDArray[np.float64],
+    of_users: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return what counts add to the precisions and targets of users' vectors; see `about_users`."""
+    if counts is None:
+        return np.zeros((*of_users.shape, of_users.shape[1])), np.zeros_like(of_users)
+    return counts.about_users(counts.at(latent), of_items[cells.items[counts.counts.cells]], of_users)
+
+
+def _scored(
+    latent: NDArray[np.float64], looked_up: LookedUp, own: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return weight times pseudo-observation of one part of each latent rating, and the weights.
+
+    Fisher scoring: the weight is the information of a report, the pseudo-observation ``own`` + slope /
+    weight. Their product needs no division.
+    """
+    slopes, information = looked_up(latent)
+    return information * own + slopes, information
 
 
 def _dots(rows: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
