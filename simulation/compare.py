@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dprec.progress import Progress, silent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from simulation.comparison.running import ComparisonResult
 
 
 def compare(
-    config: str | Path,
+    config: str | Path | Mapping[str, Any],
     output: str | Path,
     *,
     overrides: Sequence[str] = (),
@@ -28,8 +28,9 @@ def compare(
 
     Parameters
     ----------
-    config : str or Path
-        The path of the comparison's file, or the name of a preset.
+    config : str, Path or mapping
+        The path of the comparison's file, the name of a preset, the values of a comparison, or a file of
+        ratings, on which the published systems and ours are compared.
     output : str or Path
         The comparison's directory.
     overrides : sequence of str

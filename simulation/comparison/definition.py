@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from dprec.errors import SettingError
 from dprec.options import Options, option
 from dprec.privacy.units import ComparableUnit, unit_from_text
 from simulation.configuration.models import EvaluationOptions, SimulationOptions
@@ -35,6 +36,9 @@ class Entry(BaseModel):
         default=None,
         description="Name of a preset, or of a file NAME.yaml here or one folder up; by default, name.",
     )
+    protocol: dict[str, Any] | None = Field(
+        default=None, description="The protocol itself, in place of a preset's."
+    )
     changes: dict[str, Any] = Field(
         default_factory=dict, alias="set", description="Values to replace in it, by dotted key."
     )
@@ -44,6 +48,12 @@ class Entry(BaseModel):
     panel: str | None = Field(
         default=None, description="Panel; only protocols of the same panel share tables and figures."
     )
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Entry:
+        if self.preset is not None and self.protocol is not None:
+            raise SettingError("protocol", "a protocol beside a preset", "one of the two")
+        return self
 
 
 class PublishedCost(BaseModel):

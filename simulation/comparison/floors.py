@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from simulation.comparison.definition import Entry
 from simulation.comparison.templates import SHARED, Template
-from simulation.configuration.models import parse_config
+from simulation.configuration.models import RunConfig, parse_config
 from simulation.configuration.presets import presets
 from simulation.configuration.strict_yaml import read_yaml
 from simulation.protocols.floors import FLOORS, floor_of
@@ -33,7 +33,8 @@ def added_floors(templates: Sequence[Template], *, folds: bool) -> list[Template
     """
     groups: dict[str, list[Template]] = {}
     for template in templates:
-        groups.setdefault(_predicted(template, folds=folds), []).append(template)
+        predicts = predicted(template.run, template.entry.panel, folds=folds)
+        groups.setdefault(predicts, []).append(template)
     names = {template.entry.name for template in templates}
     added = []
     for group, words in zip(
@@ -49,18 +50,18 @@ def added_floors(templates: Sequence[Template], *, folds: bool) -> list[Template
     return added
 
 
-def _predicted(template: Template, *, folds: bool) -> str:
-    """Return what an entry predicts, as text: ratings, how they are split and cut, and the panel.
+def predicted(config: RunConfig, panel: str | None, *, folds: bool) -> str:
+    """Return what a configuration predicts, as text: ratings, how they are split and cut, and the panel.
 
-    Public data about the items change no rating.
+    Public data about the items change no rating, and neither does the fold of a comparison that has several.
     """
-    values = template.run.model_dump(mode="json", include={"dataset", "split", "binarization"})
+    values = config.model_dump(mode="json", include={"dataset", "split", "binarization"})
     # In data that are drawn, it is the number of items.
     if type(values["dataset"].get("items")) is not int:
         values["dataset"].pop("items", None)
     if folds:
         del values["split"]["fold"]
-    return json.dumps([values, template.entry.panel], sort_keys=True)
+    return json.dumps([values, panel], sort_keys=True)
 
 
 def _distinguishing(firsts: Sequence[Template]) -> list[list[str]]:

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import copy
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from dprec.errors import InputError
 from simulation.comparison.definition import ComparisonConfig, Entry
-from simulation.comparison.floors import added_floors
+from simulation.comparison.floors import added_floors, predicted
+from simulation.comparison.other_data import LeftOut, replaces_dataset, suited, suited_split
 from simulation.comparison.templates import SHARED, Cell, Template
 from simulation.configuration.dotted_keys import apply_override, flatten
 from simulation.configuration.presets import find_configuration
 from simulation.configuration.strict_yaml import dump_yaml, parse_yaml, read_yaml
 from simulation.configuration.validation import validated
 
-_WRITTEN = ("cells", "ratings")
+_WRITTEN = ("cells", "ratings", "left_out")
 """Keys that comparison.yaml adds to the configuration."""
+
+_ON_ANY_RATINGS = "compare-systems"
+"""The comparison of a file of ratings that is named in place of a comparison."""
+
+_CONFIGURATIONS = (".yaml", ".yml", ".json", "")
+"""Suffixes of configurations; a file with any other is one of ratings."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +39,42 @@ class Comparison:
     config : ComparisonConfig
     cells : tuple of Cell
         In the order of comparison.csv.
+    other_data : bool
+        Whether its ratings are not those that its file names; a protocol that does not suit them is
+        left out, which is otherwise an error.
+    left_out : tuple of LeftOut
     """
 
     config: ComparisonConfig
     cells: tuple[Cell, ...]
+    other_data: bool = False
+    left_out: tuple[LeftOut, ...] = ()
+
+    def without(self, left_out: Sequence[LeftOut]) -> Comparison:
+        """Return the comparison without some protocols, and without floors that only they had.
+
+        Raises
+        ------
+        InputError
+            When no protocol remains.
+        """
+        names = {each.name for each in left_out}
+        entries = [entry for entry in self.config.protocols if entry.name not in names]
+        if not entries:
+            raise InputError("protocols", f"none suits the ratings: {left_out[0].reason}", "another data set")
+        kept = {entry.name for entry in entries}
+        groups = {self._predicted(cell) for cell in self.cells if cell.protocol in kept}
+        of_kept_groups = [cell for cell in self.cells if self._predicted(cell) in groups]
+        listed = {entry.name for entry in self.config.protocols} | {cell.protocol for cell in of_kept_groups}
+        return replace(
+            self,
+            config=self.config.model_copy(update={"protocols": entries}),
+            cells=tuple(cell for cell in of_kept_groups if cell.protocol not in names),
+            left_out=(*self.left_out, *(each for each in left_out if each.name in listed)),
+        )
+
+    def _predicted(self, cell: Cell) -> str:
+        return predicted(cell.config, cell.panel, folds=self.config.folds is not None)
 
     def to_yaml(self, fingerprints: Mapping[str, str]) -> str:
         """Return what the result depends on: the comparison, every cell's configuration and the ratings.
@@ -44,46 +86,88 @@ class Comparison:
         """
         values = self.config.model_dump(mode="json", by_alias=True, exclude_none=True)
         values["ratings"] = dict(fingerprints)
+        if self.left_out:
+            values["left_out"] = {each.name: each.reason for each in self.left_out}
         values["cells"] = {cell.key: parse_yaml(cell.config.to_yaml(), cell.key) for cell in self.cells}
         return dump_yaml(values)
 
 
-def load_comparison(path: str | Path, overrides: Sequence[str] = ()) -> Comparison:
+def load_comparison(
+    config: str | Path | Mapping[str, Any],
+    overrides: Sequence[str] = (),
+    parts: Mapping[str, Any] | None = None,
+) -> Comparison:
     """Read a comparison and the presets that it names.
 
     Parameters
     ----------
-    path : str or Path
-        Path of its file, or the name of a preset.
+    config : str, Path or mapping
+        Path of its file, the name of a preset, or the values of one; or a file of ratings, on which the
+        published systems and ours are compared.
     overrides : sequence of str
         ``dotted.key=value`` replacements.
+    parts : mapping, optional
+        Values of whole keys to replace before, such as that of ``dataset``.
 
     Raises
     ------
     InputError
         Naming the file and key.
     """
-    source = find_configuration(path)
-    values = read_yaml(source)
-    if "protocol" in values and "protocols" not in values:
-        raise InputError(str(path), "the configuration of a run", f"a comparison's, or: dprec run {path}")
-    values = {key: value for key, value in values.items() if key not in _WRITTEN}
+    values, source, replaced = _read(config)
+    values |= parts or {}
+    replaced += [*(parts or {}), *(override.partition("=")[0] for override in overrides)]
     for override in overrides:
         apply_override(values, override)
+    other_data = replaces_dataset(replaced)
+    if other_data:
+        values = suited_split(values, replaced)
     entries = values.get("protocols")
     if isinstance(entries, list):
         values["protocols"] = [{"name": entry} if isinstance(entry, str) else entry for entry in entries]
-    config = validated(ComparisonConfig, values, str(source))
+    return _planned(validated(ComparisonConfig, values, str(source)), values, source, other_data)
+
+
+def _read(config: str | Path | Mapping[str, Any]) -> tuple[dict[str, Any], Path, list[str]]:
+    """Return the values of a comparison, their source, and the keys that are replaced in it already."""
+    if isinstance(config, Mapping):
+        source, values, replaced = Path("comparison"), copy.deepcopy(dict(config)), []
+    elif Path(config).suffix.lower() not in _CONFIGURATIONS and Path(config).is_file():
+        source = find_configuration(_ON_ANY_RATINGS)
+        own = {"dataset": {"kind": "csv", "path": str(config)}, "name": _slug(Path(config).name)}
+        values, replaced = read_yaml(source) | own, list(own)
+    else:
+        source, replaced = find_configuration(config), []
+        values = read_yaml(source)
+    if "protocol" in values and "protocols" not in values:
+        named = source if isinstance(config, Mapping) else config
+        raise InputError(str(named), "the configuration of a run", f"a comparison's, or: dprec run {named}")
+    return {key: value for key, value in values.items() if key not in _WRITTEN}, source, replaced
+
+
+def _slug(file: str) -> str:
+    """Return the name of a file as the name of a comparison."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", file.split(".", maxsplit=1)[0]).strip("._-") or _ON_ANY_RATINGS
+
+
+def _planned(config: ComparisonConfig, values: dict[str, Any], source: Path, other_data: bool) -> Comparison:
+    """Return a comparison with its cells, the floors included."""
     _check_names(config, source)
     shared = {key: values[key] for key in SHARED if key in values}
-    templates = [Template.of(entry, shared, source) for entry in config.protocols]
+    make = suited if other_data else Template.of
+    made = [make(entry, shared, source) for entry in config.protocols]
+    left_out = tuple(each for each in made if isinstance(each, LeftOut))
+    templates = [each for each in made if isinstance(each, Template)]
+    if not templates:
+        raise InputError(f"{source}: protocols", "none that suits the ratings", left_out[0].reason)
     for template in templates:
         _check_entry(template, config, source)
+    config = config.model_copy(update={"protocols": [template.entry for template in templates]})
     if config.floors:
         templates += added_floors(templates, folds=config.folds is not None)
     cells = [cell for template in templates for cell in _cells(template, config)]
     _check_keys(cells, source)
-    return Comparison(config, tuple(cells))
+    return Comparison(config, tuple(cells), other_data, left_out)
 
 
 def _check_names(config: ComparisonConfig, source: Path) -> None:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from dprec.errors import InputError, within
 from dprec.progress import Progress, silent
+from dprec.ratings import Ratings
 from simulation.comparison.cell_runs import run_cells
 from simulation.comparison.mechanism_noise import sampled_noise
+from simulation.comparison.other_data import LeftOut
 from simulation.comparison.planning import Comparison
 from simulation.comparison.rows import table_rows, user_errors
 from simulation.comparison.templates import of_entry
 from simulation.comparison.user_intervals import with_user_intervals
+from simulation.configuration.models import RunConfig
 from simulation.execution import load_ratings, prepared_ratings
 from simulation.storage.claims import fingerprint
 from simulation.storage.comparison_directory import ComparisonDirectory
@@ -72,7 +76,7 @@ def run_comparison(
     """
     if jobs is not None and jobs < 1:
         raise InputError("--jobs", str(jobs), "at least 1")
-    fingerprints = _check(comparison)
+    comparison, fingerprints = _checked(comparison)
     noise = sampled_noise(comparison)
     directory = ComparisonDirectory.claim(output, comparison.to_yaml(fingerprints), resume=resume)
     if noise:
@@ -100,24 +104,58 @@ def tabulate(
     return ComparisonResult(comparison, directory.path, rows, timings, failures)
 
 
-def _check(comparison: Comparison) -> dict[str, str]:
-    """Check each protocol at each of its budgets; return the fingerprints of what it learns from.
+def _checked(comparison: Comparison) -> tuple[Comparison, dict[str, str]]:
+    """Check each protocol at each of its budgets; return what suits the ratings, and their fingerprints.
 
     Ratings are those of the protocol's first fold and seed: what a check depends on, the numbers of users
     and items and the scale, hardly differs between folds.
     """
     fingerprints: dict[str, str] = {}
     checked: set[tuple[str, float | None]] = set()
-    prepare = lru_cache(maxsize=2)(prepared_ratings)
+    unsuited: dict[str, LeftOut] = {}
+    prepare = lru_cache(maxsize=3)(prepared_ratings)
     for cell in comparison.cells:
-        if (cell.protocol, cell.epsilon) in checked:
+        if (cell.protocol, cell.epsilon) in checked or cell.protocol in unsuited:
             continue
         checked.add((cell.protocol, cell.epsilon))
-        with of_entry(cell.where):
-            train, test = load_ratings(cell.config, prepare)
-            with within("protocol"):
-                cell.config.protocol.check(train)
+        try:
+            with of_entry(cell.where):
+                train, test = _suitable_ratings(cell.config, prepare)
+        except _UnsuitedError as error:
+            if not comparison.other_data:
+                raise InputError(f"{cell.where}: {error.where}", error.found, error.accepted) from None
+            unsuited[cell.protocol] = LeftOut(cell.protocol, f"{error.found}; accepted: {error.accepted}")
+            continue
         if cell.protocol not in fingerprints:
             catalogue = cell.config.dataset.catalogue(train.item_ids)
             fingerprints[cell.protocol] = fingerprint(train, test, catalogue)
-    return fingerprints
+    if unsuited:
+        comparison = comparison.without(list(unsuited.values()))
+    kept = {cell.protocol for cell in comparison.cells}
+    return comparison, {name: value for name, value in fingerprints.items() if name in kept}
+
+
+class _UnsuitedError(InputError):
+    """Ratings that are in order, and that a protocol cannot be run on."""
+
+
+def _suitable_ratings(
+    config: RunConfig, prepare: Callable[..., tuple[Ratings, Ratings]]
+) -> tuple[Ratings, Ratings]:
+    """Return the ratings of a configuration, checked by its protocol.
+
+    Raises
+    ------
+    _UnsuitedError
+        When the protocol, or what cuts the ratings into signs, refuses them.
+    InputError
+        When the ratings cannot be read.
+    """
+    load_ratings(config.model_copy(update={"binarization": None}), prepare)
+    try:
+        train, test = load_ratings(config, prepare)
+        with within("protocol"):
+            config.protocol.check(train)
+    except InputError as error:
+        raise _UnsuitedError(error.where, error.found, error.accepted) from None
+    return train, test

@@ -78,9 +78,21 @@ class Template:
 
     @classmethod
     def of(cls, entry: Entry, shared: Mapping[str, Any], source: Path) -> Template:
-        """Read the preset of an entry and apply its changes."""
-        preset = read_yaml(_preset_file(entry.preset or entry.name, source))
-        values = {**preset, **copy.deepcopy(dict(shared)), "name": entry.name}
+        """Take the protocol of an entry, its own or its preset's, and apply its changes.
+
+        Parameters
+        ----------
+        entry : Entry
+        shared : mapping
+            What the comparison's file sets of `SHARED`.
+        source : Path
+            The comparison's file; presets may lie next to it.
+        """
+        if entry.protocol is not None:
+            own: dict[str, Any] = {"protocol": copy.deepcopy(entry.protocol)}
+        else:
+            own = read_yaml(_preset_file(entry.preset or entry.name, source))
+        values = {**own, **copy.deepcopy(dict(shared)), "name": entry.name}
         where = f"{source}: {entry.name}"
         for key, value in entry.changes.items():
             replace_value(values, key, value, where)

@@ -113,7 +113,12 @@ def _folder(output: str | None, name: str, resume: bool, quiet: bool) -> Path:
 
 @app.command(cls=PlainHelp)
 def compare(
-    config: ConfigPath,
+    config: Annotated[
+        Path,
+        typer.Argument(
+            metavar="CONFIG", help="A YAML configuration, the name of a preset, or a file of ratings."
+        ),
+    ],
     output: Output = None,
     set_: Overrides = None,
     jobs: Annotated[
@@ -124,7 +129,11 @@ def compare(
     page: Page = True,
     quiet: Quiet = False,
 ) -> None:
-    """Run protocols x epsilons x folds x seeds and put them in one table."""
+    """Run protocols x epsilons x folds x seeds and put them in one table.
+
+    On a file of ratings, the published systems and ours are compared. A protocol that does not suit the
+    ratings is left out with the reason, as it is where --set replaces the data set.
+    """
     from simulation.console.tables import comparison_tables, wide_console
 
     folder = _folder(output, config.stem, resume, quiet)
@@ -140,7 +149,10 @@ def compare(
             progress=progress,
         )
     if not quiet:
-        wide_console().print(*comparison_tables(result.rows))
+        console = wide_console()
+        console.print(*comparison_tables(result.rows))
+        for each in result.comparison.left_out:
+            console.print(f"- {each.name} is left out: {each.reason}", highlight=False, markup=False)
         if result.rows:
             _print_projection(folder, population)
         typer.echo(f"comparison directory: {folder}")

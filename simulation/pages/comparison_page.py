@@ -84,6 +84,9 @@ def _notes(files: ComparisonFiles) -> list[str]:
     if files.unfinished:
         missing = listed(files.unfinished[:4]) + (" and others" if len(files.unfinished) > 4 else "")
         notes.append(f"{plural(len(files.unfinished), 'unfinished run')} left out: {missing}.")
+    left_out = files.config.get("left_out")
+    for name, reason in left_out.items() if isinstance(left_out, dict) else ():
+        notes.append(Markup("<strong>{}:</strong> left out: {}.").format(name, reason))
     for names, note, others in merged_notes(every):
         all_of_several = len(protocols) > 1 and protocols <= set(names)
         also = [name for name in names if name in floors]

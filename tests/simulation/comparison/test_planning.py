@@ -101,6 +101,18 @@ def test_an_entry_changes_its_preset(tmp_path: Path, comparison: dict[str, Any])
     assert {cell.config.name for cell in cells} == {"other"}
 
 
+def test_an_entry_may_hold_its_protocol(tmp_path: Path, comparison: dict[str, Any]) -> None:
+    inline = {"name": "inline", "protocol": PRESETS["private"], "set": {"protocol.completion.rank": 4}}
+    comparison["protocols"] = [inline, "private"]
+    cells = {cell.protocol: cell for cell in load_comparison(comparison | {"protocols": [inline]}).cells}
+    assert cells["inline"].config.protocol.completion.rank == 4  # type: ignore[attr-defined]
+    both = load(tmp_path, comparison).cells
+    assert {cell.protocol for cell in both} == {"inline", "private"}
+    comparison["protocols"] = [{**inline, "preset": "private"}]
+    with pytest.raises(InputError, match=r"protocols\[0\]\.protocol: a protocol beside a preset"):
+        load(tmp_path, comparison)
+
+
 @pytest.mark.parametrize(
     ("change", "found"),
     [
@@ -159,7 +171,11 @@ def test_without_folds_an_entry_has_its_own(tmp_path: Path, comparison: dict[str
     ("change", "where", "accepted"),
     [
         ({"protocols": ["clear", {"nme": "x"}]}, "protocols[1].name", "Its name in tables and plots."),
-        ({"protocols": [{"name": "clear", "sett": {}}]}, "protocols[0].sett", "name, preset, set, epsilons"),
+        (
+            {"protocols": [{"name": "clear", "sett": {}}]},
+            "protocols[0].sett",
+            "name, preset, protocol, set, epsilons",
+        ),
         ({"protocols": [{"name": "clear", "set": []}]}, "protocols[0].set", "a mapping of keys to values"),
         ({"protocols": [{"name": "clear", "epsilons": [1, "a"]}]}, "protocols[0].epsilons[1]", "a number"),
         ({"protocols": [7]}, "protocols[0]", "a mapping of keys to values"),

@@ -1,0 +1,93 @@
+"""A comparison on other ratings than its own: what suits them runs, the rest is listed with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dprec.datasets import DATASETS
+from dprec.errors import InputError
+from simulation.comparison.definition import Entry
+from simulation.comparison.templates import Template
+from simulation.configuration.dotted_keys import flatten
+
+_DATASET = "dataset"
+_SPLIT = {"kind": "holdout", "test_fraction": 0.2}
+"""For ratings that come without the split that the comparison names."""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A protocol that does not suit the ratings.
+
+    Parameters
+    ----------
+    name : str
+        Of its entry.
+    reason : str
+    """
+
+    name: str
+    reason: str
+
+
+def replaces_dataset(keys: Sequence[str]) -> bool:
+    """Return whether replacements, by their dotted keys, name other ratings than the comparison's own."""
+    return any(key in (_DATASET, f"{_DATASET}.kind") for key in keys)
+
+
+def suited_split(values: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+    """Return a comparison's values with a split that its data set has, unless the split was replaced too.
+
+    Parameters
+    ----------
+    values : mapping
+        Of the comparison, with its replacements.
+    keys : sequence of str
+        Dotted keys of the replacements.
+    """
+    split, kind = values.get("split"), _kind(values.get(_DATASET))
+    fold = split.get("fold") if isinstance(split, Mapping) and split.get("kind") == "predefined" else None
+    replaced = any(f"{key}.".startswith("split.") for key in keys)
+    if fold is None or replaced or kind not in DATASETS.kinds or fold in DATASETS[kind].folds:
+        return dict(values)
+    return {key: value for key, value in values.items() if key != "folds"} | {"split": dict(_SPLIT)}
+
+
+def suited(entry: Entry, shared: Mapping[str, Any], source: Path) -> Template | LeftOut:
+    """Return an entry on other ratings: without what it says of the data set that it was written for.
+
+    Parameters
+    ----------
+    entry : Entry
+    shared : mapping
+        What the comparison sets for every protocol, with the other data set.
+    source : Path
+        The comparison's file.
+    """
+    own = [key for key in flatten(entry.changes) if key.startswith(f"{_DATASET}.")]
+    if f"{_DATASET}.kind" in own or _kind(entry.changes.get(_DATASET)) is not None:
+        kind = flatten(entry.changes)[f"{_DATASET}.kind"]
+        if kind != _kind(shared[_DATASET]):
+            return LeftOut(entry.name, f"it is for the ratings of {kind}")
+    plain = _without(entry, [key for key in own if key.split(".")[1] in shared[_DATASET]])
+    try:
+        return Template.of(plain, shared, source)
+    except InputError:
+        return Template.of(_without(entry, own), shared, source)
+
+
+def _kind(dataset: Any) -> Any:
+    return dataset.get("kind") if isinstance(dataset, Mapping) else None
+
+
+def _without(entry: Entry, keys: Sequence[str]) -> Entry:
+    """Return an entry without some of its changes, by their dotted keys."""
+    changes = {
+        key: value
+        for key, value in entry.changes.items()
+        if not any(f"{dropped}.".startswith(f"{key}.") for dropped in keys)
+    }
+    return entry.model_copy(update={"changes": changes})
