@@ -17,13 +17,13 @@ from clients.draws import device_draws
 from clients.population import Cohort, Population
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.residual_calibration import CalibratedResiduals, calibrated_for
-from dprec.ragged import offsets, rows_of
+from dprec.ragged import blocks, offsets, rows_of
 from dprec.setups import ReportSetup
 from dprec.wire import ReportCodec
 
 _REPORT, _CHOICE, _ROUND = "report", "choice", 1
 _CELLS_AT_ONCE = 1 << 20
-"""Bounds the memory of mechanisms that send a symbol for every item."""
+"""Bounds the memory of a worker, whatever the size of its cohorts and profiles."""
 
 
 def reports(cohort: Cohort) -> list[bytes]:
@@ -32,8 +32,13 @@ def reports(cohort: Cohort) -> list[bytes]:
     A user's noise is drawn from random words of its own, so it does not depend on other people.
     """
     calibrated, codec = installed_mechanism(cohort.population)
+    return [report for part in _parts(cohort, calibrated) for report in _encoded(part, calibrated, codec)]
+
+
+def _encoded(cohort: Cohort, calibrated: CalibratedMechanism, codec: ReportCodec) -> list[bytes]:
+    """Return the encoded reports of part of a cohort."""
     if calibrated.mechanism.hides_rated_items:
-        return [report for rows in _rows(cohort) for report in _whole_rows(rows, calibrated, codec)]
+        return _whole_rows(cohort, calibrated, codec)
     return codec.encode(offsets(cohort.counts), cohort.items, perturbed(cohort, calibrated))
 
 
@@ -60,10 +65,12 @@ def _whole_rows(rows: Cohort, calibrated: CalibratedMechanism, codec: ReportCode
     return codec.encode(offsets(counts), shown % n_items, symbols[shown])
 
 
-def _rows(cohort: Cohort) -> Iterator[Cohort]:
-    step = max(1, _CELLS_AT_ONCE // cohort.population.n_items)
-    for start in range(cohort.start, cohort.stop, step):
-        yield Cohort(cohort.population, start, min(start + step, cohort.stop))
+def _parts(cohort: Cohort, calibrated: CalibratedMechanism) -> Iterator[Cohort]:
+    """Divide a cohort into parts that report about `_CELLS_AT_ONCE` cells each."""
+    counts = cohort.counts
+    cells = np.full_like(counts, calibrated.n_items) if calibrated.mechanism.hides_rated_items else counts
+    for users in blocks(cells, _CELLS_AT_ONCE):
+        yield Cohort(cohort.population, cohort.start + users.start, cohort.start + users.stop)
 
 
 @lru_cache(maxsize=4)

@@ -7,7 +7,7 @@ delimits the rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TypeVar, overload
 
@@ -57,6 +57,13 @@ def row_maxima(values: NDArray[np.int64], indptr: NDArray[np.integer]) -> NDArra
     if filled.size:
         maxima[filled] = np.maximum.reduceat(values, indptr[:-1][filled])
     return maxima
+
+
+def blocks(counts: NDArray[np.integer], most: int) -> Iterator[slice]:
+    """Cut rows into consecutive runs of about ``most`` cells each; no row is cut."""
+    cuts = np.flatnonzero(np.diff(np.cumsum(counts) // most)) + 1
+    for start, stop in pairwise([0, *cuts.tolist(), counts.size]):
+        yield slice(start, stop)
 
 
 def sizes_of(pieces: Sequence[bytes]) -> NDArray[np.int64]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dprec.catalogue import Catalogue
 from dprec.completion import Observations
 from dprec.errors import RunError
+from dprec.growing import GrowingArray
 from dprec.messages import REPORT
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.residual_calibration import CalibratedResiduals
@@ -87,9 +88,10 @@ class ReportCollection:
         account = RoundAccount(REPORT, self.group, traffic)
         request = RecordDict()
         account.charge_request(slice(None), request, 0)
-        contents = dict.fromkeys(range(len(roster.node_ids)), request)
-        answers = roster.ask(grid, REPORT, contents, self.group)
-        received = self._read(roster.arrivals(answers, np.ones(n_users, dtype=np.bool_)), account, n_users)
+        everybody = np.ones(n_users, dtype=np.bool_)
+        received = _Received(n_users)
+        for answers in roster.ask_in_turn(grid, REPORT, request, self.group):
+            self._read(roster.arrivals(answers, everybody), account, received)
         accepted = int(received.accepted.sum())
         if not accepted:
             raise RunError(f"none of the {n_users} users sent a report that could be used")
@@ -97,34 +99,37 @@ class ReportCollection:
         record = account.record(1, asked=n_users, accepted=accepted)
         return Collected(observations, received.sent, received.accepted, traffic, record)
 
-    def _read(self, arriving: Iterable[Arrivals], account: RoundAccount, n_users: int) -> _Received:
+    def _read(self, arriving: Iterable[Arrivals], account: RoundAccount, received: _Received) -> None:
         """Decode the reports, and charge those who sent one."""
         codec = self.calibrated.codec()
-        sent, accepted = np.zeros((2, n_users), dtype=np.bool_)
-        counts = np.zeros(n_users, dtype=np.int64)
-        items = [np.zeros(0, dtype=np.int32)]
-        symbols = [np.zeros(0, dtype=np.uint16)]
         for arrivals in arriving:
             account.charge_reports(arrivals)
-            sent[arrivals.senders] = True
+            received.sent[arrivals.senders] = True
             decoded = codec.decode(arrivals.in_time())
-            accepted[arrivals.punctual_users] = decoded.valid
-            counts[arrivals.punctual_users] = np.diff(decoded.indptr)
-            items.append(decoded.items)
-            symbols.append(decoded.symbols)
-        return _Received(sent, accepted, counts, np.concatenate(items), np.concatenate(symbols))
+            users, counts = arrivals.punctual_users, np.diff(decoded.indptr)
+            received.accepted[users] = decoded.valid
+            received.counts[users] = counts
+            received.items.extend(decoded.items)
+            received.values.extend(self.calibrated.read(counts, decoded.symbols))
+            if self._keeps_symbols:
+                received.symbols.extend(decoded.symbols)
+
+    @property
+    def _keeps_symbols(self) -> bool:
+        """Whether more is made of the symbols than the values that they stand for."""
+        return self.likelihood or self.symbols or isinstance(self.calibrated, CalibratedResiduals)
 
     def _observations(self, received: _Received) -> Observations:
         """Return what the server makes of the symbols."""
-        counts, symbols = received.counts, received.symbols
+        counts, symbols = received.counts, received.symbols.take()
         residuals = None
         if isinstance(self.calibrated, CalibratedResiduals):
             residuals = self.calibrated.residual_reports(counts, symbols)
         by_itself = residuals is None
         return Observations(
             rows_of(counts, np.int32),
-            received.items,
-            self.calibrated.read(counts, symbols),
+            received.items.take(),
+            received.values.take(),
             (counts.size, self.calibrated.n_items),
             self.calibrated.scale,
             self.calibrated.noise_variance(counts),
@@ -137,21 +142,24 @@ class ReportCollection:
         )
 
 
-@dataclass(frozen=True, eq=False)
 class _Received:
-    """Decoded reports.
+    """Decoded reports, of the users in ascending order.
 
     Parameters
+    ----------
+    n_users : int
+
+    Attributes
     ----------
     sent, accepted : ndarray of bool, shape (users,)
     counts : ndarray of int64, shape (users,)
         Cells that each accepted report shows.
-    items : ndarray of int32, shape (cells,)
-    symbols : ndarray of uint16, shape (cells,)
+    items, values, symbols : GrowingArray
+        Of the cells: the item, the value that is read, and the symbol if it is kept.
     """
 
-    sent: NDArray[np.bool_]
-    accepted: NDArray[np.bool_]
-    counts: NDArray[np.int64]
-    items: NDArray[np.int32]
-    symbols: NDArray[np.uint16]
+    def __init__(self, n_users: int) -> None:
+        self.sent, self.accepted = np.zeros((2, n_users), dtype=np.bool_)
+        self.counts = np.zeros(n_users, dtype=np.int64)
+        self.items, self.values = GrowingArray(np.int32), GrowingArray(np.float64)
+        self.symbols = GrowingArray(np.uint16)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,9 @@ from numpy.typing import NDArray
 from dprec.errors import RunError
 from dprec.messages import IDENTIFY, NODE, Identity
 from strategies.arrivals import Arrivals, arrivals_of
+
+_USERS_AT_ONCE = 1 << 19
+"""Bounds the replies in flight: while those of so many users are read, so many others are being asked."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,34 @@ class Roster:
         """Send a request to some of the nodes and return their answers; see `messages`, `by_partition`."""
         return self.by_partition(grid.send_and_receive(self.messages(message_type, contents, group)))
 
+    def ask_in_turn(
+        self, grid: Grid, message_type: str, content: RecordDict, group: str
+    ) -> Iterator[dict[int, Message]]:
+        """Send everybody the same request; yield the answers of consecutive parts of the nodes.
+
+        The next part is asked while the caller reads the answers of the one before. See `ask`.
+        """
+        size = max(1, _USERS_AT_ONCE // self.users_per_node)
+        nodes = len(self.node_ids)
+        parts = [
+            dict.fromkeys(range(first, min(first + size, nodes)), content) for first in range(0, nodes, size)
+        ]
+        if len(parts) == 1:
+            yield self.ask(grid, message_type, parts[0], group)
+            return
+        ahead = ThreadPoolExecutor(1)
+        try:
+            coming = ahead.submit(self.ask, grid, message_type, parts[0], group)
+            for part in parts[1:]:
+                answers = coming.result()
+                coming = ahead.submit(self.ask, grid, message_type, part, group)
+                yield answers
+                del answers
+            yield coming.result()
+        finally:
+            # After an interrupt, nobody waits for what is still asked; it ends with the grid.
+            ahead.shutdown(wait=False, cancel_futures=True)
+
     def by_partition(self, replies: Iterable[Message]) -> dict[int, Message]:
         """Return the usable replies by the partition of the node that sent them, in ascending order."""
         partitions = {node: partition for partition, node in enumerate(self.node_ids)}
@@ -71,14 +103,14 @@ class Roster:
         Parameters
         ----------
         answers : dict
-            From `by_partition`.
+            From `by_partition`; emptied, so that no answer is kept after it is read.
         asked : ndarray of bool, shape (users,)
             Who was asked.
         """
-        for partition, answer in answers.items():
+        for partition in list(answers):
             cohort = self.cohort(partition)
             users = cohort.start + np.flatnonzero(asked[cohort.start : cohort.stop])
-            arrivals = arrivals_of(answer, cohort.start, users)
+            arrivals = arrivals_of(answers.pop(partition), cohort.start, users)
             if arrivals is not None:
                 yield arrivals
 

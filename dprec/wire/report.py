@@ -9,16 +9,15 @@ report that shows nothing has no bytes, unless whole rows are sent.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dprec.errors import InputError
 from dprec.mechanisms.channel import Channel
-from dprec.ragged import cut, offsets, rows_of, sizes_of
+from dprec.ragged import blocks, cut, offsets, rows_of, sizes_of
 from dprec.wire.bits import MAX_FIELD_BITS, BitStream
 from dprec.wire.item_sets import ItemSets, longest_item_set, read_item_sets
 from dprec.wire.prefix_code import PrefixCode
@@ -127,7 +126,7 @@ class ReportCodec:
         counts: NDArray[np.int64] = np.diff(indptr)
         sizes = np.full_like(counts, self.n_items) if self._whole_row else counts
         reports: list[bytes] = []
-        for users in _blocks(sizes, _CELLS_AT_ONCE):
+        for users in blocks(sizes, _CELLS_AT_ONCE):
             cells = slice(indptr[users.start], indptr[users.stop])
             block = indptr[users.start : users.stop + 1] - cells.start
             reports += self._encode_block(block, items[cells], symbols[cells])
@@ -163,13 +162,14 @@ class ReportCodec:
         A report is rejected if it is longer than any valid one, is cut short, contains an item outside
         the catalogue, or does not end with its last symbol, apart from padding zeros.
         """
-        blocks = [self._decode_block(reports[users]) for users in _blocks(sizes_of(reports), _BYTES_AT_ONCE)]
-        cells = np.concatenate([np.diff(block.indptr) for block in blocks])
+        sizes = sizes_of(reports)
+        parts = [self._decode_block(reports[users]) for users in blocks(sizes, _BYTES_AT_ONCE)]
+        cells = np.concatenate([np.diff(part.indptr) for part in parts])
         return DecodedReports(
-            np.concatenate([block.valid for block in blocks]),
+            np.concatenate([part.valid for part in parts]),
             offsets(cells),
-            np.concatenate([block.items for block in blocks]),
-            np.concatenate([block.symbols for block in blocks]),
+            np.concatenate([part.items for part in parts]),
+            np.concatenate([part.symbols for part in parts]),
         )
 
     def _decode_block(self, reports: Sequence[bytes]) -> DecodedReports:
@@ -224,13 +224,6 @@ class ReportCodec:
         if self._blank is None:
             return symbols
         return symbols + (symbols >= self._blank).astype(np.uint16)
-
-
-def _blocks(sizes: NDArray[np.int64], most: int) -> Iterator[slice]:
-    """Cut users into runs whose sizes add up to about ``most``; a user is never cut."""
-    cuts = np.flatnonzero(np.diff(np.cumsum(sizes) // most)) + 1
-    for start, stop in pairwise([0, *cuts.tolist(), sizes.size]):
-        yield slice(start, stop)
 
 
 def _ends_cleanly(stream: BitStream, users: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprec.ragged import cut, offsets, places_of, row_maxima, row_sums, rows_of, segments, sizes_of
+from dprec.ragged import blocks, cut, offsets, places_of, row_maxima, row_sums, rows_of, segments, sizes_of
 
 COUNTS = st.lists(st.integers(0, 5), max_size=12)
 ROWS = st.lists(st.lists(st.integers(0, 2**40), max_size=5), max_size=12)
@@ -65,3 +65,12 @@ def test_a_row_of_negative_numbers_has_a_negative_maximum() -> None:
 def test_pieces_are_cut_where_they_were_joined(pieces: list[bytes], rest: bytes) -> None:
     assert sizes_of(pieces).tolist() == [len(piece) for piece in pieces]
     assert cut(b"".join(pieces) + rest, sizes_of(pieces)) == pieces
+
+
+@given(COUNTS, st.integers(1, 12))
+def test_blocks_are_consecutive_and_of_about_the_size_that_is_asked_for(counts: list[int], most: int) -> None:
+    found = list(blocks(whole(counts), most))
+    assert [row for block in found for row in range(block.start, block.stop)] == list(range(len(counts)))
+    largest = max(counts, default=0)
+    assert all(sum(counts[block]) < most + largest for block in found)
+    assert len(found) <= 1 + sum(counts) // most

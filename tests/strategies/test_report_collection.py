@@ -1,5 +1,6 @@
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -296,6 +297,41 @@ def test_a_node_that_answers_as_another_partition_stops_the_run(tmp_path: Path, 
 def _with_node(reply: Message, answer: dict[str, object]) -> Message:
     reply.content = RecordDict({"node": ConfigRecord(answer)})  # type: ignore[arg-type]
     return reply
+
+
+def test_a_large_population_is_asked_in_turn(
+    tmp_path: Path, ratings: Ratings, honest: Collected, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("strategies.roster._USERS_AT_ONCE", 2 * SIZE)
+    grid, roster, collection = start(tmp_path, ratings, SIZE)
+    asked: list[list[int]] = []
+    original = grid.send_and_receive
+
+    def recorded(messages: Iterable[Message], **options: Any) -> Iterator[Message]:
+        questions = list(messages)
+        asked.append([question.metadata.dst_node_id for question in questions])
+        return original(questions, **options)
+
+    monkeypatch.setattr(grid, "send_and_receive", recorded)
+    collected = collection.collect(grid, roster)
+    assert asked == [list(roster.node_ids[first : first + 2]) for first in (0, 2, 4)]
+    assert cells_of(collected, []) == cells_of(honest, [])
+    assert collected.traffic.uplink_message.tolist() == honest.traffic.uplink_message.tolist()
+    assert collected.accepted.all()
+
+
+def test_a_failure_in_a_later_part_ends_the_collection(
+    tmp_path: Path, ratings: Ratings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("strategies.roster._USERS_AT_ONCE", SIZE)
+    grid, roster, collection = start(tmp_path, ratings, SIZE)
+
+    def broken(reply: Message) -> Message:
+        raise RunError("the runtime ended")
+
+    grid.tamper = broken
+    with pytest.raises(RunError, match="the runtime ended"):
+        collection.collect(grid, roster)
 
 
 def test_cohorts_of_a_roster() -> None:
