@@ -7,7 +7,7 @@ from flwr.clientapp import ClientApp
 
 from clients import counting, gradient_perturbation, iterative, one_shot, personalization, replacement
 from clients.population import cohort_of, partition_of
-from clients.replies import reply_with_reports
+from clients.replies import reply_with_reports, reply_with_sums
 from dprec.messages import (
     COUNT,
     COUNT_ROUND,
@@ -101,7 +101,11 @@ def _take_part_in_rounds(app: ClientApp, root: str | None) -> None:
         cohort, request = cohort_of(root, message, context), GradientRequest.of(_record(message))
         asked = asked_users(request.asked, cohort.size)
         reports = iterative.gradient_reports(cohort, request, context)
-        return reply_with_reports(message, cohort, reports, round_index=request.round_index, asked=asked)
+        round_index = request.round_index
+        if not cohort.population.adds_up:
+            return reply_with_reports(message, cohort, reports, round_index=round_index, asked=asked)
+        add_up = iterative.adding_up(cohort.population)
+        return reply_with_sums(message, cohort, reports, add_up, round_index=round_index, asked=asked)
 
     @app.train(action_of(SLOPES))
     def slopes(message: Message, context: Context) -> Message:

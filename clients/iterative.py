@@ -11,13 +11,15 @@ rounds than its budget was divided by, each within one round's share. This holds
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 from flwr.app import Context
 
 from clients.draws import draws_of_rounds
 from clients.memory import Memory
-from clients.population import Cohort
+from clients.population import Cohort, Population
+from clients.replies import AddUp
 from dprec.completion.local_factors import Profiles, solve_user_factors
 from dprec.gradients import RoundDraws
 from dprec.messages import Delivery, GradientRequest
@@ -54,6 +56,12 @@ def gradient_reports(cohort: Cohort, request: GradientRequest, context: Context)
     devices = draws_of_rounds(cohort, "gradient report").asked(broadcast.tobytes())
     draws = RoundDraws(devices, request.round_index, population.keys.public_seed)
     return setup.gradient.encode(profiles, user_factors, factors, epsilon, draws)
+
+
+def adding_up(population: Population) -> AddUp:
+    """Return what validates and adds up the reports of a cohort, as the server does."""
+    setup = population.installed(IterativeSetup)
+    return partial(setup.gradient.decode, shape=(population.n_items, setup.rank))
 
 
 def receive_factors(cohort: Cohort, delivery: Delivery, context: Context) -> Factors:

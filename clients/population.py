@@ -59,6 +59,9 @@ class Population:
     scale : RatingScale
     n_items : int
     users_per_node : int
+    individual_reports : bool
+        Whether the node of several users sends each of their reports, even where the server needs no more
+        than their sum.
     keys : InstalledKeys
         What devices and network draw from; the seed of the run cannot be computed from them.
     faults : FaultOptions
@@ -80,6 +83,7 @@ class Population:
     scale: RatingScale
     n_items: int
     users_per_node: int
+    individual_reports: bool
     keys: InstalledKeys
     faults: FaultOptions
     setup: Setup
@@ -91,6 +95,11 @@ class Population:
     def n_users(self) -> int:
         """Number of users."""
         return self.indptr.size - 1
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether a node adds up its users' reports where it can; that of one user has nothing to add up."""
+        return self.users_per_node > 1 and not self.individual_reports
 
     def installed(self, kind: type[SetupT]) -> SetupT:
         """Return the setup, which must be of the kind that a request is for.
@@ -172,6 +181,7 @@ class _Description(Options):
     continuous: bool = option("Whether true ratings lie between the levels.")
     n_items: int = option("Items of the catalogue.", ge=1)
     users_per_node: int = option("Users of a cohort.", ge=1)
+    individual_reports: bool = option("Whether nodes send reports rather than their sum.")
     keys: InstalledKeys = option("What devices and network draw from.")
     faults: FaultOptions = option("What goes wrong between the devices and the server.")
     setup: AnySetup = option("What is installed on the devices.")
@@ -192,8 +202,9 @@ def write_population(
     keys: InstalledKeys,
     faults: FaultOptions,
     setup: Setup,
+    individual_reports: bool = False,
 ) -> None:
-    """Write what the devices hold to a new directory."""
+    """Write what the devices hold to a new directory; see `Population` for the parameters."""
     directory.mkdir(parents=True)
     np.save(directory / "indptr.npy", ratings.indptr)
     np.save(directory / "items.npy", ratings.items)
@@ -205,6 +216,7 @@ def write_population(
         continuous=ratings.scale.continuous,
         n_items=ratings.n_items,
         users_per_node=users_per_node,
+        individual_reports=individual_reports,
         keys=keys,
         faults=faults,
         setup=setup,
@@ -241,6 +253,7 @@ def open_population(directory: str) -> Population:
         scale=RatingScale(np.array(description.scale), description.continuous),
         n_items=description.n_items,
         users_per_node=description.users_per_node,
+        individual_reports=description.individual_reports,
         keys=description.keys,
         faults=description.faults,
         setup=description.setup,

@@ -1,8 +1,8 @@
-"""The reply of a cohort: its users' reports in one message, after simulated faults."""
+"""The reply of a cohort after simulated faults: its users' reports in one message, or what they add up to."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from flwr.app import ConfigRecord, Message, RecordDict
@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 
 from clients.faults import ABSENT, DAMAGED, LATE, damaged, fates
 from clients.population import Cohort
-from dprec.messages import REPLY, Reports
+from dprec.gradients import Aggregate
+from dprec.messages import REPLY, Entries, Reports
+from dprec.ragged import sizes_of
+from dprec.summed_reports import SummedReports
+
+AddUp = Callable[[Sequence[bytes]], tuple[NDArray[np.bool_], Aggregate]]
+"""Validates and adds up reports; see `GradientReport.decode`."""
 
 
 def reply_with_reports(
@@ -36,6 +42,44 @@ def reply_with_reports(
     asked : ndarray of bool, shape (users,), optional
         Everybody by default.
     """
+    sent, fate = _after_faults(cohort, reports, round_index, asked)
+    absent, late = (tuple(np.flatnonzero(fate == mark).tolist()) for mark in (ABSENT, LATE))
+    return _reply(message, Reports(cohort.start, sent, absent, late).entries())
+
+
+def reply_with_sums(
+    message: Message,
+    cohort: Cohort,
+    reports: Sequence[bytes],
+    add_up: AddUp,
+    *,
+    round_index: int,
+    asked: NDArray[np.bool_],
+) -> Message:
+    """Return the reply that carries the sum of those reports that a server would accept.
+
+    The node does here what the server does with reports, so that they need not be carried to it. Faults are
+    drawn as for `reply_with_reports`, which see for the other parameters.
+
+    Parameters
+    ----------
+    add_up : callable
+    """
+    sent, fate = _after_faults(cohort, reports, round_index, asked)
+    absent, late = fate == ABSENT, fate == LATE
+    punctual = np.flatnonzero(~absent & ~late).tolist()
+    _, aggregate = add_up([sent[place] for place in punctual])
+    total = aggregate.total.ravel()
+    reply = SummedReports(
+        cohort.start, absent, late, sizes_of(sent), aggregate.users, total, aggregate.raters
+    )
+    return _reply(message, reply.entries())
+
+
+def _after_faults(
+    cohort: Cohort, reports: Sequence[bytes], round_index: int, asked: NDArray[np.bool_] | None
+) -> tuple[list[bytes], NDArray[np.int8]]:
+    """Return what those who are asked send, empty for who is absent, and the fate of each reply."""
     population = cohort.population
     users = np.arange(cohort.size) if asked is None else np.flatnonzero(asked)
     sent = [reports[user] for user in users.tolist()]
@@ -46,6 +90,8 @@ def reply_with_reports(
         sent[place] = b""
     for place in np.flatnonzero(fate == DAMAGED).tolist():
         sent[place] = damaged(sent[place])
-    absent, late = (tuple(np.flatnonzero(fate == mark).tolist()) for mark in (ABSENT, LATE))
-    record = ConfigRecord(Reports(cohort.start, sent, absent, late).entries())
-    return Message(RecordDict({REPLY: record}), reply_to=message)
+    return sent, fate
+
+
+def _reply(message: Message, entries: Entries) -> Message:
+    return Message(RecordDict({REPLY: ConfigRecord(entries)}), reply_to=message)

@@ -206,7 +206,7 @@ class ReplacementRequest:
     def of(cls, record: Record) -> ReplacementRequest:
         """Read the request; raises ValueError when it is malformed."""
         start, stop = record.get("start"), record.get("stop")
-        if not (_is_whole(start) and _is_whole(stop) and 0 <= start < stop):
+        if not (is_whole(start) and is_whole(stop) and 0 <= start < stop):
             raise ValueError("a request without a target domain")
         return cls(_round(record), start, stop, _bytes(record, "rows"), _bitmap(record))
 
@@ -243,7 +243,7 @@ class Reports:
     def of(cls, record: Record) -> Reports:
         """Read the reply; raises ValueError when it is malformed."""
         first, reports = record.get("first"), record.get("reports")
-        if not _is_whole(first):
+        if not is_whole(first):
             raise ValueError("a reply without a first user")
         if not isinstance(reports, list) or not all(isinstance(report, bytes) for report in reports):
             raise ValueError("a reply without reports")
@@ -276,7 +276,7 @@ class Identity:
     def of(cls, record: Record) -> Identity:
         """Read the answer; raises ValueError when it is malformed."""
         partition = record.get("partition")
-        if not _is_whole(partition):
+        if not is_whole(partition):
             raise ValueError("a node without a partition")
         return cls(partition)
 
@@ -314,7 +314,7 @@ def _with_asked(entries: Entries, asked: bytes | None) -> Entries:
 
 def _round(record: Record) -> int:
     round_index = record.get("round")
-    if not _is_whole(round_index):
+    if not is_whole(round_index):
         raise ValueError(f"asked for round {round_index!r}")
     return round_index
 
@@ -332,11 +332,11 @@ def _bitmap(record: Record) -> bytes | None:
 
 def _places(record: Record, key: str, reports: int) -> tuple[int, ...]:
     places = record.get(key, [])
-    if not isinstance(places, list) or not all(_is_whole(place) and 0 <= place < reports for place in places):
+    if not isinstance(places, list) or not all(is_whole(place) and 0 <= place < reports for place in places):
         raise ValueError(f"marks of {key} users that are not in the reply")
     return tuple(places)
 
 
-def _is_whole(value: object) -> TypeGuard[int]:
+def is_whole(value: object) -> TypeGuard[int]:
     """Return whether a value is an integer but not a bool, which in Python is an int too."""
     return isinstance(value, int) and not isinstance(value, bool)

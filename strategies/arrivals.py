@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,21 +14,18 @@ from dprec.ragged import sizes_of
 
 
 @dataclass(frozen=True, eq=False)
-class Arrivals:
-    """The reports of the users of a cohort who were asked.
+class Attendance:
+    """Which of the users of a cohort who were asked have answered.
 
     Parameters
     ----------
     users : ndarray of int64, shape (asked,)
         Who was asked, ascending.
-    reports : list of bytes
-        One per user who was asked; empty for one who did not answer.
     arrived, punctual : ndarray of bool, shape (asked,)
         Whose report was sent at all, and whose arrived before the round ended.
     """
 
     users: NDArray[np.int64]
-    reports: list[bytes]
     arrived: NDArray[np.bool_]
     punctual: NDArray[np.bool_]
 
@@ -37,18 +35,42 @@ class Arrivals:
         return self.users[self.arrived]
 
     @property
-    def payloads(self) -> NDArray[np.int64]:
-        """Bytes of the report of each of the senders, shape (senders,)."""
-        return sizes_of(self.reports)[self.arrived]
-
-    @property
     def punctual_users(self) -> NDArray[np.int64]:
         """Users whose report arrived before the round ended."""
         return self.users[self.punctual]
 
+    @property
+    @abstractmethod
+    def payloads(self) -> NDArray[np.int64]:
+        """Bytes of the report of each of the senders, shape (senders,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Arrivals(Attendance):
+    """The reports of the users of a cohort who were asked; see `Attendance` for the other parameters.
+
+    Parameters
+    ----------
+    reports : list of bytes
+        One per user who was asked; empty for one who did not answer.
+    """
+
+    reports: list[bytes]
+
+    @property
+    def payloads(self) -> NDArray[np.int64]:
+        """Bytes of the report of each of the senders, shape (senders,)."""
+        return sizes_of(self.reports)[self.arrived]
+
     def in_time(self) -> list[bytes]:
         """Return the reports of the punctual users."""
         return [self.reports[place] for place in np.flatnonzero(self.punctual)]
+
+
+def reply_record(reply: Message | None) -> ConfigRecord | None:
+    """Return the record with what a cohort replies; None if there is none."""
+    record = reply.content.get(REPLY) if reply is not None and reply.has_content() else None
+    return record if isinstance(record, ConfigRecord) else None
 
 
 def arrivals_of(reply: Message | None, first_user: int, users: NDArray[np.int64]) -> Arrivals | None:
@@ -65,8 +87,8 @@ def arrivals_of(reply: Message | None, first_user: int, users: NDArray[np.int64]
     users : ndarray of int64, shape (asked,)
         Users of the cohort who were asked, ascending.
     """
-    record = reply.content.get(REPLY) if reply is not None and reply.has_content() else None
-    if not isinstance(record, ConfigRecord):
+    record = reply_record(reply)
+    if record is None:
         return None
     try:
         read = Reports.of(record)
@@ -76,4 +98,4 @@ def arrivals_of(reply: Message | None, first_user: int, users: NDArray[np.int64]
         return None
     absent, late = np.zeros((2, users.size), dtype=np.bool_)
     absent[list(read.absent)], late[list(read.late)] = True, True
-    return Arrivals(users, read.reports, ~absent, ~absent & ~late)
+    return Arrivals(users, ~absent, ~absent & ~late, read.reports)

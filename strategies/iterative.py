@@ -27,6 +27,7 @@ from strategies.roster import Roster
 from strategies.round_record import RoundRecord
 from strategies.rounds import RoundAccount
 from strategies.sampling import SamplingOptions
+from strategies.sums import ReadSums
 from strategies.training import TrainingRounds
 
 
@@ -190,11 +191,11 @@ class IterativeFactorization(TrainingRounds):
         answers = self.roster.by_partition(replies)
         sent, in_time = np.zeros((2, self.roster.n_users), dtype=np.bool_)
         aggregate: Aggregate | None = None
-        for arrivals in self.roster.arrivals(answers, self._asked):
+        for arrivals in self.roster.read(answers, self._asked, ReadSums(self.gradient, self.shape)):
             self._account.charge_reports(arrivals)
             sent[arrivals.senders] = True
             in_time[arrivals.punctual_users] = True
-            _, part = self.gradient.decode(arrivals.in_time(), self.shape)
+            part = arrivals.aggregate
             aggregate = part if aggregate is None else aggregate + part
         loss = self.gradient.exact_epsilon(self.epsilon)
         self.state.privacy.charge(server_round, sent, loss, loss)

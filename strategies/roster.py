@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from flwr.app import ConfigRecord, Message, RecordDict
@@ -17,6 +18,11 @@ from strategies.arrivals import Arrivals, arrivals_of
 
 _USERS_AT_ONCE = 1 << 19
 """Bounds the replies in flight: while those of so many users are read, so many others are being asked."""
+
+ReadT = TypeVar("ReadT")
+
+Reader = Callable[[Message, int, NDArray[np.int64]], ReadT | None]
+"""From an answer, the first user of its cohort and those who were asked, to what the answer holds."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +104,13 @@ class Roster:
         return {partition: answers[partition] for partition in sorted(answers) if partition >= 0}
 
     def arrivals(self, answers: dict[int, Message], asked: NDArray[np.bool_]) -> Iterator[Arrivals]:
-        """Yield the reports of each cohort, except cohorts whose answer cannot be used.
+        """Yield the reports of each cohort, except cohorts whose answer cannot be used; see `read`."""
+        return self.read(answers, asked, arrivals_of)
+
+    def read(
+        self, answers: dict[int, Message], asked: NDArray[np.bool_], reader: Reader[ReadT]
+    ) -> Iterator[ReadT]:
+        """Yield what a reader makes of the answer of each cohort, except of those that it cannot use.
 
         Parameters
         ----------
@@ -106,13 +118,14 @@ class Roster:
             From `by_partition`; emptied, so that no answer is kept after it is read.
         asked : ndarray of bool, shape (users,)
             Who was asked.
+        reader : callable
         """
         for partition in list(answers):
             cohort = self.cohort(partition)
             users = cohort.start + np.flatnonzero(asked[cohort.start : cohort.stop])
-            arrivals = arrivals_of(answers.pop(partition), cohort.start, users)
-            if arrivals is not None:
-                yield arrivals
+            read = reader(answers.pop(partition), cohort.start, users)
+            if read is not None:
+                yield read
 
 
 def identify(grid: Grid) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
 from dprec.wire.traffic import TrafficLedger, Users
-from strategies.arrivals import Arrivals
+from strategies.arrivals import Attendance
 from strategies.envelope import message_size, reply_message, report_sizes, request_message
 from strategies.roster import Roster
 from strategies.round_record import RoundRecord
@@ -76,7 +76,7 @@ class RoundAccount:
         sizes = [self._request_size(content_of(bytes(length))) for length in lengths.tolist()]
         self.traffic.charge_downlink(users, payloads, np.array(sizes, dtype=np.int64)[of_user])
 
-    def charge_reports(self, arrivals: Arrivals) -> None:
+    def charge_reports(self, arrivals: Attendance) -> None:
         """Charge everybody who sent a report, even if it is not used."""
         senders, payloads = arrivals.senders, arrivals.payloads
         sizes = report_sizes(self.message_type, self.group, senders, payloads)

@@ -119,6 +119,14 @@ class GradientReport(Options):
         """
 
     @abstractmethod
+    def sum_shape(self, shape: tuple[int, int]) -> tuple[int, ...]:
+        """Return the shape of the sum of reports; ``shape`` holds items and rank."""
+
+    @abstractmethod
+    def possible(self, aggregate: Aggregate, shape: tuple[int, int]) -> bool:
+        """Return whether valid reports can have a sum, of the right shape, that somebody else added up."""
+
+    @abstractmethod
     def gradient(
         self, aggregate: Aggregate, shape: tuple[int, int], epsilon: float, public_seed: int
     ) -> NDArray[np.float64]:

@@ -82,6 +82,18 @@ class FullGradient(GradientReport):
         raters = np.bincount(items[accepted], minlength=n_items)
         return valid, Aggregate(total, raters, int(valid.sum()))
 
+    def sum_shape(self, shape: tuple[int, int]) -> tuple[int, ...]:
+        """Return the shape of the gradient."""
+        return shape
+
+    def possible(self, aggregate: Aggregate, shape: tuple[int, int]) -> bool:
+        """Return whether no item has more raters than users, and no number more than its raters can add."""
+        raters = aggregate.raters
+        if raters is None or not ((raters >= 0) & (raters <= aggregate.users)).all():
+            return False
+        most = raters[:, None] * (_LARGEST / _UNIT)
+        return bool(((aggregate.total >= -most) & (aggregate.total <= most)).all())
+
     def gradient(
         self, aggregate: Aggregate, shape: tuple[int, int], epsilon: float, public_seed: int
     ) -> NDArray[np.float64]:

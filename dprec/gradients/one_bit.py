@@ -52,6 +52,14 @@ class OneBitGradient(GradientReport):
         """Validate the reports and count their bits by coordinate."""
         return add_up(reports, shape[0] * shape[1])
 
+    def sum_shape(self, shape: tuple[int, int]) -> tuple[int, ...]:
+        """Return the number of coordinates."""
+        return (shape[0] * shape[1],)
+
+    def possible(self, aggregate: Aggregate, shape: tuple[int, int]) -> bool:
+        """Return whether so many signs can have this sum."""
+        return possible_votes(aggregate)
+
     def gradient(
         self, aggregate: Aggregate, shape: tuple[int, int], epsilon: float, public_seed: int
     ) -> NDArray[np.float64]:
@@ -86,6 +94,16 @@ def add_up(reports: Sequence[bytes], n_coordinates: int) -> tuple[NDArray[np.boo
     valid, coordinates, answers = randomizer.unpack_answers(reports, n_coordinates)
     votes = np.bincount(coordinates[valid] * 2 + answers[valid], minlength=2 * n_coordinates)
     return valid, Aggregate(votes[1::2] - votes[::2], None, int(valid.sum()))
+
+
+def possible_votes(aggregate: Aggregate) -> bool:
+    """Return whether ``users`` signs, of any coordinates, can add up to an aggregate."""
+    total, users = aggregate.total, aggregate.users
+    # Within these bounds, the sum of the sizes cannot overflow.
+    if not ((total >= -users) & (total <= users)).all():
+        return False
+    cast = int(np.abs(total).sum())
+    return cast <= users and (users - cast) % 2 == 0
 
 
 def mean_estimate(aggregate: Aggregate, epsilon: float) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ from dprec.completion.local_factors import Profiles
 from dprec.errors import SettingError
 from dprec.gradients import randomizer
 from dprec.gradients.base import Aggregate, GradientReport, RoundDraws
-from dprec.gradients.one_bit import add_up, answer_words, draw_coordinates, mean_estimate
+from dprec.gradients.one_bit import add_up, answer_words, draw_coordinates, mean_estimate, possible_votes
 from dprec.options import option
 from dprec.randomness import generator
 
@@ -53,6 +53,14 @@ class ReducedOneBitGradient(GradientReport):
     def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[NDArray[np.bool_], Aggregate]:
         """Validate the reports and count their bits by coordinate of the projected gradient."""
         return add_up(reports, self.dimensions * shape[1])
+
+    def sum_shape(self, shape: tuple[int, int]) -> tuple[int, ...]:
+        """Return the number of coordinates of the projected gradient."""
+        return (self.dimensions * shape[1],)
+
+    def possible(self, aggregate: Aggregate, shape: tuple[int, int]) -> bool:
+        """Return whether so many signs can have this sum."""
+        return possible_votes(aggregate)
 
     def gradient(
         self, aggregate: Aggregate, shape: tuple[int, int], epsilon: float, public_seed: int

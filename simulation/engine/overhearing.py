@@ -22,7 +22,8 @@ def open_overheard_session() -> Iterator[tuple[Session, list[Message]]]:
     """Start a session with one node, and yield it with the list that collects every reply."""
     with temporary_folder() as folder, identity_restored():
         grid = _OverheardGrid(client_app(str(folder)), 1)
-        yield Session(SupervisedGrid(grid), identify(grid), folder, 0.0), grid.replies
+        session = Session(SupervisedGrid(grid), identify(grid), folder, 0.0, individual_reports=True)
+        yield session, grid.replies
 
 
 class _OverheardGrid(LocalGrid):

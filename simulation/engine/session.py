@@ -34,12 +34,15 @@ class Session:
         Folder that holds the populations of the runs.
     startup_seconds : float
         How long the start took.
+    individual_reports : bool
+        Whether every report is carried to the server, even where it needs no more than their sum.
     """
 
     grid: Grid
     node_ids: tuple[int, ...]
     root: Path
     startup_seconds: float
+    individual_reports: bool = False
     _runs: int = 0
 
     def install(
@@ -49,7 +52,13 @@ class Session:
         self._runs += 1
         key = f"{self._runs:08d}"
         write_population(
-            self.root / key, train, users_per_node=users_per_node, keys=keys, faults=faults, setup=setup
+            self.root / key,
+            train,
+            users_per_node=users_per_node,
+            keys=keys,
+            faults=faults,
+            setup=setup,
+            individual_reports=self.individual_reports,
         )
         return key
 

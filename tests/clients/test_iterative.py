@@ -47,6 +47,7 @@ def install(folder: Path, ratings: Ratings) -> None:
             keys=RunKeys.derive(1).installed,
             faults=FaultOptions(),
             setup=setup,
+            individual_reports=True,
         )
 
 

@@ -93,6 +93,7 @@ def begin(
     sampling: SamplingOptions | None = None,
     broadcast: BroadcastOptions | None = None,
     faults: FaultOptions | None = None,
+    individual_reports: bool = False,
 ) -> tuple[Recording, Watched]:
     epsilon = EPSILON if gradient.private else math.inf
     broadcast = broadcast or BroadcastOptions()
@@ -111,6 +112,7 @@ def begin(
         keys=KEYS,
         faults=faults or FaultOptions(),
         setup=setup,
+        individual_reports=individual_reports,
     )
     grid = Recording(folder, -(-USERS // size))
     strategy = Watched(
@@ -247,7 +249,7 @@ def test_faults_are_charged_when_sent_and_used_when_sound_and_in_time(
     tmp_path: Path, ratings: Ratings, gradient: GradientReport, size: int
 ) -> None:
     grid, strategy = begin(tmp_path / "faulty", ratings, size, gradient, faults=FAULTS)
-    honest, other = begin(tmp_path / "honest", ratings, USERS, gradient)
+    honest, other = begin(tmp_path / "honest", ratings, USERS, gradient, individual_reports=True)
     record = strategy.run_round(grid)
     other.run_round(honest)
     (reply,) = honest.received
@@ -322,7 +324,7 @@ HOSTILE: dict[str, Tamper] = {
 def test_hostile_replies_enter_nothing(
     tmp_path: Path, ratings: Ratings, gradient: GradientReport, tamper: Tamper
 ) -> None:
-    grid, strategy = begin(tmp_path / "hostile", ratings, 7, gradient)
+    grid, strategy = begin(tmp_path / "hostile", ratings, 7, gradient, individual_reports=True)
     grid.tamper = tamper
     record = strategy.run_round(grid)
     silent, expected = begin(tmp_path / "silent", ratings, 7, gradient)
@@ -331,6 +333,19 @@ def test_hostile_replies_enter_nothing(
     assert record.replies == USERS - 7
     assert record.failures == 7
     assert strategy.state.factors.tolist() == expected.state.factors.tolist()
+
+
+@pytest.mark.parametrize("gradient", GRADIENTS, ids=lambda gradient: gradient.kind)
+def test_a_sum_is_as_good_as_the_reports(tmp_path: Path, ratings: Ratings, gradient: GradientReport) -> None:
+    options = {"sampling": SamplingOptions(fraction=0.7), "faults": FAULTS}
+    sums, one = begin(tmp_path / "sums", ratings, 7, gradient, **options)
+    reports, other = begin(tmp_path / "reports", ratings, 7, gradient, individual_reports=True, **options)
+    for _ in range(2):
+        one.run_round(sums)
+        other.run_round(reports)
+    assert state_of(one) == state_of(other)
+    assert {"reports" in reply.content["reply"] for reply in sums.received} == {False}
+    assert {"reports" in reply.content["reply"] for reply in reports.received} == {True}
 
 
 def _first(reply: Message) -> object:

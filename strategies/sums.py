@@ -1,0 +1,81 @@
+"""What the reports of a cohort add up to, whether its node or the server adds them up."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from flwr.app import ConfigRecord, Message
+from numpy.typing import NDArray
+
+from dprec.gradients import Aggregate, GradientReport
+from dprec.ragged import sizes_of
+from dprec.summed_reports import SummedReports
+from strategies.arrivals import Attendance, arrivals_of, reply_record
+
+
+@dataclass(frozen=True, eq=False)
+class Sums(Attendance):
+    """The sum of a cohort's reports; see `Attendance` for the other parameters.
+
+    Parameters
+    ----------
+    sent : ndarray of int64, shape (asked,)
+        Bytes of each report; of no meaning for a user who did not answer.
+    aggregate : Aggregate
+        Sum of the valid reports that arrived in time.
+    """
+
+    sent: NDArray[np.int64]
+    aggregate: Aggregate
+
+    @property
+    def payloads(self) -> NDArray[np.int64]:
+        """Bytes of the report of each of the senders, shape (senders,)."""
+        return self.sent[self.arrived]
+
+
+@dataclass(frozen=True, eq=False)
+class ReadSums:
+    """Reads the replies of cohorts: reports, which it adds up, or their sum, which it checks.
+
+    Parameters
+    ----------
+    gradient : GradientReport
+        What the devices report.
+    shape : tuple of int
+        Items and rank.
+    """
+
+    gradient: GradientReport
+    shape: tuple[int, int]
+
+    def __call__(self, reply: Message | None, first_user: int, users: NDArray[np.int64]) -> Sums | None:
+        """Return the sums of a reply, or None when it cannot be used; see `arrivals_of` for the parameters.
+
+        No sum is believed that valid reports of so many users cannot have.
+        """
+        record = reply_record(reply)
+        if record is not None and "total" in record:
+            return self._checked(record, first_user, users)
+        arrivals = arrivals_of(reply, first_user, users)
+        if arrivals is None:
+            return None
+        _, aggregate = self.gradient.decode(arrivals.in_time(), self.shape)
+        return Sums(users, arrivals.arrived, arrivals.punctual, sizes_of(arrivals.reports), aggregate)
+
+    def _checked(self, record: ConfigRecord, first_user: int, users: NDArray[np.int64]) -> Sums | None:
+        sum_shape = self.gradient.sum_shape(self.shape)
+        items = None if self.gradient.hides_rated_items else self.shape[0]
+        try:
+            read = SummedReports.of(record, users.size, math.prod(sum_shape), items)
+        except ValueError:
+            return None
+        aggregate = Aggregate(read.total.reshape(sum_shape), read.raters, read.accepted)
+        punctual = ~read.absent & ~read.late
+        if read.first != first_user or read.accepted > punctual.sum():
+            return None
+        if not self.gradient.possible(aggregate, self.shape):
+            return None
+        return Sums(users, ~read.absent, punctual, read.sizes, aggregate)
