@@ -27,6 +27,8 @@ class RatingRows:
         Name of the rows in error messages, usually the file.
     first_line : int
         Line number of the first row, for error messages.
+    unit : str
+        What a row is called in error messages.
     """
 
     users: NDArray[Any]
@@ -34,6 +36,7 @@ class RatingRows:
     values: NDArray[np.float64]
     source: str = "ratings"
     first_line: int = 1
+    unit: str = "line"
 
     @classmethod
     def of(cls, users: ArrayLike, items: ArrayLike, values: ArrayLike, source: str) -> RatingRows:
@@ -55,7 +58,7 @@ class RatingRows:
 
     def error(self, row: int, found: str, accepted: str) -> InputError:
         """Return the error for a row, with its line in the file."""
-        return InputError(f"{self.source}, line {row + self.first_line}", found, accepted)
+        return InputError(f"{self.source}, {self.unit} {row + self.first_line}", found, accepted)
 
     def placed(
         self, user_ids: NDArray[Any] | None, item_ids: NDArray[Any] | None

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dprec.crossdomain.domains import CrossDomainRatings
 from dprec.datasets.base import Dataset
+from dprec.datasets.folds import GIVEN
 from dprec.errors import SettingError, within
 from dprec.options import Options, option
 from dprec.randomness import generator, shuffled_within, words
@@ -161,6 +162,18 @@ class ColdStart(RandomSplit):
             raise SettingError("test_fraction", selection, "a share that is at least one of them")
         tested = np.isin(ratings.users, chosen) & ratings.in_target[ratings.items]
         return np.flatnonzero(tested)
+
+
+def fitting_split(dataset: Dataset, split: Split) -> Split:
+    """Return a split that was made for another data set, or what takes its place for this one.
+
+    Ratings that come as a train and a test part stay as they are; where the predefined split of other data
+    cannot be had, a random share is for testing.
+    """
+    names = dataset.fold_names()
+    if GIVEN in names:
+        return Predefined(fold=GIVEN)
+    return Holdout() if isinstance(split, Predefined) and split.fold not in names else split
 
 
 def _parted(ratings: Ratings, test_rows: NDArray[np.int64], kind: str) -> tuple[Ratings, Ratings]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from dprec.errors import within
 from dprec.progress import Progress, silent
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from simulation.configuration.models import RunConfig
+    from simulation.configuration.parts import GivenParts
     from simulation.result import RunResult
     from simulation.storage.run_record import RunRecord
 
@@ -26,6 +27,7 @@ def run(
     population: float | None = None,
     page: bool = True,
     progress: Progress = silent,
+    **parts: Unpack[GivenParts],
 ) -> RunResult:
     """Run a configuration.
 
@@ -44,10 +46,8 @@ def run(
     page : bool
         Whether to draw the page and its figures, which `report` can do later.
     progress : callable, optional
-
-    Returns
-    -------
-    RunResult
+    **parts
+        Ratings that you hold, or other parts to replace; see `simulation.configuration.parts.GivenParts`.
 
     Raises
     ------
@@ -58,10 +58,11 @@ def run(
     """
     from simulation.analysis.projection import check_population
     from simulation.configuration.loading import load
+    from simulation.configuration.parts import checked_parts
     from simulation.result import RunResult
 
     check_population(population)
-    record = _record(load(config, overrides), output, resume, progress)
+    record = _record(load(config, overrides, checked_parts(parts)), output, resume, progress)
     if output is not None and page:
         from simulation.pages import report
 

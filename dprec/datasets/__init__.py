@@ -3,6 +3,7 @@
 from dprec.datasets.base import Dataset, Source
 from dprec.datasets.cross_domain import DelimitedDomains, MovieLensGenres, SyntheticDomains
 from dprec.datasets.douban import Douban
+from dprec.datasets.in_memory import InMemory
 from dprec.datasets.jester import Jester
 from dprec.datasets.libimseti import Libimseti
 from dprec.datasets.movielens import (
@@ -36,6 +37,7 @@ DATASETS: Registry[Dataset] = Registry(
         MovieLensGenres,
         DelimitedDomains,
         SyntheticDomains,
+        InMemory,
     ],
 )
 
@@ -45,6 +47,7 @@ __all__ = [
     "DelimitedDomains",
     "DelimitedTable",
     "Douban",
+    "InMemory",
     "Jester",
     "Libimseti",
     "MovieLens1M",

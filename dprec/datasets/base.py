@@ -40,12 +40,14 @@ class Dataset(Options):
     """Base of the data sets.
 
     A data set that can be downloaded sets `distribution`; one that comes with its own splits names them
-    in `folds` and defines `load_fold`.
+    in `folds` and defines `load_fold`. `own` says that the ratings are the user's, so that what is found in
+    them, such as their scale, is stated with the results.
     """
 
     kind: str
     distribution: ClassVar[Source | None] = None
     folds: ClassVar[tuple[str, ...]] = ()
+    own: ClassVar[bool] = False
 
     @abstractmethod
     def load(self) -> Ratings:
@@ -101,6 +103,10 @@ class Dataset(Options):
         self.check_fold(fold)
         raise NotImplementedError(f"{type(self).__name__} names folds but does not load them")
 
+    def fold_names(self) -> tuple[str, ...]:
+        """Return the names of the splits that come with the data."""
+        return self.folds
+
     def check_fold(self, fold: str) -> None:
         """Refuse a split that is not distributed with the data.
 
@@ -109,14 +115,15 @@ class Dataset(Options):
         SettingError
             Under "fold".
         """
-        if not self.folds:
+        names = self.fold_names()
+        if not names:
             raise SettingError(
                 "fold",
                 f"{fold!r}, but {self.kind} comes without predefined folds",
                 "a split of another kind, such as k-fold or holdout",
             )
-        if fold not in self.folds:
-            raise SettingError("fold", repr(fold), ", ".join(self.folds))
+        if fold not in names:
+            raise SettingError("fold", repr(fold), ", ".join(names))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,19 +13,34 @@ from dprec.errors import InputError
 from dprec.rating_rows import Duplicates, RatingRows
 from dprec.ratings import Ratings, RatingScale
 
+GIVEN = "given"
+"""Name of the one division of data that come as a train and a test part."""
+
 
 def read_fold(
-    train: RatingRows, test: RatingRows, scale: RatingScale, duplicates: Duplicates
+    train: RatingRows,
+    test: RatingRows,
+    scale: RatingScale,
+    duplicates: Duplicates,
+    spaces: Sequence[tuple[NDArray[Any], NDArray[Any]]] = (),
 ) -> tuple[Ratings, Ratings]:
-    """Put two files into one space of users and items.
+    """Put two parts into one space of users and items.
+
+    Parameters
+    ----------
+    train, test : RatingRows
+    scale : RatingScale
+    duplicates : {"error", "last"}
+    spaces : sequence of tuple of ndarray
+        Identifiers of users and of items that belong to the space even without a rating.
 
     Raises
     ------
     InputError
         When they have no user in common, or a test rating is also a train rating.
     """
-    user_ids, train_users, test_users = _united(train.users, test.users)
-    item_ids, train_items, test_items = _united(train.items, test.items)
+    user_ids, train_users, test_users = _united(train.users, test.users, [users for users, _ in spaces])
+    item_ids, train_items, test_items = _united(train.items, test.items, [items for _, items in spaces])
     train = replace(train, users=train_users, items=train_items)
     test = replace(test, users=test_users, items=test_items)
     learnt, tested = (
@@ -45,11 +61,14 @@ def read_fold(
     return learnt, tested
 
 
-def _united(first: NDArray[Any], second: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return the identifiers in either column, and the columns in a common type."""
-    if first.dtype.kind != second.dtype.kind:
-        first, second = first.astype(np.str_), second.astype(np.str_)
-    return np.union1d(first, second), first, second
+def _united(
+    first: NDArray[Any], second: NDArray[Any], more: Sequence[NDArray[Any]]
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return the identifiers in any column, and the first two columns in a common type."""
+    columns = [first, second, *more]
+    if len({column.dtype.kind for column in columns}) > 1:
+        columns = [column.astype(np.str_) for column in columns]
+    return np.unique(np.concatenate(columns)), columns[0], columns[1]
 
 
 def rated_cells(ratings: Ratings) -> NDArray[np.int64]:

@@ -8,14 +8,22 @@ from pathlib import Path
 from typing import Any
 
 from dprec.errors import InputError
+from dprec.splits import fitting_split
 from simulation.configuration.dotted_keys import apply_override
 from simulation.configuration.models import RunConfig, parse_config
+from simulation.configuration.parts import replace_parts, replaces_dataset
 from simulation.configuration.presets import find_configuration
 from simulation.configuration.strict_yaml import read_yaml
 
 
-def load(config: RunConfig | Mapping[str, Any] | str | Path, overrides: Sequence[str] = ()) -> RunConfig:
+def load(
+    config: RunConfig | Mapping[str, Any] | str | Path,
+    overrides: Sequence[str] = (),
+    parts: Mapping[str, Any] | None = None,
+) -> RunConfig:
     """Load the configuration of a run.
+
+    Where the data set is replaced and the split is not, the split becomes one that the data set admits.
 
     Parameters
     ----------
@@ -23,6 +31,8 @@ def load(config: RunConfig | Mapping[str, Any] | str | Path, overrides: Sequence
         A file, the name of a preset, the values that a file would hold, or a loaded configuration.
     overrides : sequence of str
         ``dotted.key=value`` replacements; each value is YAML.
+    parts : mapping, optional
+        Parts to replace before these, as from `simulation.configuration.parts.checked_parts`.
 
     Returns
     -------
@@ -34,7 +44,7 @@ def load(config: RunConfig | Mapping[str, Any] | str | Path, overrides: Sequence
         Naming the file, the key, what was found and what is accepted.
     """
     if isinstance(config, RunConfig):
-        if not overrides:
+        if not overrides and not parts:
             return config
         config = config.model_dump(mode="json")
     if isinstance(config, Mapping):
@@ -44,6 +54,10 @@ def load(config: RunConfig | Mapping[str, Any] | str | Path, overrides: Sequence
         values, source = read_yaml(path), str(path)
     if "protocols" in values and "protocol" not in values:
         raise InputError(source, "the configuration of a comparison", f"a run's, or: dprec compare {source}")
+    replace_parts(values, parts or {})
     for override in overrides:
         apply_override(values, override)
-    return parse_config(values, source)
+    loaded = parse_config(values, source)
+    if replaces_dataset([*(parts or {}), *(override.partition("=")[0] for override in overrides)]):
+        loaded = loaded.model_copy(update={"split": fitting_split(loaded.dataset, loaded.split)})
+    return loaded

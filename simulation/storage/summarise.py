@@ -51,7 +51,7 @@ def summarise(
         beyond_the_paper=tuple(str(own) for own in deviations(config.protocol.picked)),
         dataset=_dataset(config, train, test),
         accuracy=Accuracy.model_validate(accuracy),
-        privacy=_privacy(config, train, outcome, composed),
+        privacy=_privacy(config, train, test, outcome, composed),
         traffic=_traffic(outcome, train.n_users),
         distance=DistanceSummary.model_validate(outcome.distance),
         completion_diagnostics=outcome.diagnostics,
@@ -92,7 +92,7 @@ def _only_in_test(train: NDArray[np.integer], test: NDArray[np.integer]) -> int:
 
 
 def _privacy(
-    config: RunConfig, train: Ratings, outcome: Outcome, composed: NDArray[np.float64]
+    config: RunConfig, train: Ratings, test: Ratings, outcome: Outcome, composed: NDArray[np.float64]
 ) -> PrivacySummary:
     guarantee = outcome.guarantee
     return PrivacySummary(
@@ -108,6 +108,7 @@ def _privacy(
         hides_rated_items=guarantee.hides_rated_items,
         notes=(
             *guarantee.statements,
+            *_note_on_own_ratings(config, train, test),
             *_note_on_composition(config),
             *_note_on_signs(config, train),
             *_note_on_ranking(config, train),
@@ -127,6 +128,17 @@ def _claimed(ledger: PrivacyLedger | None) -> ClaimedLoss:
     if ledger is None:
         return ClaimedLoss(per_rating=None, per_user=None)
     return ClaimedLoss(per_rating=_largest(ledger.per_rating), per_user=_finite(ledger.per_user.max()))
+
+
+def _note_on_own_ratings(config: RunConfig, train: Ratings, test: Ratings) -> tuple[str, ...]:
+    """Note how somebody's own ratings were understood: their scale, and what is for testing."""
+    if not config.dataset.own:
+        return ()
+    chosen = [f"{name} {value}" for name, value in asdict(config.split).items() if name != "kind"]
+    split = " ".join([config.split.kind, *chosen])
+    settings = "low, high and step of the data set decide otherwise"
+    scale = "" if is_binary(train.scale) else f"A rating is {train.scale.describe()} ({settings}). "
+    return (f"{scale}To test on: {test.count:,} of {train.count + test.count:,} ratings (split: {split}).",)
 
 
 def _note_on_composition(config: RunConfig) -> tuple[str, ...]:

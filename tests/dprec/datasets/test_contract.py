@@ -80,7 +80,10 @@ SAMPLES = {
 TWO_FILES = {"movielens-genres", "csv-domains"}
 """Read several files each, and have tests of their own for what these hold."""
 
-REQUIRED = {"csv-domains": {"target_path": "there"}}
+REQUIRED: dict[str, dict[str, Any]] = {
+    "csv-domains": {"target_path": "there"},
+    "in-memory": {"users": 3, "items": 3, "ratings": 5, "sha256": "0" * 64},
+}
 
 
 def test_every_data_set_that_reads_one_file_has_a_sample() -> None:

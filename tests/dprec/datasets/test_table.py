@@ -57,7 +57,11 @@ def test_continuous_scale(tmp_path: Path) -> None:
         (["3", "4"], {"low": 5.0}, "mine.csv: a scale from 5 to 4"),
         (["3", "4"], {"low": -1e308, "high": 1e308}, r"mine.csv: a scale from -1e\+308 to 1e\+308"),
         (["1", "1e305"], {}, r"mine.csv: a scale from 1 to 1e\+305"),
-        (["3", "4"], {"has_header": False}, "user_column: 'user'; accepted: a position counted from 1"),
+        (
+            ["3", "4"],
+            {"has_header": False, "user_column": "user"},
+            "user_column: 'user'; accepted: a position counted from 1",
+        ),
         (
             ["1", "6"],
             {"low": 1.0, "high": 5.0, "step": 1.0},
@@ -82,8 +86,8 @@ def test_positions_without_a_header(tmp_path: Path) -> None:
     assert ratings.user_ids.tolist() == ["ann", "bob"]
     assert ratings.item_ids.tolist() == ["x", "y"]
     assert ratings.values.tolist() == [4, 5]
-    with pytest.raises(InputError, match="column: 'user'; accepted: a position"):
-        DelimitedTable(path=str(path), has_header=False, separator="whitespace").load()
+    with pytest.raises(InputError, match="user_column: 'user'; accepted: a position"):
+        DelimitedTable(path=str(path), has_header=False, separator="whitespace", user_column="user")
 
 
 def test_reads_what_ratings_write(tmp_path: Path) -> None:
@@ -103,9 +107,34 @@ def test_bounds_of_the_settings() -> None:
 def test_the_error_lists_the_first_names_of_a_long_header(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_text(",".join(f"name{column}" for column in range(1000)) + "\n")
-    with pytest.raises(InputError, match=r"no column 'user'; accepted: one of name0, .* \.\.\.$") as caught:
-        DelimitedTable(path=str(path)).load()
+    with pytest.raises(InputError, match=r"no column 'who'; accepted: one of name0, .* \.\.\.$") as caught:
+        DelimitedTable(path=str(path), user_column="who", item_column=2, rating_column=3).load()
     assert len(caught.value.accepted) <= 200
+
+
+@pytest.mark.parametrize(
+    "header", ["userId,movieId,rating", "User-ID,ISBN,Book-Rating", "u,i,score", "reviewerID,asin,overall"]
+)
+def test_usual_names_of_columns_are_found(header: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text(f"when,{header}\n17,1,2,3\n18,1,3,4\n")
+    ratings = DelimitedTable(path=str(path)).load()
+    assert (ratings.user_ids.tolist(), ratings.item_ids.tolist(), ratings.values.tolist()) == (
+        [1],
+        [2, 3],
+        [3, 4],
+    )
+
+
+@pytest.mark.parametrize("header", ["who,item,rating", "user,user,item", "," * 300])
+def test_the_error_names_the_setting_of_a_column_that_is_not_found(header: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text(f"{header}\n1,2,3\n")
+    with pytest.raises(
+        InputError, match=r"user_column: .*mine.csv, line 1: which of the columns '"
+    ) as caught:
+        DelimitedTable(path=str(path)).load()
+    assert len(str(caught.value)) < 500
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,197 @@
+"""Ratings from what people hold in Python: data frames, sparse matrices, arrays, ratings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from dprec.datasets.column_names import ROLES, required_column
+from dprec.datasets.columns import RatingColumns
+from dprec.datasets.folds import read_fold
+from dprec.errors import InputError, SettingError
+from dprec.rating_rows import Duplicates, RatingRows
+from dprec.ratings import Ratings, RatingScale
+
+
+class Frame(Protocol):
+    """A data frame of pandas or polars."""
+
+    @property
+    def columns(self) -> Any:
+        """The names of the columns."""
+
+    def __getitem__(self, column: Any, /) -> Any:
+        """Return a column."""
+
+
+HeldRatings: TypeAlias = "Ratings | Frame | sp.sparray | sp.spmatrix | Sequence[ArrayLike] | NDArray[Any]"
+"""What people hold their ratings in."""
+
+_ACCEPTED = (
+    "a data frame of pandas or polars, a SciPy sparse matrix, three arrays (users, items, ratings), "
+    "Ratings, a data set or a mapping"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """Rows of ratings, with what else their holder knows.
+
+    Parameters
+    ----------
+    rows : RatingRows
+    spaces : tuple of ndarray, optional
+        Identifiers of all users and of all items, ascending.
+    scale : RatingScale, optional
+    """
+
+    rows: RatingRows
+    spaces: tuple[NDArray[Any], NDArray[Any]] | None = None
+    scale: RatingScale | None = None
+
+
+def ratings_from(
+    ratings: HeldRatings, test: HeldRatings | None, columns: RatingColumns, duplicates: Duplicates
+) -> tuple[Ratings, ...]:
+    """Return ratings that are held in Python, or their train and test part.
+
+    Parameters
+    ----------
+    ratings : Ratings, DataFrame, sparse matrix or arrays
+        All ratings, or the train part: a data frame of pandas or polars with one row per rating; a SciPy
+        matrix of shape (users, items), whose stored entries are the ratings; three arrays (users, items,
+        ratings) of one length.
+    test : likewise, optional
+        The test part.
+    columns : RatingColumns
+        The columns of a frame, and the scale of what comes without.
+    duplicates : {"error", "last"}
+
+    Returns
+    -------
+    tuple of Ratings
+        All ratings alone, or both parts in one space of users and items.
+
+    Raises
+    ------
+    InputError
+        Under "dataset" or "test", when they cannot be used as ratings.
+    """
+    if test is None and isinstance(ratings, Ratings):
+        return (_filled(ratings, "dataset"),)
+    held = [_table(ratings, columns, "dataset")]
+    if test is not None:
+        held.append(_table(test, columns, "test"))
+    scale = _scale(held, columns)
+    if test is None:
+        users, items = held[0].spaces or (None, None)
+        whole = Ratings.from_rows(held[0].rows, scale, duplicates=duplicates, user_ids=users, item_ids=items)
+        return (whole,)
+    spaces = [table.spaces for table in held if table.spaces is not None]
+    return read_fold(held[0].rows, held[1].rows, scale, duplicates, spaces)
+
+
+def _scale(held: Sequence[_Table], columns: RatingColumns) -> RatingScale:
+    """Return the one scale of all parts: that of `Ratings`, or what the values of the parts show."""
+    known = [table.scale for table in held if table.scale is not None]
+    if not known:
+        return columns.scale(np.concatenate([table.rows.values for table in held]), held[0].rows.source)
+    for other in known[1:]:
+        if not (np.array_equal(other.values, known[0].values) and other.continuous == known[0].continuous):
+            raise InputError(
+                "test", f"a scale of {other.describe()}", f"that of dataset: {known[0].describe()}"
+            )
+    return known[0]
+
+
+def _table(held: HeldRatings, columns: RatingColumns, source: str) -> _Table:
+    if isinstance(held, Ratings):
+        ratings = _filled(held, source)
+        users, items = ratings.user_ids[ratings.users], ratings.item_ids[ratings.items]
+        rows = RatingRows(users, items, ratings.values, source, unit="row")
+        return _Table(rows, (ratings.user_ids, ratings.item_ids), ratings.scale)
+    if sp.issparse(held):
+        cells = sp.coo_array(held)
+        if cells.ndim != 2:
+            raise InputError(source, f"a sparse array of {cells.ndim} dimensions", "users x items")
+        rows = _rows([*cells.coords, cells.data], source)
+        return _Table(rows, (np.arange(cells.shape[0]), np.arange(cells.shape[1])))
+    if hasattr(held, "columns"):
+        return _Table(_rows(_columns(held, columns, source), source))
+    if isinstance(held, np.ndarray) and held.ndim == 2 and held.shape[1] == 3:
+        return _Table(_rows(list(held.T), source))
+    if isinstance(held, Sequence) and not isinstance(held, str | bytes) and len(held) == 3:
+        return _Table(_rows(held, source))
+    raise InputError(source, f"a value of type {type(held).__name__}", _ACCEPTED)
+
+
+def _filled(ratings: Ratings, source: str) -> Ratings:
+    if not ratings.count:
+        raise InputError(source, "no ratings", "at least one")
+    return ratings
+
+
+def _columns(frame: Frame, settings: RatingColumns, source: str) -> list[NDArray[Any]]:
+    """Return the columns of users, items and ratings of a frame."""
+    names = list(frame.columns)
+    found = []
+    for role in ROLES:
+        asked: str | int | None = getattr(settings, f"{role}_column")
+        if asked is None:
+            name = names[required_column(role, list(map(str, names)), source)]
+        elif isinstance(asked, int) and asked not in names and 1 <= asked <= len(names):
+            name = names[asked - 1]
+        else:
+            name = asked
+        if names.count(name) != 1:
+            listed = ", ".join(map(str, names))
+            raise SettingError(
+                f"{role}_column", f"{name!r}, which {source} has {names.count(name)} times", listed
+            )
+        found.append(_present(frame[name], f"{source}, column {name!r}"))
+    return found
+
+
+def _present(column: Any, where: str) -> NDArray[Any]:
+    """Return a column as an array, after checking that nothing is missing."""
+    missing = np.flatnonzero(np.asarray(column.isna() if hasattr(column, "isna") else column.is_null()))
+    if missing.size:
+        raise InputError(f"{where}, row {missing[0] + 1}", "nothing", "a value in every row")
+    return np.asarray(column.to_numpy())
+
+
+def _rows(columns: Sequence[ArrayLike], source: str) -> RatingRows:
+    """Return columns as rows, identifiers as int64 or text."""
+    users, items, values = columns
+    ids = _identifiers(users, f"{source}: user"), _identifiers(items, f"{source}: item")
+    rows = replace(RatingRows.of(*ids, values, source), unit="row")
+    if not rows.values.size:
+        raise InputError(source, "no ratings", "at least one")
+    wrong = np.flatnonzero(~np.isfinite(rows.values))
+    if wrong.size:
+        raise rows.error(int(wrong[0]), f"rating {rows.values[wrong[0]]:g}", "a finite number")
+    return rows
+
+
+def _identifiers(column: ArrayLike, where: str) -> NDArray[Any]:
+    """Return identifiers as int64 or text, so that the same ones are equal wherever they come from."""
+    values = np.asarray(column)
+    if values.dtype.kind == "O":
+        types = set(map(type, values.ravel().tolist()))
+        if types == {str}:
+            return values.astype(np.str_)
+        if types and all(issubclass(each, int | np.integer) for each in types):
+            values = values.astype(np.int64)
+    if values.dtype.kind == "U":
+        return values
+    if values.dtype.kind in "iuf" and np.all(np.isfinite(values)):
+        with np.errstate(invalid="ignore"):
+            whole = values.astype(np.int64)
+        if np.array_equal(whole, values):
+            return whole
+    raise InputError(where, f"identifiers of type {values.dtype}", "whole numbers or text, none missing")

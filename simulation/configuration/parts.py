@@ -1,0 +1,111 @@
+"""Parts of a configuration that a caller in Python gives in place of those of a file or a preset."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypedDict
+
+from dprec.binarization import Binarization
+from dprec.datasets import Dataset, InMemory
+from dprec.datasets.held import HeldRatings
+from dprec.errors import InputError, SettingError
+from dprec.options import Options
+from dprec.splits import Split
+from simulation.configuration.models import EvaluationOptions, SimulationOptions
+
+_MERGED = ("simulation", "evaluation")
+"""Parts of which a caller replaces single keys; of the others, which have a kind, the whole."""
+
+
+class GivenParts(TypedDict, total=False):
+    """What a caller can give; what is left out, or None, stays as it is.
+
+    Parameters
+    ----------
+    dataset : DataFrame, sparse matrix, arrays, Ratings, Dataset or mapping, optional
+        The ratings: a data frame of pandas or polars with the columns user, item and rating, a SciPy matrix
+        of shape (users, items), three arrays (users, items, ratings), or a data set, as such or as in a file.
+        For other columns, or a scale that is not found, see `InMemory.of`.
+    test : DataFrame, sparse matrix, arrays or Ratings, optional
+        The ratings to test on; `dataset` is then the train part.
+    split, binarization : Split, Binarization or mapping, optional
+        Where the data set lacks the configuration's split and none is given, a random fifth is for testing.
+    simulation, evaluation : SimulationOptions, EvaluationOptions or mapping, optional
+        Keys to replace in these parts, such as ``{"backend": "local"}``.
+    """
+
+    dataset: HeldRatings | Dataset | Mapping[str, Any] | None
+    test: HeldRatings | None
+    split: Split | Mapping[str, Any] | None
+    binarization: Binarization | Mapping[str, Any] | None
+    simulation: SimulationOptions | Mapping[str, Any] | None
+    evaluation: EvaluationOptions | Mapping[str, Any] | None
+
+
+def checked_parts(given: GivenParts) -> dict[str, Any]:
+    """Return what a caller gives, by the keys of a configuration.
+
+    Returns
+    -------
+    dict
+        Hold it until the configuration is checked: what is in memory is present only as long.
+
+    Raises
+    ------
+    InputError
+        When the ratings cannot be used, or a part is no mapping.
+    TypeError
+        When there is no such part.
+    """
+    if unknown := given.keys() - GivenParts.__annotations__.keys():
+        raise TypeError(f"unknown arguments {sorted(unknown)}; accepted: {list(GivenParts.__annotations__)}")
+    parts: dict[str, Any] = {name: part for name, part in given.items() if part is not None}
+    dataset, test = parts.pop("dataset", None), parts.pop("test", None)
+    for name, part in parts.items():
+        if not isinstance(part, Mapping | Options):
+            raise InputError(name, f"a value of type {type(part).__name__}", "a mapping, as in a file")
+    if isinstance(dataset, Mapping | Dataset | str | Path):
+        if test is not None:
+            found = "a test part, beside a data set that is not in memory"
+            raise InputError("test", found, "both parts as data frames, matrices, arrays or Ratings")
+        if isinstance(dataset, str | Path):
+            raise InputError("dataset", repr(str(dataset)), "such as {'kind': 'csv', 'path': 'ratings.csv'}")
+        parts["dataset"] = dataset
+    elif dataset is not None:
+        parts["dataset"] = _in_memory(dataset, test)
+    elif test is not None:
+        raise InputError("test", "a test part without a train part", "dataset, the train part, too")
+    return parts
+
+
+def _in_memory(ratings: HeldRatings, test: HeldRatings | None) -> InMemory:
+    try:
+        return InMemory.of(ratings, test)
+    except SettingError as error:
+        accepted = f"{error.accepted}, as dataset=InMemory.of(..., {error.key}=...) of dprec.datasets"
+        raise InputError("dataset", error.found, accepted) from None
+
+
+def replace_parts(values: dict[str, Any], parts: Mapping[str, Any]) -> None:
+    """Replace parts of a configuration's values, in place.
+
+    Parameters
+    ----------
+    values : dict
+        As read from YAML.
+    parts : mapping
+        As from `checked_parts`.
+    """
+    for name, part in parts.items():
+        plain = dataclasses.asdict(part) if isinstance(part, Options) else dict(part)
+        values[name] = {**(values.get(name) or {}), **plain} if name in _MERGED else plain
+    if "dataset" in parts:
+        values.setdefault("split", {"kind": "holdout"})
+
+
+def replaces_dataset(keys: Sequence[str]) -> bool:
+    """Return whether replacements, by their dotted keys, name other ratings and no split of them."""
+    replaced = any(key in ("dataset", "dataset.kind") for key in keys)
+    return replaced and not any(f"{key}.".startswith("split.") for key in keys)
