@@ -31,9 +31,9 @@ from simulation.execution import load_ratings
 from simulation.pages.audit_page import audit_page
 from simulation.protocols.iterative import IterativeProtocol
 from simulation.protocols.trusted_server import TrustedServerProtocol
-from simulation.storage.atomic import write_atomically
-from simulation.storage.names import AUDIT, REPORT
-from simulation.storage.run_directory import RunDirectory
+from simulation.storage.atomic import write_files
+from simulation.storage.claims import check_unused
+from simulation.storage.names import AUDIT, CONFIG, REPORT
 
 _LEAST_TRIALS = 100
 _SUSPICIONS = 6
@@ -72,11 +72,13 @@ def audit(
     check_options(trials, confidence)
     if seed is not None:
         config = config.model_copy(update={"seed": seed})
+    folder = None if output is None else Path(output)
+    if folder is not None:
+        check_unused(folder)
     result = audit_of(config, Auditor.of(config, trials, confidence), progress)
-    if output is not None:
-        directory = RunDirectory.claim(output, config)
-        write_atomically(directory.path / AUDIT, result.to_json())
-        write_atomically(directory.path / REPORT, audit_page(result.values()))
+    if folder is not None:
+        files = {CONFIG: config.to_yaml(), AUDIT: result.to_json(), REPORT: audit_page(result.values())}
+        write_files(folder, files)
     return result
 
 

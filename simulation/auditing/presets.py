@@ -16,7 +16,8 @@ from simulation.configuration.loading import load
 from simulation.configuration.presets import presets
 from simulation.configuration.strict_yaml import parse_yaml
 from simulation.pages.audit_page import presets_page
-from simulation.storage.atomic import write_atomically
+from simulation.storage.atomic import write_files
+from simulation.storage.claims import check_unused
 from simulation.storage.names import AUDIT, REPORT
 
 TRIALS = 20_000
@@ -81,14 +82,13 @@ def audit_all(
 ) -> tuple[PresetAudit, ...]:
     """Audit all presets and write audit.json and report.html; see `simulation.audit.audit_all`."""
     folder = None if output is None else Path(output)
-    if folder is not None and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(str(folder), "something else", "a new or empty directory")
+    if folder is not None:
+        check_unused(folder)
     results = audit_presets(trials=trials, seed=seed, confidence=confidence, progress=progress)
     if folder is not None:
         values = [each.values() for each in results]
-        folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / AUDIT, json.dumps({"schema": SCHEMA, "presets": values}, indent=2) + "\n")
-        write_atomically(folder / REPORT, presets_page(values))
+        record = json.dumps({"schema": SCHEMA, "presets": values}, indent=2) + "\n"
+        write_files(folder, {AUDIT: record, REPORT: presets_page(values)})
     return results
 
 

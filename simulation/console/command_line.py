@@ -20,6 +20,7 @@ from simulation.console.exit_codes import exit_code
 from simulation.console.listings import LISTINGS, listing
 from simulation.console.plain_help import PlainHelp
 from simulation.console.progress import progress_bar
+from simulation.console.whole_numbers import whole_number
 
 app = typer.Typer(
     add_completion=False,
@@ -122,7 +123,8 @@ def compare(
     output: Output = None,
     set_: Overrides = None,
     jobs: Annotated[
-        int | None, typer.Option(metavar="N", help="Cells at a time; by default one per core.")
+        int | None,
+        typer.Option(metavar="N", parser=whole_number, help="Cells at a time; by default one per core."),
     ] = None,
     resume: Resume = False,
     population: Population = None,
@@ -173,9 +175,15 @@ def audit(
     every: Annotated[bool, typer.Option("--all", help="Audit all presets, in place of CONFIG.")] = False,
     trials: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Number of people per profile; 100000, or 20000 with --all."),
+        typer.Option(
+            metavar="N",
+            parser=whole_number,
+            help="Number of people per profile, such as 1e6; by default 100000, or 20000 with --all.",
+        ),
     ] = None,
-    seed: Annotated[int | None, typer.Option(metavar="N", help="Seed of the audit's runs.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", parser=whole_number, help="Seed of the audit's runs.")
+    ] = None,
     confidence: Annotated[
         float, typer.Option(metavar="P", help="Probability with which all bounds hold together.")
     ] = 0.99,

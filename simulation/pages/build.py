@@ -7,7 +7,6 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from dprec.errors import InputError
 from simulation.analysis.comparison_files import ComparisonFiles, read_comparison
 from simulation.analysis.projection import Projection, check_population
 from simulation.pages.comparison_page import comparison_page
@@ -16,7 +15,7 @@ from simulation.pages.figures.panels import WIDE
 from simulation.pages.figures.rendering import Plot, Rendered, render
 from simulation.pages.figures.run_overview import draw_summary
 from simulation.pages.run_page import run_page
-from simulation.storage.atomic import write_atomically
+from simulation.storage.atomic import unusable, write_atomically
 from simulation.storage.names import CONFIG, FIGURES, REPORT
 from simulation.storage.run_files import RunFiles, holds_comparison, read_run
 from simulation.storage.run_record import RunRecord
@@ -53,9 +52,7 @@ def report(directory: str | Path, population: float | None = None) -> Path:
             content = run_page(run, config, population, _keeping(folder))
         write_atomically(folder / REPORT, content)
     except OSError as error:
-        raise InputError(
-            str(error.filename or folder), str(error.strerror), "a directory that can be read and written"
-        ) from None
+        raise unusable(folder, error) from None
     return folder / REPORT
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from dprec.completion.factors import inner_products
 from dprec.completion.item_updates import StepOptions
 from dprec.completion.local_factors import Profiles, solve_user_factors
+from dprec.completion.variational import check_rank
 from dprec.errors import RunError, SettingError, within
 from dprec.mechanisms.channel import Channel
 from dprec.messages import TRAIN
@@ -101,9 +102,7 @@ class IterativeProtocol(Protocol):
             raise SettingError("privacy", f"an epsilon, with {name} gradients", "no privacy key")
         if self.privacy is not None:
             check_unit(self.privacy, "user", "the rounds protect whole profiles")
-        if self.rank >= min(train.n_users, train.n_items):
-            most = min(train.n_users, train.n_items)
-            raise SettingError("rank", str(self.rank), f"less than {most}, the smaller of users and items")
+        check_rank(self.rank, (train.n_users, train.n_items))
         with within("gradient"):
             self.gradient.check((train.n_items, self.rank))
         with within("sampling"):

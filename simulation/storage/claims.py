@@ -16,7 +16,7 @@ from dprec.errors import InputError
 from dprec.ratings import Ratings
 from simulation.configuration.dotted_keys import flatten
 from simulation.configuration.strict_yaml import parse_yaml, read_yaml
-from simulation.storage.atomic import write_atomically
+from simulation.storage.atomic import unusable, write_atomically
 
 _COSMETIC = re.compile(
     r"(cells\..+-seed\d+\.)?simulation\.(?!(?:faults|seed)\b)|(title|published|noise_samples)\b"
@@ -69,9 +69,18 @@ def claim_directory(
         if not finished:
             write_atomically(folder / name, text)
     except OSError as error:
-        raise InputError(
-            str(folder), f"cannot be written ({error.strerror})", "a writable directory"
-        ) from None
+        raise unusable(folder, error) from None
+
+
+def check_unused(folder: Path) -> None:
+    """Refuse a directory that holds anything, for what is written at once and cannot be resumed.
+
+    Raises
+    ------
+    InputError
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(str(folder), "something else", "a new or empty directory")
 
 
 def check_same_config(path: Path, text: str) -> None:

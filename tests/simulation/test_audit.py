@@ -318,3 +318,12 @@ def test_all_presets_need_an_empty_directory(tmp_path: Path) -> None:
     (tmp_path / "kept").write_text("kept")
     with pytest.raises(InputError, match="a new or empty directory"):
         audit_all(tmp_path, trials=200)
+
+
+def test_a_directory_in_use_is_refused_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    monkeypatch.setattr("simulation.auditing.auditing.audit_of", lambda *_: pytest.fail("it ran"))
+    with pytest.raises(InputError, match="something else; accepted: a new or empty directory"):
+        audit("blp-mf", tmp_path)

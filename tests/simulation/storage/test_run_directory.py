@@ -1,4 +1,5 @@
 import csv
+import errno
 import json
 import math
 import os
@@ -20,7 +21,7 @@ from simulation.configuration.strict_yaml import dump_yaml
 from simulation.execution import load_ratings
 from simulation.result import RunResult
 from simulation.run import run
-from simulation.storage import integrity
+from simulation.storage import claims, integrity
 from simulation.storage.atomic import write_atomically
 from simulation.storage.claims import check_same_config
 from simulation.storage.run_directory import RunDirectory, timestamped
@@ -231,8 +232,19 @@ def test_a_directory_that_cannot_be_written_is_refused(
     path = place.replace("FILE", str(tmp_path / "file"))
     with pytest.raises(InputError) as caught:
         run(tiny, path, page=False)
-    assert caught.value.where == path
-    assert caught.value.accepted == "a writable directory"
+    assert caught.value.where.startswith(path.removesuffix("/run"))
+    assert caught.value.accepted == "a directory that can be read and written"
+
+
+def test_a_full_disk_is_no_mistake_in_what_was_typed(
+    tmp_path: Path, tiny: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, content: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(claims, "write_atomically", full)
+    with pytest.raises(RunError, match="No space left on device"):
+        run(tiny, tmp_path / "out", page=False)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
