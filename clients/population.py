@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 
 from clients.faults import FaultOptions
 from dprec.errors import InputError
-from dprec.options import Options, option
+from dprec.options import Options, option, own_classes
+from dprec.own_classes import reference_of
+from dprec.packing import packed, unpacked
 from dprec.ratings import Ratings, RatingScale
 from dprec.run_keys import InstalledKeys
 from dprec.setups import AnySetup, Setup, from_json, to_json
@@ -29,6 +31,9 @@ POPULATION_KEY = "population"
 """Key of the run configuration that gives a deployed app the folder of the runs."""
 
 SetupT = TypeVar("SetupT", bound=Setup)
+
+_OWN_SETUP = "setup.pickle"
+"""File of a setup with classes from outside this project: part of the installation, which a device trusts."""
 
 _RUN_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -184,7 +189,7 @@ class _Description(Options):
     individual_reports: bool = option("Whether nodes send reports rather than their sum.")
     keys: InstalledKeys = option("What devices and network draw from.")
     faults: FaultOptions = option("What goes wrong between the devices and the server.")
-    setup: AnySetup = option("What is installed on the devices.")
+    setup: AnySetup | None = option("What is installed on the devices; none if it is in setup.pickle.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,6 +216,9 @@ def write_population(
     np.save(directory / "levels.npy", ratings.levels)
     if ratings.exact is not None:
         np.save(directory / "exact.npy", ratings.exact)
+    own = [reference_of(component) for component in own_classes(setup)]
+    if own:
+        (directory / _OWN_SETUP).write_bytes(packed(setup, " and ".join(own)))
     description = _Description(
         scale=tuple(ratings.scale.values.tolist()),
         continuous=ratings.scale.continuous,
@@ -219,7 +227,7 @@ def write_population(
         individual_reports=individual_reports,
         keys=keys,
         faults=faults,
-        setup=setup,
+        setup=setup if not own else None,
     )
     (directory / "population.json").write_text(to_json(description), encoding="utf-8")
 
@@ -256,7 +264,7 @@ def open_population(directory: str) -> Population:
         individual_reports=description.individual_reports,
         keys=description.keys,
         faults=description.faults,
-        setup=description.setup,
+        setup=description.setup or unpacked((folder / _OWN_SETUP).read_bytes(), str(folder / _OWN_SETUP)),
         exact=_stored(folder / "exact.npy"),
         held=_held(folder),
         key=folder.name,

@@ -48,7 +48,7 @@ def check_binary(scale: RatingScale) -> None:
 class Binarization(Options):
     """Base of the ways to choose the threshold."""
 
-    kind: str
+    kind: str = ""
 
     @abstractmethod
     def cut(self, train: Ratings) -> float:
@@ -100,4 +100,6 @@ def _signs(ratings: Ratings, cut: float) -> Ratings:
     return replace(ratings, levels=levels, scale=binary_scale(cut), exact=None)
 
 
-BINARIZATIONS: Registry[Binarization] = Registry("binarization", [MeanThreshold, FixedThreshold])
+BINARIZATIONS: Registry[Binarization] = Registry(
+    "binarization", Binarization, [MeanThreshold, FixedThreshold]
+)

@@ -15,6 +15,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from dprec.errors import SettingError
+from dprec.own_classes import declares_kind, is_ours, reference_of
 from dprec.validation import accepted_by, shown
 
 _BOUNDS = {"gt", "ge", "lt", "le"}
@@ -96,7 +97,8 @@ def published_of(field: dataclasses.Field[Any]) -> Published | None:
 class Options:
     """Base of everything that is configured; a subclass adds ``kind`` and its own fields.
 
-    `papers` are the keys, in docs/references.bib, of the papers that a component is part of.
+    `papers` are the keys, in docs/references.bib, of the papers that a component is part of. The kind of a
+    component from outside this distribution that declares none is ``module:Class``.
 
     Raises
     ------
@@ -123,6 +125,39 @@ class Options:
             raise _first_error(error) from None
         for name in names:
             object.__setattr__(self, name, getattr(checked, name))
+        if "kind" in names and _is_named_by_its_class(type(self)):
+            object.__setattr__(self, "kind", reference_of(type(self)))
+
+    def entries(self) -> dict[str, Any]:
+        """Return the settings by their names, and the kind by which a file names the component."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        if "kind" in values and not is_ours(type(self)):
+            values["kind"] = reference_of(type(self))
+        return values
+
+
+def as_values(value: Any) -> Any:
+    """Return settings, and what they consist of, as what a file would hold."""
+    if isinstance(value, Options):
+        return {name: as_values(entry) for name, entry in value.entries().items()}
+    if isinstance(value, tuple | list):
+        return [as_values(item) for item in value]
+    if isinstance(value, dict):
+        return {key: as_values(item) for key, item in value.items()}
+    return value
+
+
+def own_classes(value: Any) -> list[type[Options]]:
+    """Return the classes from outside this distribution that settings consist of."""
+    if not isinstance(value, Options):
+        return []
+    parts = [own for field in dataclasses.fields(value) for own in own_classes(getattr(value, field.name))]
+    return parts if is_ours(type(value)) else [type(value), *parts]
+
+
+def _is_named_by_its_class(options: type[Options]) -> bool:
+    """Return whether a class from outside declares no kind, so that its place is its name."""
+    return not is_ours(options) and not declares_kind(options)
 
 
 @functools.cache
@@ -135,6 +170,8 @@ def _model_of(options: type[Options]) -> type[BaseModel]:
             f"{options.__qualname__}: {error}; the types of its fields must be defined where the module "
             f"{options.__module__} sees them, not inside a function"
         ) from None
+    if "kind" in types and _is_named_by_its_class(options):
+        types["kind"] = str
     fields: dict[str, Any] = {
         field.name: (types[field.name], Field(**_without_paper(field)))
         for field in dataclasses.fields(options)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 GroupT = TypeVar("GroupT", bound=BaseModel | Options)
 
 
-def parse_json(group: type[GroupT], text: str | bytes) -> GroupT:
+def parse_json(group: type[GroupT], text: str | bytes, context: object = None) -> GroupT:
     """Read settings from JSON.
 
     Parameters
@@ -27,6 +27,8 @@ def parse_json(group: type[GroupT], text: str | bytes) -> GroupT:
     group : type
         The class that declares them.
     text : str or bytes
+    context : object, optional
+        What the validators of its fields are given.
 
     Raises
     ------
@@ -35,7 +37,7 @@ def parse_json(group: type[GroupT], text: str | bytes) -> GroupT:
     """
     declared: Any = group
     try:
-        settings: GroupT = _reader(declared).validate_json(text)
+        settings: GroupT = _reader(declared).validate_json(text, context=context)
     except ValidationError as error:
         raise _first_error(error.errors(), group) from None
     return settings
@@ -62,9 +64,8 @@ def _first_error(errors: list[ErrorDetails], group: type[Any]) -> SettingError:
             return SettingError(f"{key}.kind", _as_written(kind), listed(place.kinds, kind))
         case "union_tag_not_found":
             return SettingError(f"{key}.kind", "missing", ", ".join(place.kinds))
-        case "value_error":
+        case "value_error" if isinstance(raised := first["ctx"]["error"], SettingError):
             # A component refuses its settings itself, and names the one at fault.
-            raised: SettingError = first["ctx"]["error"]
             return SettingError(f"{key}.{raised.key}".strip("."), raised.found, raised.accepted)
     # A key with several types has an error for each; its value may be whatever any of them accepts.
     alike = [accepted_by(other) for other in errors if follow(other["loc"], group).keys == place.keys]

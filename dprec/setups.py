@@ -7,32 +7,32 @@ so its guarantee holds against any server. A setup is stored as JSON and checked
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from dprec.completion.one_bit.links import LinkKind
+from dprec.component_types import one_of, one_of_classes
 from dprec.errors import InputError, SettingError
 from dprec.gradients import GRADIENTS, GradientReport
 from dprec.mechanisms import MECHANISMS, Mechanism
-from dprec.options import Options, option
+from dprec.options import Options, as_values, option
 from dprec.parsing import parse_json
 from dprec.privacy.calibration import PrivacyBudget
-from dprec.registry import one_of
 from dprec.wire.broadcast import BroadcastOptions
 
 if TYPE_CHECKING:
     _AnyMechanism = Mechanism
     _AnyGradient = GradientReport
 else:
-    _AnyMechanism = one_of(MECHANISMS, Mechanism)
-    _AnyGradient = one_of(GRADIENTS, GradientReport)
+    _AnyMechanism = one_of(MECHANISMS)
+    _AnyGradient = one_of(GRADIENTS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setup(Options):
     """Base of the setups, identified by kind."""
 
-    kind: str
+    kind: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,14 +106,14 @@ if TYPE_CHECKING:
     AnySetup = Setup
 else:
     _SETUPS = (OneShotSetup, IterativeSetup, GradientPerturbationSetup, XMapSetup, SilentSetup)
-    AnySetup = one_of(_SETUPS, Setup)
+    AnySetup = one_of_classes(_SETUPS, Setup)
 
 InstalledT = TypeVar("InstalledT", bound=Options)
 
 
 def to_json(installed: Options) -> str:
     """Return what is installed as JSON."""
-    return json.dumps(asdict(installed))
+    return json.dumps(as_values(installed))
 
 
 def from_json(kind: type[InstalledT], text: str, where: str) -> InstalledT:

@@ -23,7 +23,7 @@ from dprec.registry import Registry
 class Split(Options):
     """Base of the splits."""
 
-    kind: str
+    kind: str = ""
 
     @abstractmethod
     def split(self, dataset: Dataset, seed: int) -> tuple[Ratings, Ratings]:
@@ -191,6 +191,7 @@ def _parted(ratings: Ratings, test_rows: NDArray[np.int64], kind: str) -> tuple[
 
 SPLITS: Registry[Split] = Registry(
     "split",
+    Split,
     [
         Predefined,
         KFold,

@@ -14,6 +14,7 @@ from dprec.registry import Registry
 
 COMPLETIONS: Registry[Completion] = Registry(
     "completion",
+    Completion,
     [
         MatrixFactorization,
         MogMatrixFactorization,

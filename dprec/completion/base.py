@@ -106,7 +106,7 @@ class Completion(Options):
     `needs_likelihood` and `needs_symbols` state whether the method uses these parts of `Observations`.
     """
 
-    kind: str
+    kind: str = ""
     needs_likelihood: ClassVar[bool] = False
     needs_symbols: ClassVar[bool] = False
 

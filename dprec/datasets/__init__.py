@@ -21,6 +21,7 @@ from dprec.registry import Registry
 
 DATASETS: Registry[Dataset] = Registry(
     "dataset",
+    Dataset,
     [
         MovieLens100K,
         MovieLens1M,

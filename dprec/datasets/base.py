@@ -44,7 +44,7 @@ class Dataset(Options):
     them, such as their scale, is stated with the results.
     """
 
-    kind: str
+    kind: str = ""
     distribution: ClassVar[Source | None] = None
     folds: ClassVar[tuple[str, ...]] = ()
     own: ClassVar[bool] = False

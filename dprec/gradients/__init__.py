@@ -8,6 +8,7 @@ from dprec.registry import Registry
 
 GRADIENTS: Registry[GradientReport] = Registry(
     "gradient",
+    GradientReport,
     [
         OneBitGradient,
         ReducedOneBitGradient,

@@ -75,7 +75,7 @@ class GradientReport(Options):
     about which items were rated.
     """
 
-    kind: str
+    kind: str = ""
     private: ClassVar[bool] = True
     hides_rated_items: ClassVar[bool] = True
 

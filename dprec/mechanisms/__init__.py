@@ -25,6 +25,7 @@ from dprec.registry import Registry
 
 MECHANISMS: Registry[Mechanism] = Registry(
     "mechanism",
+    Mechanism,
     [
         Raw,
         BoundedLaplace,

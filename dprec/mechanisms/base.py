@@ -21,7 +21,7 @@ class Mechanism(Options):
     about a rating depends on the user's others, so that only a promise per user is possible.
     """
 
-    kind: str
+    kind: str = ""
     private: ClassVar[bool] = True
     sends_values: ClassVar[bool] = True
     hides_rated_items: ClassVar[bool] = False

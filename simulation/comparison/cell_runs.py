@@ -16,6 +16,8 @@ from typing import Any
 from dprec.binarization import Binarization
 from dprec.datasets.base import Dataset
 from dprec.errors import InputError, RunError
+from dprec.own_classes import reference_of
+from dprec.packing import packed, unpacked
 from dprec.ratings import Ratings
 from dprec.splits import Split
 from simulation.comparison.templates import Cell
@@ -59,7 +61,7 @@ def run_cells(
             waiting.append(cell)
     if backend == "local" or not waiting:
         for cell in waiting:
-            yield cell, _run_cell(str(folder / cell.key))
+            yield cell, _run_cell(str(folder / cell.key), *_own_configuration(cell))
         return
     yield from _on_ray(waiting, folder, min(jobs, len(waiting)))
 
@@ -74,7 +76,8 @@ def _on_ray(cells: Sequence[Cell], folder: Path, jobs: int) -> Iterator[tuple[Ce
         while waiting or running:
             while waiting and len(running) < at_once:
                 cell = waiting.popleft()
-                running[remote.remote(str((folder / cell.key).absolute()))] = cell
+                place = str((folder / cell.key).absolute())
+                running[remote.remote(place, *_own_configuration(cell))] = cell
             (done,), _ = ray.wait(list(running), num_returns=1)
             cell = running.pop(done)
             try:
@@ -83,10 +86,17 @@ def _on_ray(cells: Sequence[Cell], folder: Path, jobs: int) -> Iterator[tuple[Ce
                 yield cell, f"its worker was lost: {type(error).__name__}"
 
 
-def _run_cell(directory: str) -> Failure | None:
+def _own_configuration(cell: Cell) -> tuple[bytes, ...]:
+    """Return the configuration of a cell if its file cannot hold it all: with classes of somebody's own."""
+    own = [reference_of(component) for component in cell.config.own_classes()]
+    return (packed(cell.config.with_absolute_paths(), " and ".join(own)),) if own else ()
+
+
+def _run_cell(directory: str, packed_config: bytes | None = None) -> Failure | None:
     """Run the cell whose configuration is in a directory; return why it failed, if it did."""
     try:
-        config = load(Path(directory) / CONFIG)
+        file = Path(directory) / CONFIG
+        config = load(file) if packed_config is None else unpacked(packed_config, str(file))
         train, test = _ratings(config.dataset, config.split, config.binarization, config.seed)
         run_prepared(_in_this_process(config), train, test, RunDirectory(Path(directory)))
     except (InputError, RunError) as error:

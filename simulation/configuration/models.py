@@ -10,13 +10,14 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from clients.faults import FaultOptions
-from dprec.options import Options, option
-from dprec.registry import one_of
+from dprec.component_types import one_of
+from dprec.options import Options, option, own_classes
+from dprec.own_classes import is_importable, reference_of
 from simulation.configuration.strict_yaml import dump_yaml
 from simulation.configuration.validation import validated
 from simulation.protocols import PROTOCOLS
@@ -26,7 +27,9 @@ from simulation.protocols.components import AnyBinarization, AnyDataset, AnySpli
 if TYPE_CHECKING:
     AnyProtocol = Protocol
 else:
-    AnyProtocol = one_of(PROTOCOLS, Protocol)
+    AnyProtocol = one_of(PROTOCOLS)
+
+OptionsT = TypeVar("OptionsT", bound=Options)
 
 _USERS_AT_ONCE = 20_000
 """Largest automatic cohort; it bounds the memory of a worker."""
@@ -91,19 +94,45 @@ class RunConfig(BaseModel):
         default=EvaluationOptions(), description="How accuracy is measured."
     )
 
+    def own_classes(self) -> list[type[Options]]:
+        """Return the classes of its components that are not of this distribution."""
+        parts = (self.dataset, self.split, self.binarization, self.protocol)
+        return [component for part in parts for component in own_classes(part)]
+
+    def with_absolute_paths(self) -> RunConfig:
+        """Return the configuration so that it can be run from any directory."""
+        return self.model_copy(update={"dataset": _with_absolute_paths(self.dataset)})
+
     def to_yaml(self) -> str:
-        """Return the configuration as YAML that can be run from any directory."""
-        values = self.model_dump(mode="json")
-        for part in (values["dataset"], values["dataset"].get("items")):
-            for key in ("path", "target_path"):
-                if isinstance(part, dict) and isinstance(part.get(key), str):
-                    part[key] = str(Path(part[key]).expanduser().absolute())
-        return dump_yaml(_without_nulls(values))
+        """Return the configuration as YAML that can be run from any directory.
+
+        A comment names each class that no file can bring back.
+        """
+        values = self.with_absolute_paths().model_dump(mode="json")
+        passing = [
+            reference_of(component) for component in self.own_classes() if not is_importable(component)
+        ]
+        notes = [
+            f"# {name} is not at the top of a file, so this file alone does not run.\n" for name in passing
+        ]
+        return "".join(notes) + dump_yaml(_without_nulls(values))
 
 
 def parse_config(values: Mapping[str, Any], source: str = "configuration") -> RunConfig:
     """Check a configuration given as plain values; see `simulation.load`."""
     return validated(RunConfig, values, source)
+
+
+def _with_absolute_paths(part: OptionsT) -> OptionsT:
+    """Return a data set, or a part of one, with the paths that it names made absolute."""
+    changes: dict[str, Any] = {}
+    for field in dataclasses.fields(part):
+        value = getattr(part, field.name)
+        if field.name in ("path", "target_path") and isinstance(value, str):
+            changes[field.name] = str(Path(value).expanduser().absolute())
+        elif field.name == "items" and isinstance(value, Options):
+            changes[field.name] = _with_absolute_paths(value)
+    return dataclasses.replace(part, **changes) if changes else part
 
 
 def _without_nulls(values: Any) -> Any:

@@ -35,4 +35,6 @@ def listing(what: str) -> list[tuple[str, str]]:
 
     module, registry = _REGISTRIES[what].split(":")
     components = getattr(import_module(module), registry)
-    return [(kind_of(component), summary_of(component)) for component in components]
+    added = {name: components.find(name) for name in components.of_packages()}
+    every = {kind_of(component): component for component in components} | added
+    return [(kind, summary_of(component)) for kind, component in every.items()]

@@ -15,6 +15,7 @@ from simulation.protocols.x_map import XMapProtocol
 
 PROTOCOLS: Registry[Protocol] = Registry(
     "protocol",
+    Protocol,
     [
         OneShotProtocol,
         IterativeProtocol,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Protocol(Options):
     """Base of the protocols: how devices and server arrive at predictions together."""
 
-    kind: str
+    kind: str = ""
     privacy: PrivacyBudget | None = option("What is promised; left out if nothing is.", None)
 
     @property

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 from dprec.binarization import BINARIZATIONS, Binarization
 from dprec.completion import COMPLETIONS, Completion
 from dprec.completion.one_bit.perturbation import PERTURBATIONS, Perturbation
+from dprec.component_types import one_of
 from dprec.datasets import DATASETS
 from dprec.datasets.base import Dataset
 from dprec.gradients import GRADIENTS, GradientReport
 from dprec.mechanisms import MECHANISMS, Mechanism
-from dprec.registry import Registry, one_of
+from dprec.registry import Registry
 from dprec.splits import SPLITS, Split
 
 COMPONENT_REGISTRIES: list[Registry[Any]] = [
@@ -34,10 +35,10 @@ if TYPE_CHECKING:
     AnyPerturbation = Perturbation
     AnySplit = Split
 else:
-    AnyBinarization = one_of(BINARIZATIONS, Binarization)
-    AnyCompletion = one_of(COMPLETIONS, Completion)
-    AnyDataset = one_of(DATASETS, Dataset)
-    AnyGradient = one_of(GRADIENTS, GradientReport)
-    AnyMechanism = one_of(MECHANISMS, Mechanism)
-    AnyPerturbation = one_of(PERTURBATIONS, Perturbation)
-    AnySplit = one_of(SPLITS, Split)
+    AnyBinarization = one_of(BINARIZATIONS)
+    AnyCompletion = one_of(COMPLETIONS)
+    AnyDataset = one_of(DATASETS)
+    AnyGradient = one_of(GRADIENTS)
+    AnyMechanism = one_of(MECHANISMS)
+    AnyPerturbation = one_of(PERTURBATIONS)
+    AnySplit = one_of(SPLITS)

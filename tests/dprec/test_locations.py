@@ -4,9 +4,9 @@ from typing import Literal
 import pytest
 from pydantic import BaseModel, Field
 
+from dprec.component_types import one_of_classes
 from dprec.locations import Group, descriptions, field_names, follow
 from dprec.options import Options, option
-from dprec.registry import one_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ class Blue(Options):
 
 
 class Whole(BaseModel):
-    colour: one_of([Red, Blue], Options) = Field(description="Red or blue.")  # type: ignore[valid-type]
+    colour: one_of_classes([Red, Blue], Options) = Field(description="Red or blue.")  # type: ignore[valid-type]
     parts: list[Inner] | None = Field(default=None, alias="set", description="Parts.")
 
 

@@ -3,18 +3,18 @@ from typing import Any
 
 import pytest
 
+from dprec.component_types import one_of
 from dprec.errors import SettingError
-from dprec.gradients import GRADIENTS, GradientReport
+from dprec.gradients import GRADIENTS
 from dprec.options import Options, option
 from dprec.parsing import parse_json
 from dprec.privacy.calibration import PrivacyBudget
-from dprec.registry import one_of
 from dprec.splits import KFold
 
 
 @dataclass(frozen=True, kw_only=True)
 class Whole(Options):
-    gradient: one_of(GRADIENTS, GradientReport) = option("A component.")  # type: ignore[valid-type]
+    gradient: one_of(GRADIENTS) = option("A component.")  # type: ignore[valid-type]
     split: KFold | None = option("A part.", None)
 
 

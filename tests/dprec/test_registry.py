@@ -12,7 +12,7 @@ from dprec.completion.one_bit.perturbation import PERTURBATIONS
 from dprec.datasets import DATASETS
 from dprec.errors import InputError
 from dprec.gradients import GRADIENTS
-from dprec.mechanisms import MECHANISMS
+from dprec.mechanisms import MECHANISMS, Mechanism
 from dprec.registry import Registry, kind_of, summary_of
 from dprec.splits import SPLITS
 
@@ -45,7 +45,7 @@ def test_every_setting_says_what_it_means(component: type[Any]) -> None:
 def test_kinds_are_unique() -> None:
     first = next(iter(MECHANISMS))
     with pytest.raises(TypeError, match="share a kind"):
-        Registry("mechanism", [first, first])
+        Registry("mechanism", Mechanism, [first, first])
 
 
 def test_no_registry_is_left_out() -> None:

@@ -1,20 +1,47 @@
 """On Ray, too, a run's bits do not depend on how the work is divided. One start of Ray serves all runs."""
 
 import copy
+import textwrap
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from flwr.app import Message
 from flwr.common.serde import message_to_proto
 from flwr.serverapp import Grid
 
+from dprec.mechanisms import Channel, Mechanism
+from dprec.ratings import RatingScale
 from simulation.configuration.models import SimulationOptions
 from simulation.engine.session import Session, open_session
 from simulation.execution import load_ratings, run_in
 from strategies.envelope import message_size
 from tests.simulation.divisions import PROTOCOLS, bits, compare, divided, one_shot
+
+OWN = textwrap.dedent("""
+    from __future__ import annotations
+
+    from dataclasses import dataclass
+
+    import numpy as np
+
+    from dprec.mechanisms import Channel, Mechanism
+    from dprec.options import option
+    from dprec.ratings import RatingScale
+
+
+    @dataclass(frozen=True, kw_only=True)
+    class Flat(Mechanism):
+        slope: float = option("Share of the budget that is used.", 1.0, gt=0, le=1)
+
+        def channel(self, scale: RatingScale, epsilon: float) -> Channel:
+            levels = np.arange(scale.levels)
+            steps = np.abs(levels[:, None] - levels) / (scale.levels - 1)
+            probabilities = np.exp(-self.slope * epsilon * steps)
+            return Channel.from_probabilities(probabilities, scale.values, scale.values, epsilon)
+""")
 
 DIVISIONS: list[int | str] = [1, 7, "all"]
 
@@ -111,6 +138,36 @@ def test_floors_on_ray(
     values = {**tiny, "protocol": copy.deepcopy(FLOORS[floor])}
     expected = bits(None, divided(values, "local", 1, "all"), tmp_path / "expected")
     compare(expected, bits(session, divided(values, "ray", workers, 7), tmp_path / "7"))
+
+
+class Coarse(Mechanism):
+    """A class that no other process can import: it travels as its code."""
+
+    def channel(self, scale: RatingScale, epsilon: float) -> Channel:
+        same = 1 + np.expm1(epsilon) * np.eye(scale.levels)
+        return Channel.from_probabilities(same, scale.values, scale.values, epsilon)
+
+
+@pytest.mark.parametrize("where", ["a file", "the running program"])
+def test_mechanisms_of_ones_own_on_ray(
+    tmp_path: Path,
+    tiny: dict[str, Any],
+    ray_session: tuple[int, Session],
+    monkeypatch: pytest.MonkeyPatch,
+    where: str,
+) -> None:
+    workers, session = ray_session
+    if where == "a file":
+        # Its folder is not the current one, and the workers started without it.
+        module = f"own_mechanism_{workers}"
+        (tmp_path / f"{module}.py").write_text(OWN)
+        monkeypatch.syspath_prepend(str(tmp_path))
+        tiny["protocol"]["mechanism"] = {"kind": f"{module}:Flat", "slope": 0.5}
+    else:
+        monkeypatch.setattr(Coarse, "__module__", "__main__")
+        tiny["protocol"]["mechanism"] = Coarse()
+    expected = bits(None, divided(tiny, "local", 1, "all"), tmp_path / "expected")
+    compare(expected, bits(session, divided(tiny, "ray", workers, 7), tmp_path / "7"))
 
 
 class Recording:

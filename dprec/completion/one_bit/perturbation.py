@@ -30,7 +30,7 @@ from dprec.registry import Registry
 class Perturbation(Options):
     """Base of the perturbations by a trusted server."""
 
-    kind: str
+    kind: str = ""
     calibration: Calibration = option(
         "How much noise: as in the paper, or as much as a proof needs.",
         "published",
@@ -175,4 +175,6 @@ _STRETCH = 1 << 18
 """Cells of the matrix whose random words are in memory together."""
 
 
-PERTURBATIONS: Registry[Perturbation] = Registry("perturbation", [ObjectivePerturbation, OutputPerturbation])
+PERTURBATIONS: Registry[Perturbation] = Registry(
+    "perturbation", Perturbation, [ObjectivePerturbation, OutputPerturbation]
+)

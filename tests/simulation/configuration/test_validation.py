@@ -9,10 +9,11 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from dprec.component_types import one_of
 from dprec.errors import InputError
 from dprec.locations import Group, field_names
 from dprec.options import Options
-from dprec.registry import Registry, kind_of, one_of
+from dprec.registry import Registry, kind_of
 from simulation.comparison.definition import ComparisonConfig
 from simulation.configuration.models import RunConfig
 from simulation.configuration.validation import validated
@@ -110,7 +111,7 @@ def test_a_typing_error_is_answered_with_the_keys_of_that_component(
     registry: Registry[Any], component: type[Options]
 ) -> None:
     with pytest.raises(InputError) as caught:
-        validated(holder(one_of(registry, Options)), {"part": {**required(component), "zzz": 1}}, "FILE")
+        validated(holder(one_of(registry)), {"part": {**required(component), "zzz": 1}}, "FILE")
     assert caught.value.where == "FILE: part.zzz"
     assert caught.value.found == "an unknown key"
     assert caught.value.accepted == ", ".join(field_names(component))
@@ -137,7 +138,7 @@ def test_the_one_bit_completions_keys_are_not_those_of_the_one_bit_gradient(
 
 @pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.name)
 def test_an_unknown_kind_is_answered_with_the_kinds_of_that_registry(registry: Registry[Any]) -> None:
-    model = holder(one_of(registry, Options))
+    model = holder(one_of(registry))
     for part, found in (({}, "missing"), ({"kind": "zzz"}, "'zzz'"), ({"kind": None}, "null")):
         with pytest.raises(InputError) as caught:
             validated(model, {"part": part}, "FILE")

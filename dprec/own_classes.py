@@ -1,0 +1,161 @@
+"""Components from outside these packages: how they are named, found and checked.
+
+A configuration names one as ``module:Class``, and so runs the code of that module when it is read. Only
+whoever starts a run, or installs a device, names classes: a request to a device never does.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import sys
+from difflib import get_close_matches
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+from dprec.errors import SettingError
+from dprec.start import PACKAGES
+from dprec.validation import listed, shown
+
+ClassT = TypeVar("ClassT")
+
+_REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.([^\W\d]\w*|<locals>))*")
+
+_BY_INSTANCE = "module:Class of a file, at its top level; or, from Python, an instance of the class"
+
+
+def is_ours(component: type[Any]) -> bool:
+    """Return whether a class belongs to this distribution."""
+    return component.__module__.partition(".")[0] in PACKAGES
+
+
+def reference_of(component: type[Any]) -> str:
+    """Return ``module:Class``, by which a configuration names a class."""
+    return f"{component.__module__}:{component.__qualname__}"
+
+
+def declares_kind(component: type[Any]) -> bool:
+    """Return whether a class from outside, or a base of it from outside, gives itself a kind."""
+    return any("kind" in inspect.get_annotations(base) for base in component.__mro__ if not is_ours(base))
+
+
+def is_importable(component: type[Any]) -> bool:
+    """Return whether another process can import a class by its name."""
+    module = sys.modules.get(component.__module__)
+    return component.__module__ != "__main__" and _attribute(module, component.__qualname__) is component
+
+
+def imported(reference: str, base: type[ClassT]) -> type[ClassT]:
+    """Import a class from the current directory or the environment.
+
+    Parameters
+    ----------
+    reference : str
+        ``module:Class``.
+    base : type
+        What it must be derived from.
+
+    Raises
+    ------
+    SettingError
+        Under "kind", when there is no such module or class, the module raises an exception, or the class is
+        no component.
+    """
+    if not _REFERENCE.fullmatch(reference):
+        raise SettingError("kind", repr(shown(reference)), "module:Class, such as my_module:MyClass")
+    module_name, _, name = reference.partition(":")
+    if "<locals>" in name:
+        raise SettingError("kind", f"{reference!r}, a class that was defined inside a function", _BY_INSTANCE)
+    module = _module(module_name)
+    component = _attribute(module, name)
+    if component is None and module_name == "__main__":
+        raise SettingError("kind", f"{reference!r}, a class of a notebook or script", _BY_INSTANCE)
+    if component is None:
+        raise SettingError("kind", f"no {name} in {module_name}", _derived(module, base, name))
+    if not (isinstance(component, type) and issubclass(component, base)):
+        accepted = f"a class derived from {base.__module__}.{base.__qualname__}"
+        raise SettingError("kind", f"{reference!r}, which is no {base.__name__}", accepted)
+    check_class(component, base)
+    return component
+
+
+def check_class(component: type[Any], base: type[Any]) -> None:
+    """Refuse a class that is not complete.
+
+    Raises
+    ------
+    SettingError
+        Under "kind".
+    """
+    reference = reference_of(component)
+    missing = [name for name in dir(component) if _is_abstract(getattr(component, name, None))]
+    if missing:
+        accepted = f"a class that defines what {base.__name__} leaves open"
+        raise SettingError("kind", f"{reference!r}, which does not define {', '.join(missing)}", accepted)
+    hints = inspect.get_annotations(component)
+    fields = [name for name, hint in hints.items() if "ClassVar" not in str(hint)]
+    if fields and "__dataclass_fields__" not in component.__dict__:
+        accepted = "@dataclass(frozen=True, kw_only=True) above the class"
+        raise SettingError(
+            "kind", f"{reference!r}, whose settings are not read: {', '.join(fields)}", accepted
+        )
+
+
+def _is_abstract(value: Any) -> bool:
+    return getattr(value, "__isabstractmethod__", False) is True
+
+
+def _module(name: str) -> ModuleType:
+    """Import a module, from the current directory first, as ``python -m`` does."""
+    here = str(Path.cwd())
+    if here not in sys.path and "" not in sys.path:
+        sys.path.insert(0, here)
+    importlib.invalidate_caches()
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+            raise SettingError("kind", f"no module {error.name!r}", _modules_near(name, here)) from None
+        raise _raised(name, error) from None
+    except (Exception, SystemExit) as error:
+        raise _raised(name, error) from None
+
+
+def _modules_near(name: str, here: str) -> str:
+    nearest = get_close_matches(name, [path.stem for path in Path(here).glob("*.py")], n=1)
+    meant = f"; did you mean {nearest[0]}?" if nearest else ""
+    return f"a module in {here}, in PYTHONPATH or installed here{meant}"
+
+
+def _raised(name: str, error: BaseException) -> SettingError:
+    """Return the error for a module that cannot be imported, with its own reason and line."""
+    words = " ".join(str(error).split())
+    found = f"{name}, whose import raised {type(error).__name__}" + (f": {words}" if words else "")
+    trace = error.__traceback__
+    line = None
+    while trace is not None:
+        if trace.tb_frame.f_globals.get("__name__") == name:
+            line = f"{Path(trace.tb_frame.f_code.co_filename).name}, line {trace.tb_lineno}"
+        trace = trace.tb_next
+    return SettingError("kind", found + (f" ({line})" if line else ""), "a module that can be imported")
+
+
+def _attribute(module: ModuleType | None, name: str) -> Any:
+    value: Any = module
+    for part in name.split("."):
+        value = getattr(value, part, None)
+    return value
+
+
+def _derived(module: ModuleType, base: type[Any], name: str) -> str:
+    """Return the classes of a module that would be accepted."""
+    own = [
+        key
+        for key, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, base) and value.__module__ == module.__name__
+    ]
+    if not own:
+        return f"a class derived from {base.__module__}.{base.__qualname__}, of which it has none"
+    return listed(own, name)
