@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.ragged import places_of
+from dprec.ranking import listed_cells
 from dprec.ratings import Ratings
-from dprec.sorted_keys import find
 
 
 @dataclass(frozen=True)
@@ -103,14 +103,14 @@ def recommendation_accuracy(
     An item without a test rating counts as not relevant, although the user may like it. So precision is far
     lower than over test items alone and compares lists, not users' satisfaction.
     """
-    relevant = _relevant(test, train, relevant_from)
-    cells = test.users.astype(np.int64) * test.n_items + test.items
-    listed = lists >= 0
-    _, present = find(cells[relevant], (users.astype(np.int64)[:, None] * test.n_items + lists)[listed])
-    hits = np.zeros(listed.shape, dtype=np.bool_)
-    hits[listed] = present
-    wanted = np.bincount(test.users, weights=relevant, minlength=test.n_users)[users]
-    return _ranking(hits.sum(axis=1), listed.sum(axis=1), wanted)
+    relevant = relevant_ratings(test, train, relevant_from)
+    hits = listed_cells(lists, users, relevant)
+    return _ranking(hits.sum(axis=1), (lists >= 0).sum(axis=1), relevant.counts[users])
+
+
+def relevant_ratings(test: Ratings, train: Ratings, relevant_from: float | None = None) -> Ratings:
+    """Return the test ratings that make an item relevant; the arguments are those of `ranking_accuracy`."""
+    return test.select(_relevant(test, train, relevant_from))
 
 
 def _relevant(test: Ratings, train: Ratings, relevant_from: float | None) -> NDArray[np.bool_]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +16,23 @@ from dprec.metrics import (
     mean_absolute_error,
     ranking_accuracy,
     recommendation_accuracy,
+    relevant_ratings,
     root_mean_squared_error,
     sign_accuracy,
 )
+from dprec.progress import Progress, silent
+from dprec.ranking import RankedHits, ranking_figures
 from dprec.ratings import Ratings, RatingScale
-from dprec.recommendation import recommended
+from dprec.recommendation import (
+    Candidates,
+    Predict,
+    PredictRows,
+    Sampled,
+    Unrated,
+    best_items,
+    recommended,
+)
 from simulation.configuration.models import EvaluationOptions
-from simulation.protocols.task import Predict
 
 
 def check_relevance(options: EvaluationOptions, scale: RatingScale) -> None:
@@ -83,6 +94,41 @@ class Evaluator:
     def __call__(self, predict: Predict, hidden: Predict | None = None) -> dict[str, float | None]:
         """Return the accuracy of a predictor; see `accuracy`."""
         return self.accuracy(self.predictions(predict), predict, hidden)
+
+    def ranking(
+        self, predict: Predict, predict_rows: PredictRows | None, progress: Progress = silent
+    ) -> dict[str, Any]:
+        """Return the figures of lists from the catalogue by their keys in summary.json; none if not asked.
+
+        Every user with a relevant test rating counts, whatever the cutoff.
+
+        Parameters
+        ----------
+        predict, predict_rows : callable
+            Predictions are ranked as they are, not clipped to the scale: clipping would only make ties.
+        progress : callable, optional
+        """
+        options, train = self.options.ranking, self.train
+        if options is None:
+            return {}
+        binary = is_binary(train.scale)
+        relevant = relevant_ratings(self.test, train, 0.0 if binary else self.options.relevant_from)
+        users = np.flatnonzero(relevant.counts)
+        unrated = Unrated(train, train.in_target if isinstance(train, CrossDomainRatings) else None)
+        candidates: Candidates = unrated
+        if options.negatives is not None:
+            candidates = Sampled(unrated, self.test, relevant, options.negatives, options.seed)
+            predict_rows = None
+        length, n_items = max(options.cutoffs), train.n_items
+        lists = best_items(
+            predict, candidates, users, length, n_items, predict_rows=predict_rows, progress=progress
+        )
+        n_candidates = n_items if unrated.allowed is None else np.count_nonzero(unrated.allowed)
+        figures = ranking_figures(RankedHits.of(lists, users, relevant), options.cutoffs, int(n_candidates))
+        measured: dict[str, Any] = {"users": users.size, **{f"{name}_at": at for name, at in figures.items()}}
+        if options.negatives is None:
+            return {"ranking": measured}
+        return {"sampled_ranking": {**measured, "negatives": options.negatives, "seed": options.seed}}
 
     def _accuracy_of_ratings(
         self, predictions: NDArray[np.float64], predict: Predict

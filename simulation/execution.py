@@ -110,6 +110,7 @@ def run_in(
         outcome = _outcome(session, config.protocol, task)
         predictions = evaluator.predictions(outcome.predict)
         measured = evaluator.accuracy(predictions, outcome.predict, outcome.hidden)
+        ranking = evaluator.ranking(outcome.predict, outcome.predict_rows, progress)
     if outcome.rounds:
         *earlier, last = outcome.rounds
         outcome = replace(outcome, rounds=(*earlier, replace(last, accuracy=measured)))
@@ -122,7 +123,7 @@ def run_in(
             test,
             outcome,
             composed,
-            measured,
+            {**measured, **ranking},
             session.startup_seconds,
             time.perf_counter() - began,
         ),

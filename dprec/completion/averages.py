@@ -30,6 +30,11 @@ class Averages(Completed):
         predictions: NDArray[np.float64] = self.means[items if self.by_item else users]
         return predictions
 
+    def predict_rows(self, users: NDArray[np.integer], n_items: int) -> NDArray[np.float64]:
+        """Predict the ratings of all items by some users, shape (users, items)."""
+        means = self.means if self.by_item else self.means[users][:, None]
+        return np.broadcast_to(means, (users.size, n_items))
+
 
 @dataclass(frozen=True, kw_only=True)
 class ItemAverage(Completion):

@@ -50,6 +50,13 @@ class BiasedFactors(Completed):
         predictions += self.mean + self.user_effects[users] + self.item_effects[items]
         return predictions
 
+    def predict_rows(self, users: NDArray[np.integer], n_items: int) -> NDArray[np.float64]:
+        """Predict the ratings of all items by some users, shape (users, items)."""
+        predictions: NDArray[np.float64] = self.user_factors[users] @ self.item_factors.T
+        predictions += self.mean + self.user_effects[users][:, None]
+        predictions += self.item_effects
+        return predictions
+
 
 def inner_products(
     left: NDArray[np.float64],

@@ -65,6 +65,11 @@ class PlainFactors(Completed):
         products = inner_products(self.user_factors, self.item_factors, users, items)
         return np.where(self.rated_by[users] & self.rated[items], products, self.mean)
 
+    def predict_rows(self, users: NDArray[np.integer], n_items: int) -> NDArray[np.float64]:
+        """Predict the ratings of all items by some users, shape (users, items)."""
+        products = self.user_factors[users] @ self.item_factors.T
+        return np.where(self.rated_by[users][:, None] & self.rated, products, self.mean)
+
 
 def initial_factors(
     observations: Observations, rank: int, seed: int

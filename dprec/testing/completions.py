@@ -84,6 +84,8 @@ class CompletionContract:
         assert predictions.dtype == np.float64
         assert np.all(np.isfinite(predictions))
         assert completed.predict(_CELLS[0][:0], _CELLS[1][:0]).shape == (0,)
+        rows = completed.predict_rows(np.arange(_USERS), _ITEMS)
+        np.testing.assert_allclose(rows.ravel(), predictions, rtol=0, atol=1e-9)
 
     def test_it_learns(self, completion: Completion, scale: RatingScale) -> None:
         """Observed ratings are predicted better than by their mean."""

@@ -11,8 +11,8 @@ from dprec.errors import InputError
 from dprec.privacy.units import COMPARABLE_UNITS, ComparableUnit
 from simulation.analysis.averages import Average
 from simulation.analysis.floors import Gain, gain, nothing_sent
-from simulation.analysis.measures import MEASURES, Measure
-from simulation.analysis.settings import Setting, read_settings
+from simulation.analysis.measures import Measure
+from simulation.analysis.settings import Setting, measures_of, read_settings
 from simulation.storage.names import TABLE
 
 _SLACK = 1 + 1e-9
@@ -204,7 +204,7 @@ def _next_better(
 
 
 def _measure(settings: Sequence[Setting], column: str | None) -> Measure:
-    known = [measure for measure in MEASURES if any(setting.average(measure.column) for setting in settings)]
+    known = measures_of(settings)
     if column is None and known:
         return known[0]
     named = next((measure for measure in known if measure.column == column), None)

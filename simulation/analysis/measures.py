@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,10 +57,62 @@ MEASURES = (
 )
 """The first of these that a protocol has is its main one."""
 
-HEADLINE_MEASURES = tuple(
-    measure for measure in MEASURES if measure.column not in ("precision_at_k", "recall_at_k")
+_RANKING = re.compile(
+    r"(?P<sampled>sampled_)?ranking_(?P<name>ndcg|hit_rate|mrr|recall|precision|coverage)_at_(?P<cutoff>[1-9]\d*)"
 )
-"""The measures for a summary: the F-score stands for its precision and recall."""
+"""Columns of lists from the catalogue, as `simulation.storage.summary.RankingSummary` makes them."""
+
+_RANKING_LABELS = {
+    "ndcg": "NDCG",
+    "hit_rate": "Hit rate",
+    "mrr": "MRR",
+    "recall": "Recall",
+    "precision": "Precision",
+    "coverage": "Coverage",
+}
+
+
+def measures_in(columns: Iterable[str]) -> list[Measure]:
+    """Return the measures among some columns: those of `MEASURES` first, then those of rankings.
+
+    Parameters
+    ----------
+    columns : iterable of str
+        Of comparison.csv, or keys of `simulation.storage.summary.Accuracy.measures`; each at most once.
+    """
+    names = list(columns)
+    rankings = [_of_ranking(match) for match in map(_RANKING.fullmatch, names) if match]
+    return [*(measure for measure in MEASURES if measure.column in names), *rankings]
+
+
+def headlines(measures: Sequence[Measure]) -> list[Measure]:
+    """Return the measures for a summary.
+
+    The F-score stands for its precision and recall; NDCG and recall at the first cutoff stand for a ranking.
+    """
+    first = {sampled: _first_cutoff(measures, sampled) for sampled in (False, True)}
+    shown = {
+        f"{'sampled_' if sampled else ''}ranking_{name}_at_{cutoff}"
+        for sampled, cutoff in first.items()
+        for name in ("ndcg", "recall")
+    }
+    return [
+        measure
+        for measure in measures
+        if (measure in MEASURES and measure.column not in ("precision_at_k", "recall_at_k"))
+        or measure.column in shown
+    ]
+
+
+def _first_cutoff(measures: Sequence[Measure], sampled: bool) -> str | None:
+    matches = (_RANKING.fullmatch(measure.column) for measure in measures)
+    return next((match["cutoff"] for match in matches if match and bool(match["sampled"]) is sampled), None)
+
+
+def _of_ranking(match: re.Match[str]) -> Measure:
+    source = "sampled" if match["sampled"] else "catalogue"
+    label = f"{_RANKING_LABELS[match['name']]} at {match['cutoff']}, {source}"
+    return Measure(match[0], label, lower_is_better=False)
 
 
 def main_measure(accuracy: Mapping[str, Any]) -> Measure | None:

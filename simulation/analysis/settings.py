@@ -16,7 +16,7 @@ from dprec.privacy.guarantee import Status
 from dprec.privacy.units import ComparableUnit
 from simulation.analysis.averages import Average, average, grouped
 from simulation.analysis.evaluations import Evaluation
-from simulation.analysis.measures import MEASURES
+from simulation.analysis.measures import MEASURES, Measure, measures_in
 from simulation.analysis.vocabulary import server_sees
 from simulation.storage.table_record import check_table
 from simulation.storage.tables import Row, read_lines
@@ -52,8 +52,11 @@ _TEXT = frozenset(
 )
 
 
-_COUNTED = ("epsilon_", "uplink_", "downlink_", "total_", "rounds", "users", "items", "train_", "test_")
-"""Beginnings of the columns of losses, bytes and counts, which are never negative."""
+_COUNTED = (
+    *("epsilon_", "uplink_", "downlink_", "total_", "rounds", "users", "items", "train_", "test_"),
+    *("ranking_", "sampled_ranking_"),
+)
+"""Beginnings of the columns of losses, bytes, counts and rankings, which are never negative."""
 
 _MEASURED = frozenset(measure.column for measure in MEASURES)
 """Columns of accuracy, which is never negative either."""
@@ -217,6 +220,13 @@ def read_rows(path: Path, needed: Sequence[str] = ()) -> list[Row]:
     if not rows:
         raise InputError(str(path), "no lines", "at least one finished cell")
     return rows
+
+
+def measures_of(settings: Sequence[Setting]) -> list[Measure]:
+    """Return the measures that any of some settings has, in the order of `measures_in`."""
+    columns = dict.fromkeys(column for setting in settings for row in setting.rows for column in row)
+    known = measures_in(columns)
+    return [measure for measure in known if any(setting.average(measure.column) for setting in settings)]
 
 
 def by_evaluation(settings: Sequence[Setting]) -> dict[Evaluation, list[Setting]]:

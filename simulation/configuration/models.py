@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from clients.faults import FaultOptions
 from dprec.component_types import one_of
-from dprec.options import Options, option, own_classes
+from dprec.errors import SettingError
+from dprec.options import Options, as_tuple, option, own_classes
 from dprec.own_classes import is_importable, reference_of
 from simulation.configuration.strict_yaml import dump_yaml
 from simulation.configuration.validation import validated
@@ -60,6 +61,34 @@ class SimulationOptions(Options):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class RankingOptions(Options):
+    """How lists from the catalogue are compared with the relevant test items."""
+
+    candidates: Literal["unrated", "sampled"] = option(
+        "What is ranked: all items without a train rating of the user; or a sample of those without any "
+        "rating of the user, with the user's relevant test items.",
+        "unrated",
+    )
+    cutoffs: Annotated[
+        tuple[Annotated[int, Field(ge=1, le=10_000)], ...], Field(min_length=1), BeforeValidator(as_tuple)
+    ] = option("Lengths of the lists.", (10, 20))
+    negatives: Annotated[int, Field(ge=1)] | None = option(
+        "Items that are drawn for each user, with sampled candidates.", None
+    )
+    seed: int = option("Seed of these draws.", 0, ge=0, lt=2**63)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        sampled = self.candidates == "sampled"
+        if sampled and self.negatives is None:
+            raise SettingError("negatives", "nothing", "a number of items, with sampled candidates")
+        if not sampled and self.negatives is not None:
+            raise SettingError("negatives", str(self.negatives), "nothing, unless candidates are sampled")
+        if len(set(self.cutoffs)) < len(self.cutoffs):
+            raise SettingError("cutoffs", str(list(self.cutoffs)), "different lengths")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class EvaluationOptions(Options):
     """How accuracy is measured."""
 
@@ -71,6 +100,9 @@ class EvaluationOptions(Options):
     candidates: Literal["test", "unrated"] = option(
         "Which items are ranked: a user's test items, or all items without a train rating of the user.",
         "test",
+    )
+    ranking: RankingOptions | None = option(
+        "Ranking over the catalogue, measured at the end of a run; left out, it is not measured.", None
     )
 
 

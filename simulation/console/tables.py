@@ -24,10 +24,11 @@ from simulation.analysis.columns import (
     spread_column,
 )
 from simulation.analysis.evaluations import distinguishing_words
-from simulation.analysis.measures import HEADLINE_MEASURES, Measure
+from simulation.analysis.measures import Measure, headlines
 from simulation.analysis.numbers import DASH, number
 from simulation.analysis.projection import METHOD, Projection
-from simulation.analysis.settings import Setting, by_evaluation, settings_of
+from simulation.analysis.settings import Setting, by_evaluation, measures_of, settings_of
+from simulation.configuration.dotted_keys import flatten
 from simulation.storage.tables import Row
 
 if TYPE_CHECKING:
@@ -108,11 +109,7 @@ def _costs(settings: Sequence[Setting]) -> tuple[SettingColumn, ...]:
 
 def _measures(settings: Sequence[Setting]) -> list[Measure]:
     """Return the headline measures that any of the settings has."""
-    return [
-        measure
-        for measure in HEADLINE_MEASURES
-        if any(setting.mean(measure.column) is not None for setting in settings)
-    ]
+    return headlines(measures_of(settings))
 
 
 def _settings_table(first: str, columns: Sequence[SettingColumn], settings: Sequence[Setting]) -> Table:
@@ -130,7 +127,7 @@ def _run_as_setting(summary: Mapping[str, Any]) -> Setting:
     """Return a run as a setting with a single row."""
     privacy, traffic = summary["privacy"], summary["traffic"]
     row = {
-        **summary["accuracy"],
+        **{key.replace(".", "_"): value for key, value in flatten(summary["accuracy"]).items()},
         "epsilon_per_rating": privacy["epsilon_per_rating"],
         "epsilon_per_user_max": privacy["epsilon_per_user"]["max"],
         "delta": privacy["delta"],

@@ -26,9 +26,9 @@ from simulation.analysis.columns import (
     spread_column,
 )
 from simulation.analysis.comparison_files import ComparisonFiles
-from simulation.analysis.measures import MEASURES, Measure
+from simulation.analysis.measures import Measure
 from simulation.analysis.selection import at_reference, frontier
-from simulation.analysis.settings import Setting
+from simulation.analysis.settings import Setting, measures_of
 from simulation.configuration.dotted_keys import at
 from simulation.pages.figures.colours import SERIES
 from simulation.pages.figures.looks import Looks
@@ -74,10 +74,7 @@ def settings_table(
     files: ComparisonFiles, settings: Sequence[Setting], measure: Measure, looks: Looks
 ) -> Markup:
     """Return every figure of every protocol, one line per budget."""
-    measures = [
-        measure,
-        *(other for other in MEASURES if other != measure and any(s.average(other.column) for s in settings)),
-    ]
+    measures = [measure, *(other for other in measures_of(settings) if other != measure)]
     main, *others = [spread_column(each, settings, direction=True) for each in measures]
     columns = [
         BUDGET,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from simulation.analysis.columns import SERVER_SEES, STATUS
-from simulation.analysis.measures import HEADLINE_MEASURES, Measure
+from simulation.analysis.measures import Measure, headlines, measures_in
 from simulation.analysis.numbers import loss, size, with_claim
 from simulation.analysis.vocabulary import TRUST_IN_WORDS, listed, plural, server_sees
 from simulation.pages.completion_section import completion_section
@@ -14,7 +14,7 @@ from simulation.pages.figures.rendering import Draw
 from simulation.pages.markup import render_template
 from simulation.pages.page import Section, figures, page, paragraph
 from simulation.pages.run_plots import summary_plot, user_bytes_plot
-from simulation.pages.run_sections import noise_section, rounds_section, user_table
+from simulation.pages.run_sections import noise_section, ranking_sections, rounds_section, user_table
 from simulation.pages.words import run_in_words
 from simulation.storage.run_files import RunFiles
 from simulation.storage.summary import Accuracy, DatasetSummary
@@ -41,6 +41,7 @@ def run_page(run: RunFiles, config_text: str, population: float | None, draw: Dr
             "How accurate, how private, how many bytes",
             (_tiles(run), figures([draw(summary_plot(run))])),
         ),
+        *ranking_sections(run),
         Section("users", "Bytes and ε per user", (user_table(run), figures([draw(user_bytes_plot(run))]))),
         noise_section(run, draw),
         rounds_section(run, draw),
@@ -68,7 +69,7 @@ def _tiles(run: RunFiles) -> Markup:
     accuracy, privacy, traffic = summary.accuracy.measures(), summary.privacy, summary.traffic
     tiles = [
         (_headed(measure, summary.accuracy), f"{value:.{measure.digits}f}", measure.direction)
-        for measure in HEADLINE_MEASURES
+        for measure in headlines(measures_in(accuracy))
         if (value := accuracy.get(measure.column)) is not None
     ]
     per_user, claimed = privacy.epsilon_per_user, privacy.epsilon_claimed

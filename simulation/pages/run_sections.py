@@ -11,8 +11,9 @@ from simulation.pages.figures.mechanism_channels import draw_noise
 from simulation.pages.figures.rendering import Draw, Plot
 from simulation.pages.figures.run_rounds import draw_rounds_figure, evaluated_rounds
 from simulation.pages.markup import Cell, Column, number_cell, table
-from simulation.pages.page import Section, dashed, does_not_apply, figures
+from simulation.pages.page import Section, dashed, does_not_apply, figures, paragraph
 from simulation.storage.run_files import RunFiles
+from simulation.storage.summary import RankingSummary
 
 _USER_FIGURES = (
     ("ratings", "ratings", 0),
@@ -39,6 +40,41 @@ def user_table(run: RunFiles) -> Markup:
             statistics = [float(values.mean()), *np.percentile(values, (0, 5, 50, 95, 100)).tolist()]
         rows.append([Cell(label, label), *(number_cell(value, digits) for value in statistics)])
     return table(f"How {run.summary.traffic.users:,} users differ", columns, rows)
+
+
+def ranking_sections(run: RunFiles) -> list[Section]:
+    """Return the figures of lists from the catalogue, if they were measured."""
+    accuracy = run.summary.accuracy
+    rankings = (
+        ("Among all items that a user has not rated", accuracy.ranking),
+        ("Among sampled items", accuracy.sampled_ranking),
+    )
+    heading = "Ranking over the catalogue"
+    return [
+        Section("ranking", heading, (paragraph(_RANKED), _ranking_table(title, measured)))
+        for title, measured in rankings
+        if measured is not None
+    ]
+
+
+_RANKED = (
+    "Lists by predicted rating; hits are items with a relevant test rating. The F-score above ranks what "
+    "evaluation.candidates says: a user's own test items, unless set otherwise."
+)
+
+
+def _ranking_table(title: str, ranking: RankingSummary) -> Markup:
+    measured = (
+        ("NDCG", ranking.ndcg_at),
+        ("hit rate", ranking.hit_rate_at),
+        ("MRR", ranking.mrr_at),
+        ("recall", ranking.recall_at),
+        ("precision", ranking.precision_at),
+        ("coverage of the catalogue", ranking.coverage_at),
+    )
+    columns = [Column("measure", numeric=False), *(Column(f"at {cutoff}") for cutoff in ranking.ndcg_at)]
+    rows = [[Cell(label, label), *(number_cell(value, 4) for value in at.values())] for label, at in measured]
+    return table(f"{title}; means over {ranking.users:,} users with a relevant test rating", columns, rows)
 
 
 def noise_section(run: RunFiles, draw: Draw) -> Section:

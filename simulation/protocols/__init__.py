@@ -1,5 +1,6 @@
 """The protocols: how devices and server arrive at predictions together."""
 
+from dprec.recommendation import Predict
 from dprec.registry import Registry
 from simulation.protocols.base import Protocol
 from simulation.protocols.best import BestProtocol
@@ -9,7 +10,7 @@ from simulation.protocols.iterative import IterativeProtocol
 from simulation.protocols.nothing_sent import NothingSentProtocol
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.outcome import Outcome
-from simulation.protocols.task import Checkpoints, Measure, Predict, Task
+from simulation.protocols.task import Checkpoints, Measure, Task
 from simulation.protocols.trusted_server import TrustedServerProtocol
 from simulation.protocols.x_map import XMapProtocol
 

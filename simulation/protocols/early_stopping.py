@@ -12,7 +12,7 @@ from dprec.metrics import root_mean_squared_error
 from dprec.options import Options, option
 from dprec.randomness import uniforms, words
 from dprec.ratings import Ratings
-from simulation.protocols.task import Predict
+from dprec.recommendation import Predict
 
 if TYPE_CHECKING:
     from strategies.iterative import State

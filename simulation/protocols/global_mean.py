@@ -106,6 +106,7 @@ class GlobalMeanProtocol(Protocol):
         everybody = Averages(np.full(task.train.n_users, mean), by_item=False)
         return Outcome(
             predict=everybody.predict,
+            predict_rows=everybody.predict_rows,
             traffic=collected.traffic,
             privacy=mechanism_ledger(calibrated, means.counts, collected.sent),
             releases=(mechanism_releases(calibrated, means.counts, collected.sent),),

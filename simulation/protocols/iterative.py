@@ -22,6 +22,7 @@ from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.releases import Releases, least_private_channel
 from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
+from dprec.recommendation import Predict
 from dprec.setups import IterativeSetup
 from dprec.wire.broadcast import BroadcastOptions
 from simulation.protocols.accounting import (
@@ -36,7 +37,7 @@ from simulation.protocols.components import AnyGradient
 from simulation.protocols.early_stopping import EarlyStopping
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.sent import Example, Sent
-from simulation.protocols.task import Predict, Task
+from simulation.protocols.task import Task
 from strategies.sampling import SamplingOptions
 
 if TYPE_CHECKING:

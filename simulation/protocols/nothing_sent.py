@@ -89,6 +89,7 @@ class NothingSentProtocol(Protocol):
         ledger.charge(0, everybody, 0.0, 0.0)
         return Outcome(
             predict=averages.predict,
+            predict_rows=averages.predict_rows,
             traffic=TrafficLedger(train.n_users),
             privacy=ledger,
             guarantee=self.guarantee((train.n_users, train.n_items)),

@@ -26,6 +26,7 @@ from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.residual_calibration import calibrated_for
 from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
+from dprec.recommendation import PredictRows
 from dprec.setups import OneShotSetup
 from dprec.wire.item_table import ItemTable
 from simulation.protocols.accounting import (
@@ -162,9 +163,10 @@ class OneShotProtocol(Protocol):
         with within("completion"):
             completed = self.completion.fit(observed, task.server_seed, task.progress)
         record, predict = collected.record, completed.predict
+        rows: PredictRows | None = completed.predict_rows
         if self.personalization == "on-device":
             devices, spent = self._personalized(grid, task, completed, collected)
-            record, predict = record.with_traffic(spent), devices.predict
+            record, predict, rows = record.with_traffic(spent), devices.predict, None
         notes = completed.notes + notes_on_failures([record]) + after.notes
         if isinstance(completed, CalibratedModel):
             notes += notes_on_catalogue(completed.catalogue)
@@ -175,6 +177,7 @@ class OneShotProtocol(Protocol):
             distance = distance_per_cell(calibrated, task.train, collected.accepted, observed, rated)
         return Outcome(
             predict=predict,
+            predict_rows=rows,
             traffic=collected.traffic,
             privacy=after.privacy,
             releases=after.releases,

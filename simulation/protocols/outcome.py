@@ -12,8 +12,8 @@ from dprec.privacy.device_channel import DeviceChannel
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.releases import Releases, composed_losses
+from dprec.recommendation import Predict, PredictRows
 from dprec.wire.traffic import TrafficLedger
-from simulation.protocols.task import Predict
 from strategies.round_record import RoundRecord
 
 
@@ -47,6 +47,9 @@ class Outcome:
     distance : dict
         Root mean square difference between the reports and the ratings, and a bound on it, if a paper
         gives one.
+    predict_rows : callable or None
+        From users and the number of items to predicted ratings of all items, where that is cheaper than
+        cell by cell.
     hidden : callable or None
         From arrays of users and items to the entries of the hidden matrix behind the ratings, if the
         completion models one.
@@ -66,6 +69,7 @@ class Outcome:
     notes: tuple[str, ...] = ()
     diagnostics: dict[str, Any] = field(default_factory=dict)
     distance: dict[str, float | None] = field(default_factory=dict)
+    predict_rows: PredictRows | None = None
     hidden: Predict | None = None
     seconds: float = 0.0
 

@@ -7,20 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dprec.catalogue import Catalogue
 from dprec.progress import Progress
 from dprec.ratings import Ratings
+from dprec.recommendation import Predict
 
 if TYPE_CHECKING:
     from clients.population import HeldFactors
     from strategies.iterative import State
     from strategies.roster import Roster
-
-Predict = Callable[[NDArray[np.integer], NDArray[np.integer]], NDArray[np.float64]]
-"""From arrays of users and items to predicted ratings, not clipped."""
 
 
 class Measure(typing.Protocol):

@@ -106,6 +106,7 @@ class TrustedServerProtocol(Protocol):
         times = np.ones_like(counts) if noise.whole_profile else counts
         return Outcome(
             predict=completed.predict,
+            predict_rows=completed.predict_rows,
             traffic=collected.traffic,
             privacy=_ledger(noise.proved, times, counts, collected),
             claimed=self._claimed(noise, counts, collected),

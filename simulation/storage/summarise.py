@@ -7,6 +7,7 @@ import platform
 import resource
 from dataclasses import asdict
 from importlib.metadata import version
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,7 @@ def summarise(
     test: Ratings,
     outcome: Outcome,
     composed: NDArray[np.float64],
-    accuracy: dict[str, float | None],
+    accuracy: dict[str, Any],
     startup_seconds: float,
     total_seconds: float,
 ) -> Summary:
@@ -111,6 +112,7 @@ def _privacy(
             *_note_on_own_ratings(config, train, test),
             *_note_on_composition(config),
             *_note_on_signs(config, train),
+            *_note_on_test_lists(config, train),
             *_note_on_ranking(config, train),
             *_note_on_randomness(config),
             *outcome.notes,
@@ -163,13 +165,33 @@ def _note_on_signs(config: RunConfig, train: Ratings) -> tuple[str, ...]:
     )
 
 
-def _note_on_ranking(config: RunConfig, train: Ratings) -> tuple[str, ...]:
+def _note_on_test_lists(config: RunConfig, train: Ratings) -> tuple[str, ...]:
     """Note where lists are not of test items alone, and what that does to precision and recall."""
     if config.evaluation.candidates == "test" or is_binary(train.scale):
         return ()
     return (
         "Precision, recall and F-score are of lists from all items that a user has not rated in training. An "
         "item without a test rating counts as not relevant, so they are lower than over test items alone.",
+    )
+
+
+def _note_on_ranking(config: RunConfig, train: Ratings) -> tuple[str, ...]:
+    """Note what the figures of lists from the catalogue mean, where they were asked for."""
+    ranking, bound = config.evaluation.ranking, config.evaluation.relevant_from
+    if ranking is None:
+        return ()
+    mean = "of +1" if is_binary(train.scale) else "of at least the user's mean train rating"
+    relevant = mean if bound is None or is_binary(train.scale) else f"of at least {bound:g}"
+    notes = (
+        f"Rankings: a test rating {relevant} makes an item relevant; an item without a test rating counts as "
+        "not relevant. Lists are by predicted rating, which orders what a user would like after choosing it, "
+        "not what the user would choose: low figures over a whole catalogue are usual.",
+    )
+    if ranking.negatives is None:
+        return notes
+    return *notes, (
+        f"Sampled rankings are among {ranking.negatives:,} drawn items a user (seed {ranking.seed}): they "
+        "compare with no other sample and no full ranking, and may order methods differently."
     )
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from dprec.privacy.guarantee import Status, Trust
+from simulation.configuration.dotted_keys import flatten
 from simulation.storage.atomic import write_atomically
 from simulation.storage.documents import Document, parse_document, read_text
 from simulation.storage.names import SUMMARY
@@ -37,6 +38,25 @@ class DatasetSummary(Document):
     items_only_in_test: Count = Field(description="Items without a train rating.")
 
 
+class RankingSummary(Document):
+    """How good lists from the catalogue are, by cutoff: means over the users with a relevant test rating."""
+
+    users: Count = Field(description="Users with a relevant test rating.")
+    ndcg_at: dict[int, float | None] = Field(description="Normalised discounted cumulative gain.")
+    hit_rate_at: dict[int, float | None] = Field(description="Share of the users with a relevant item.")
+    mrr_at: dict[int, float | None] = Field(description="One over the rank of the first relevant item.")
+    recall_at: dict[int, float | None] = Field(description="Share of the relevant items that are listed.")
+    precision_at: dict[int, float | None] = Field(description="Share of the places with a relevant item.")
+    coverage_at: dict[int, float | None] = Field(description="Share of the catalogue in anybody's list.")
+
+
+class SampledRankingSummary(RankingSummary):
+    """The same among sampled items, which no other sample's or full ranking's figures compare with."""
+
+    negatives: Count = Field(description="Items that were drawn for each user.")
+    seed: int = Field(description="Seed of the draws.")
+
+
 class Accuracy(Document):
     """How accurate the predictions are, in the measures that suit the ratings."""
 
@@ -50,10 +70,17 @@ class Accuracy(Document):
     relative_error: float | None = Field(
         None, description="||M^ - M||_F^2 / ||M||_F^2 over the hidden matrix, if that is known."
     )
+    ranking: RankingSummary | None = Field(None, description="Lists from all items a user has not rated.")
+    sampled_ranking: SampledRankingSummary | None = Field(
+        None, description="Lists from a sample of these items."
+    )
 
     def measures(self) -> dict[str, float | None]:
-        """Return the measures that suit the ratings, by key."""
-        return self.model_dump(exclude_unset=True)
+        """Return the measures that suit the ratings, by key; those of rankings by their columns in tables."""
+        return {
+            key.replace(".", "_"): value
+            for key, value in flatten(self.model_dump(mode="json", exclude_unset=True)).items()
+        }
 
 
 class LossPerUser(Document):

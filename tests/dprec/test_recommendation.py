@@ -1,11 +1,13 @@
 """Lists of recommended items, against sorting each user's predictions."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from dprec import recommendation
 from dprec.ratings import Ratings, RatingScale
-from dprec.recommendation import NO_ITEM, recommended
+from dprec.recommendation import NO_ITEM, Sampled, Unrated, best_items, recommended
 
 USERS, ITEMS = 9, 12
 random = np.random.default_rng(3)
@@ -51,3 +53,37 @@ def test_lists_are_the_best_unrated_items(
 
 def test_nobody_is_recommended_nothing() -> None:
     assert recommended(predict, RATED, np.zeros(0, dtype=np.int64), 3).shape == (0, 3)
+
+
+def test_rows_are_ranked_as_cells_are() -> None:
+    users = np.arange(USERS)
+    rows = best_items(predict, Unrated(RATED), users, 4, ITEMS, predict_rows=lambda some, n: PREDICTED[some])
+    assert rows.tolist() == recommended(predict, RATED, users, 4).tolist()
+
+
+def test_a_sample_has_the_relevant_items_and_as_many_drawn_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    tested = RATED.select(RATED.items % 2 == 0)
+    train, relevant = RATED.select(RATED.items % 2 == 1), tested.select(tested.items % 4 == 0)
+    sampled = Sampled(Unrated(train), tested, relevant, 3, seed=5)
+    users = np.arange(USERS)
+    chosen = sampled(users)
+    is_relevant = IS_RATED & (np.arange(ITEMS) % 4 == 0)
+    assert chosen[is_relevant].all()
+    drawn = chosen & ~is_relevant
+    assert not drawn[IS_RATED].any()
+    assert drawn.sum(axis=1).tolist() == np.minimum(3, (~IS_RATED).sum(axis=1)).tolist()
+    # A user's draws are the user's own, and those of the seed.
+    assert sampled(users[4:6]).tolist() == chosen[4:6].tolist()
+    assert len({tuple(np.flatnonzero(row)) for row in drawn[:3]}) == 3
+    assert replace(sampled, seed=6)(users).tolist() != chosen.tolist()
+    lists = best_items(lambda some, items: PREDICTED[some, items], sampled, users, ITEMS, ITEMS)
+    assert [sorted(row[row >= 0]) for row in lists] == [np.flatnonzero(row).tolist() for row in chosen]
+
+
+def test_each_negative_is_as_likely_as_another() -> None:
+    nobody = RATED.select(np.zeros(RATED.count, dtype=np.bool_))
+    chosen = np.mean(
+        [Sampled(Unrated(nobody), nobody, nobody, 3, seed)(np.arange(USERS)) for seed in range(400)], axis=0
+    )
+    # Each of 108 cells is drawn with probability 1/4: six standard deviations miss with 2e-7.
+    assert np.abs(chosen - 0.25).max() < 6 * np.sqrt(0.25 * 0.75 / 400)

@@ -12,7 +12,7 @@ from dprec.crossdomain.domains import CrossDomainRatings
 from dprec.crossdomain.recommender import ItemBasedRecommender, RecommendationOptions
 from dprec.crossdomain.similarity import RatedItems, SimilarityKind
 from dprec.ragged import rows_of
-from simulation.protocols.task import Predict
+from dprec.recommendation import Predict
 
 
 def target_recommender(
