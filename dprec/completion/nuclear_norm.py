@@ -227,7 +227,7 @@ class _Solver:
             before, objective = objective, float(fit @ fit) / 2 + multiplier * float(current.values.sum())
             if not np.isfinite(objective):
                 raise RunError(f"nuclear-norm completion diverged in step {self.steps}: {objective}")
-            if current.distance(previous) <= tolerance * multiplier:
+            if current.is_near(previous, tolerance * multiplier):
                 break
             momentum = 1.0 if objective > before else following
         return current, float(np.linalg.norm(fit))

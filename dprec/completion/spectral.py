@@ -21,6 +21,9 @@ from dprec.randomness import generator
 DENSE_CELLS = 4_000_000
 """A matrix with up to this many cells, rated or not, is small."""
 
+_CANCELLED = 1e-10
+"""Share of the squared norms up to which their difference is not trusted."""
+
 _SPARE = 5
 """Singular values computed beyond those expected, to see whether more lie above a threshold."""
 
@@ -53,11 +56,32 @@ class LowRank:
 
     def distance(self, other: LowRank) -> float:
         """Return the Frobenius norm of the difference of two matrices."""
-        left = np.hstack([self.left * self.values, -other.left * other.values])
-        right = np.hstack([self.right, other.right])
+        left, right = self._minus(other)
         # Triangular factors keep the digits that would cancel in a difference of squared norms.
-        left_triangle, right_triangle = np.linalg.qr(left)[1], np.linalg.qr(right)[1]
+        left_triangle, right_triangle = (np.asarray(np.linalg.qr(side, mode="r")) for side in (left, right))
         return float(np.linalg.norm(left_triangle @ right_triangle.T))
+
+    def is_near(self, other: LowRank, limit: float) -> bool:
+        """Return whether the `distance` is at most a limit, which is quicker to decide.
+
+        Parameters
+        ----------
+        other : LowRank
+        limit : float
+            Not negative.
+        """
+        left, right = self._minus(other)
+        squared = float(((left.T @ left) * (right.T @ right)).sum())
+        # Digits cancel in this sum; where they could decide, the distance itself does.
+        uncertain = _CANCELLED * float((self.values**2).sum() + (other.values**2).sum())
+        if abs(squared - limit**2) > uncertain:
+            return squared < limit**2
+        return self.distance(other) <= limit
+
+    def _minus(self, other: LowRank) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return factors of the difference, shapes (users, ranks) and (items, ranks)."""
+        left = np.hstack([self.left * self.values, -other.left * other.values])
+        return left, np.hstack([self.right, other.right])
 
     def cells(self, rows: NDArray[np.integer], columns: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return the entries at the given cells, shape (cells,)."""
