@@ -1,9 +1,12 @@
 """Biased matrix factorisation by alternating least squares, with learned ridges.
 
 The model is r_ui = mean + b_u + c_i + p_u . q_i + noise. The ridge of each least-squares problem is
-the noise variance over a prior variance; these variances are re-estimated after every sweep. The prior of
-a factor that the data do not support shrinks to nothing, and the factor is then dropped, so that a rank above
-what the data support costs little time and no accuracy. See `dprec.completion.variational` for the iteration.
+the noise variance times the inverse of a prior covariance; both are re-estimated after every sweep. Priors
+under which factors are correlated do not change the model, since there are axes along which the factors are
+not (`dprec.completion.principal_axes`); but they spare the sweeps that would turn the factors towards these
+axes (the transformations of Luttinen and Ilin [luttinen2010]). The prior variance of an axis that the data do
+not support shrinks to nothing, and the axis is then dropped, so that a rank above what the data support
+costs little time and no accuracy. See `dprec.completion.variational` for the iteration.
 """
 
 from __future__ import annotations
@@ -16,12 +19,12 @@ from numpy.typing import NDArray
 
 from dprec.completion.base import Completion, Observations
 from dprec.completion.factors import BiasedFactors
+from dprec.completion.principal_axes import PrincipalAxes
 from dprec.completion.variational import (
     SMALLEST_VARIANCE,
     Side,
     WeightedCells,
     check_rank,
-    explained_variances,
     factors_of,
     naming_iteration,
 )
@@ -35,10 +38,10 @@ _CALM_SWEEPS = 2
 """Where the noise variance turns to rising, as factors vanish, it hardly changes for one sweep."""
 
 _SWEEPS_BEFORE_DROPPING = 5
-"""What a factor explains may fall at first, until it has found a direction, and rise from then on."""
+"""What an axis explains may fall at first, until it has found its direction, and rise from then on."""
 
 _NEGLIGIBLE = 1e-5
-"""Share of the noise variance below which a factor that explains less and less has vanished."""
+"""Share of the noise variance below which an axis that explains less and less has vanished."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +75,7 @@ class MatrixFactorization(Completion):
                 users, _ = users.solve(by_user, items, noise)
                 items, misfit = items.solve(by_item, users, noise)
             previous, noise = noise, max(misfit / size, SMALLEST_VARIANCE)
-            users, items = users.with_learned_prior(), items.with_learned_prior()
+            users, items = users.with_learned_covariance(), items.with_learned_covariance()
             done = sweep + 1
             if done >= _SWEEPS_BEFORE_DROPPING:
                 users, items, explained = _without_vanished(users, items, noise, explained)
@@ -87,9 +90,9 @@ class MatrixFactorization(Completion):
             diagnostics={
                 "sweeps": done,
                 "noise_variance": noise,
-                "ridge_user_effect": noise / users.prior[0],
-                "ridge_item_effect": noise / items.prior[0],
-                "ridge_factors": (noise / (users.prior[1:] * items.prior[1:])).tolist(),
+                "ridge_user_effect": noise / users.prior[0, 0],
+                "ridge_item_effect": noise / items.prior[0, 0],
+                "ridge_factors": (noise / PrincipalAxes.between(users, items).variances).tolist(),
             },
         )
 
@@ -97,7 +100,7 @@ class MatrixFactorization(Completion):
 def _without_vanished(
     users: Side, items: Side, noise: float, before: NDArray[np.float64]
 ) -> tuple[Side, Side, NDArray[np.float64]]:
-    """Drop the factors that have vanished, which a learned prior shrinks to nothing, faster and faster.
+    """Drop the axes that have vanished, which a learned prior shrinks to nothing, faster and faster.
 
     Parameters
     ----------
@@ -105,15 +108,16 @@ def _without_vanished(
     noise : float
         The noise variance.
     before : ndarray, shape (rank,)
-        What each factor explained after the sweep before.
+        What each axis explained after the sweep before.
 
     Returns
     -------
     users, items : Side
     explained : ndarray, shape (rank that is left,)
     """
-    explained = explained_variances(users, items)
+    axes = PrincipalAxes.between(users, items)
+    explained = axes.explained_variances(users, items)
     kept = (explained >= _NEGLIGIBLE * noise) | (explained >= before)
-    if kept.all():
-        return users, items, explained
-    return users.with_factors(kept), items.with_factors(kept), explained[kept]
+    if not kept.all():
+        users, items = axes.kept(kept, users, items)
+    return users, items, explained[kept]

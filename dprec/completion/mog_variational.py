@@ -69,7 +69,7 @@ class VariationalMogMatrixFactorization(Completion):
                 users, _ = users.solve(WeightedCells.of(observations.by_user, residuals, weights), items)
                 items, _ = items.solve(WeightedCells.of(observations.by_item, residuals, weights), users)
             if self.ridge is None:
-                users, items = users.with_learned_prior(), items.with_learned_prior()
+                users, items = users.with_learned_variances(), items.with_learned_variances()
             squares = expected_squares(users, items, observations, residuals)
             responsibilities, fitted = mixture.responsibilities(squares)
             bound = fitted - users.divergence() - items.divergence()
@@ -94,5 +94,5 @@ class VariationalMogMatrixFactorization(Completion):
         items = Side.at_random(shape[1], self.rank, spread, seed)
         if self.ridge is None:
             return users, items
-        prior = np.full(1 + self.rank, 1 / self.ridge)
+        prior = np.eye(1 + self.rank) / self.ridge
         return replace(users, prior=prior), replace(items, prior=prior)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.linalg import block_diag
 
 from dprec.completion.base import Observations
 from dprec.completion.factors import (
@@ -85,8 +86,8 @@ class Side:
     ----------
     means : ndarray, shape (entities, 1 + rank)
     covariances : ndarray, shape (entities, packed), upper triangles
-    prior : ndarray, shape (1 + rank,)
-        Prior variances.
+    prior : ndarray, shape (1 + rank, 1 + rank)
+        Prior covariance of every entity.
     """
 
     means: NDArray[np.float64]
@@ -98,16 +99,17 @@ class Side:
         """Start at zero; ``spread`` is the variance of the ratings."""
         width = 1 + rank
         # A fifth of the spread per side is the right order of magnitude; the sweeps learn the rest.
-        prior = np.full(width, max(0.2 * spread, SMALLEST_VARIANCE))
-        prior[1:] = np.sqrt(prior[1:] / rank)
-        return cls(np.zeros((entities, width)), np.zeros((entities, width * (width + 1) // 2)), prior)
+        variances = np.full(width, max(0.2 * spread, SMALLEST_VARIANCE))
+        variances[1:] = np.sqrt(variances[1:] / rank)
+        packed = width * (width + 1) // 2
+        return cls(np.zeros((entities, width)), np.zeros((entities, packed)), np.diag(variances))
 
     @classmethod
     def at_random(cls, entities: int, rank: int, spread: float, seed: int) -> Side:
         """Start with factors drawn from their prior, effects at zero."""
         side = cls.at_zero(entities, rank, spread)
         draws = generator(seed, "initial factors").standard_normal((entities, rank))
-        side.means[:, 1:] = draws * np.sqrt(side.prior[1:])
+        side.means[:, 1:] = draws * np.sqrt(np.diag(side.prior)[1:])
         return side
 
     def solve(self, cells: WeightedCells, other: Side, noise: float = 1.0) -> tuple[Side, float]:
@@ -115,7 +117,7 @@ class Side:
 
         With x the other side's factors, a constant 1 in place of its effect c, and w the weights,
         the normal equations of an entity are
-        (sum w E[x x^T] / noise + 1 / prior) mean = sum w E[x (r - c)] / noise.
+        (sum w E[x x^T] / noise + prior^-1) mean = sum w E[x (r - c)] / noise.
 
         Parameters
         ----------
@@ -137,6 +139,7 @@ class Side:
         """
         summed, reaching = other.seen_from_the_other_side()
         summed_blocks = column_blocks(summed)
+        prior_precision = np.linalg.inv(self.prior)
         width, packed = self.means.shape[1], self.covariances.shape[1]
         means = np.empty_like(self.means)
         covariances = np.empty_like(self.covariances)
@@ -146,7 +149,7 @@ class Side:
             reached = cells.targets[rows] @ reaching
             gram = unpack(sums[:, :packed])
             target = reached[:, :width] - sums[:, packed : packed + width]
-            inverse = np.linalg.inv(gram / noise + np.diag(1 / self.prior)).astype(np.float64, copy=False)
+            inverse = np.linalg.inv(gram / noise + prior_precision).astype(np.float64, copy=False)
             means[rows] = np.einsum("ijk,ik->ij", inverse, target) / noise
             covariances[rows] = pack(inverse)
             second = means[rows, :, None] * means[rows, None, :] + inverse
@@ -183,21 +186,47 @@ class Side:
         squares = effects**2 + self.covariances[:, :1]
         return np.hstack([moments, offsets, squares]), np.hstack([design, effects])
 
-    def with_learned_prior(self) -> Side:
-        """Re-estimate the prior variances from the posterior (empirical Bayes)."""
-        return replace(self, prior=np.maximum(self._second_moments().mean(axis=0), SMALLEST_VARIANCE))
+    def with_learned_variances(self) -> Side:
+        """Re-estimate the prior variances from the posterior (empirical Bayes), without correlations."""
+        width = self.means.shape[1]
+        diagonal = np.cumsum(np.r_[0, np.arange(width, 1, -1)])
+        variances = (self.means**2 + self.covariances[:, diagonal]).mean(axis=0)
+        return replace(self, prior=np.diag(np.maximum(variances, SMALLEST_VARIANCE)))
 
-    def with_factors(self, kept: NDArray[np.bool_]) -> Side:
-        """Return the side without some of its factors, as if these were known to be 0.
+    def with_learned_covariance(self) -> Side:
+        """Re-estimate the prior from the posterior; factors may be correlated, with each other only."""
+        prior = self.second_moments() + SMALLEST_VARIANCE * np.eye(self.means.shape[1])
+        prior[0, 1:] = prior[1:, 0] = 0.0
+        return replace(self, prior=prior)
+
+    def transformed(self, matrix: NDArray[np.float64]) -> Side:
+        """Return the side whose factors are ``matrix @ factors``.
 
         Parameters
         ----------
-        kept : ndarray of bool, shape (rank,)
+        matrix : ndarray of float64, shape (new rank, rank)
         """
-        columns = np.flatnonzero(np.r_[True, kept])
-        upper, lower = np.triu_indices(columns.size)
-        places = packed_places(self.means.shape[1])[columns[upper], columns[lower]]
-        return Side(self.means[:, columns], self.covariances[:, places], self.prior[columns])
+        whole = block_diag(1.0, matrix)
+        means = np.empty((len(self.means), len(whole)))
+        covariances = np.empty((len(means), packed_places(len(whole)).max() + 1))
+
+        def transform(rows: slice) -> None:
+            means[rows] = self.means[rows] @ whole.T
+            covariances[rows] = pack(whole @ unpack(self.covariances[rows]) @ whole.T)
+
+        map_blocks(transform, len(means), _ROWS)
+        return Side(means, covariances, whole @ self.prior @ whole.T)
+
+    def second_moments(self) -> NDArray[np.float64]:
+        """Return the mean of E[x x^T] over the entities, shape (1 + rank, 1 + rank)."""
+
+        def moments(rows: slice) -> NDArray[np.float64]:
+            total: NDArray[np.float64] = (packed_outer(self.means[rows]) + self.covariances[rows]).sum(axis=0)
+            return total
+
+        total = np.sum(map_blocks(moments, len(self.means), _ROWS), axis=0, keepdims=True)
+        mean: NDArray[np.float64] = unpack(total / len(self.means))[0]
+        return mean
 
     def divergence(self) -> float:
         """Return the Kullback-Leibler divergence of the posterior from the prior, over all entities."""
@@ -206,14 +235,9 @@ class Side:
             return float(np.linalg.slogdet(unpack(self.covariances[rows]))[1].sum())
 
         log_determinant = sum(map_blocks(log_determinants, len(self.means), BLOCK))
-        spread = (self._second_moments() / self.prior - 1 + np.log(self.prior)).sum()
-        return float(spread - log_determinant) / 2
-
-    def _second_moments(self) -> NDArray[np.float64]:
-        width = self.means.shape[1]
-        diagonal = np.cumsum(np.r_[0, np.arange(width, 1, -1)])
-        moments: NDArray[np.float64] = self.means**2 + self.covariances[:, diagonal]
-        return moments
+        entities, width = self.means.shape
+        spread = np.trace(np.linalg.solve(self.prior, self.second_moments())) - width
+        return float(entities * (spread + np.linalg.slogdet(self.prior)[1]) - log_determinant) / 2
 
     def extended(self, one: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return means and packed second moments with a constant 1 inserted at column ``one``.
@@ -228,17 +252,6 @@ class Side:
         moments = packed_outer(means)
         moments[:, uncertain] += self.covariances
         return means, moments
-
-
-def explained_variances(users: Side, items: Side) -> NDArray[np.float64]:
-    """Return the variance of what each factor adds to the predictions of all cells, shape (rank,).
-
-    In squared rating units, from the posterior means alone.
-    """
-    variances: NDArray[np.float64] = np.mean(users.means[:, 1:] ** 2, axis=0) * np.mean(
-        items.means[:, 1:] ** 2, axis=0
-    )
-    return variances
 
 
 def expected_squares(
