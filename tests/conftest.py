@@ -4,6 +4,7 @@ import pytest
 
 SLOWEST_MODULES = (
     "test_determinism_on_ray.py",
+    "test_cluster.py",
     "test_gate.py",
     "test_iterative_runs.py",
     "test_page_in_browser.py",

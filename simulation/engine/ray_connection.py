@@ -7,24 +7,35 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-import dprec
 from dprec.errors import InputError, RunError
+from simulation.engine.cluster_nodes import check_nodes, one_line
 
 ADDRESS = "RAY_ADDRESS"
 """Environment variable that names a cluster, Ray's own."""
 
+_ACCEPTED = (
+    "HOST:PORT of the Ray cluster that this machine is part of, auto to look it up, or nothing for a Ray of"
+    " our own"
+)
+
 _CONNECT_SECONDS = 10.0
-_FREE_CPU_SECONDS = 120.0
+
+_VERSIONS = re.compile(r"Ray: (\S+)\s+Python: (\S+)")
+"""Ray's and Python's version, in what Ray says when a cluster has others."""
 
 
 @contextmanager
-def connected_to_ray(workers: int) -> Iterator[int]:
+def connected_to_ray(
+    workers: int, folder: Path | None = None, accepted: str = "a folder that every node sees"
+) -> Iterator[int]:
     """Join the cluster that RAY_ADDRESS names, or start a Ray of our own; leave it at the end.
 
     A process that is connected already stays as it is.
@@ -33,6 +44,10 @@ def connected_to_ray(workers: int) -> Iterator[int]:
     ----------
     workers : int
         Processors that are wanted; a Ray of our own has as many.
+    folder : Path, optional
+        Every node of a cluster must see it.
+    accepted : str
+        How to choose the folder, for the error.
 
     Yields
     ------
@@ -42,9 +57,9 @@ def connected_to_ray(workers: int) -> Iterator[int]:
     Raises
     ------
     InputError
-        When the address is none, or nothing listens there.
+        When the address is none, nothing listens there, or a node does not see the folder.
     RunError
-        When Ray refuses, has no free processor, or runs another version of this project.
+        When Ray refuses, or a node of the cluster has other versions.
     """
     import ray
 
@@ -62,9 +77,8 @@ def connected_to_ray(workers: int) -> Iterator[int]:
             # Workers of a cluster inherit nothing from this process, not even where its packages are.
             path = os.pathsep.join([*filter(None, sys.path), os.environ.get("PYTHONPATH", "")])
             _connect(address, runtime_env={"env_vars": {"PYTHONPATH": path}})
-            usable = _usable(workers)
-            _check_workers(address)
-            yield usable
+            check_nodes(folder, accepted)
+            yield _usable(workers)
     finally:
         ray.shutdown()
 
@@ -81,45 +95,44 @@ def _connect(address: str, **options: Any) -> None:
 
     try:
         ray.init(address, logging_level=logging.ERROR, log_to_driver=False, **options)
+    except ConnectionError as error:
+        raise InputError(ADDRESS, f"{address} ({one_line(error)})", _ACCEPTED) from error
     except (RuntimeError, ValueError, OSError, ray.exceptions.RayError) as error:
-        raise RunError(f"Ray did not start: {_one_line(error)}") from error
+        match _VERSIONS.findall(str(error)):
+            case [(ray_there, python_there), (ray_here, python_here)]:
+                there, here = (
+                    f"Ray {ray_there} and Python {python_there}",
+                    f"Ray {ray_here} and Python {python_here}",
+                )
+                raise RunError(f"the Ray cluster at {address} has {there}, not {here}") from error
+        raise RunError(f"Ray did not start: {one_line(error)}") from error
 
 
 def _check_address(address: str) -> None:
-    """Refuse what is no address, and one at which nothing listens; Ray would try for minutes."""
+    """Refuse what is no address, and one at which no cluster answers; Ray would try for minutes."""
     if address == "auto":
         return  # which Ray looks up
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    reason = "no HOST:PORT"
+    if address.startswith("ray://"):
+        raise InputError(ADDRESS, f"{address} (for machines outside a cluster)", _ACCEPTED)
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise InputError(ADDRESS, f"{address} (no HOST:PORT)", _ACCEPTED)
     try:
-        if host and port.isdecimal():
-            socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
-            return
+        socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
     except (OSError, OverflowError, UnicodeError) as error:
-        reason = _one_line(error)
-    accepted = "the address of a running Ray cluster, or nothing, for a Ray of our own"
-    raise InputError(ADDRESS, f"{address} ({reason})", accepted)
+        raise InputError(ADDRESS, f"{address} ({one_line(error)})", _ACCEPTED) from error
+    if not _speaks_grpc(address):
+        raise InputError(ADDRESS, f"{address} (what listens there is no Ray cluster)", _ACCEPTED)
 
 
-def _check_workers(address: str) -> None:
-    """Check that the cluster has a processor for us, and that this version is installed there."""
-    import ray
+def _speaks_grpc(address: str) -> bool:
+    """Return whether a server answers as Ray's does."""
+    import grpc
+    from ray._private.grpc_utils import init_grpc_channel
 
-    remote: Any = ray.remote(num_cpus=1, max_retries=0)(_installed_version)
-    try:
-        version = ray.get(remote.remote(), timeout=_FREE_CPU_SECONDS)
-    except ray.exceptions.GetTimeoutError as error:
-        reason = f"no free processor within {_FREE_CPU_SECONDS:g} s"
-        raise RunError(f"the Ray cluster at {address} had {reason}") from error
-    except ray.exceptions.RayError as error:
-        raise RunError(f"the Ray cluster at {address} cannot run dprec: {_one_line(error)}") from error
-    if version != dprec.__version__:
-        raise RunError(f"the Ray cluster at {address} has dprec {version}, not {dprec.__version__}")
-
-
-def _installed_version() -> str:
-    return dprec.__version__
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+    with init_grpc_channel(address) as channel:
+        try:
+            grpc.channel_ready_future(channel).result(timeout=_CONNECT_SECONDS)
+        except grpc.FutureTimeoutError:
+            return False
+    return True

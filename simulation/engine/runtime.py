@@ -14,6 +14,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from queue import Queue
 from typing import TypeVar
 
@@ -60,7 +61,7 @@ def open_grid(backend: str, root: str, nodes: int, workers: int) -> Iterator[Gri
     Raises
     ------
     InputError
-        When RAY_ADDRESS names no cluster.
+        When RAY_ADDRESS names no cluster, or one of its nodes does not see the folder.
     RunError
         When Ray or Flower's simulation runtime cannot be started.
     """
@@ -69,7 +70,10 @@ def open_grid(backend: str, root: str, nodes: int, workers: int) -> Iterator[Gri
         if backend == "local":
             yield SupervisedGrid(LocalGrid(app, nodes))
             return
-        with connected_to_ray(workers) as usable, _simulation_runtime(app, nodes, usable) as grid:
+        with (
+            connected_to_ray(workers, Path(root), "a folder that every node sees; TMPDIR sets it") as usable,
+            _simulation_runtime(app, nodes, usable) as grid,
+        ):
             yield grid
 
 

@@ -7,6 +7,7 @@ a defect.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 
@@ -17,6 +18,9 @@ from flwr.supercore.run import Run
 from dprec.errors import RunError
 
 _POLL_SECONDS = 0.05
+
+_WRAPPED = re.compile(r"^<class '[\w.]*(?:\([\w.]*\))?'>:<'(.*)'>$")
+"""A reason as Flower writes it: the type of an exception, then its text."""
 
 _FIRST_ANSWER_SECONDS = 300.0
 """Longest wait for the very first answer, to a question that takes no work."""
@@ -127,7 +131,6 @@ def _refuse_failures(replies: Sequence[Message]) -> None:
 
 
 def _without_wrapping(reason: str) -> str:
-    """Return a reason in one line, without the traces that Ray and Flower put before an app's own words."""
-    words = " ".join(reason.split())
-    _, marked, own = words.rpartition("ClientAppException occurred. Message: ")
-    return own.removesuffix("'>") if marked else words
+    """Return a reason in one line, without what Ray and Flower put around an app's own words."""
+    words = _WRAPPED.sub(r"\1", " ".join(reason.split()))
+    return words.rpartition("ClientAppException occurred. Message: ")[2]

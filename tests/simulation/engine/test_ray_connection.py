@@ -1,5 +1,6 @@
 """Which Ray a run uses, and that a Ray or a runtime that does not work ends the run with its reason."""
 
+import platform
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,14 +9,13 @@ from typing import Any
 
 import pytest
 import ray
-from ray.cluster_utils import Cluster
+from ray._private.utils import check_version_info
 
 from dprec.errors import InputError, RunError
 from simulation.configuration.models import SimulationOptions
-from simulation.engine import runtime
+from simulation.engine import ray_connection, runtime
 from simulation.engine.ray_connection import ADDRESS, connected_to_ray
 from simulation.engine.session import open_session
-from tests.simulation.divisions import bits, compare, divided
 
 Starts = list[tuple[tuple[Any, ...], dict[str, Any]]]
 
@@ -46,7 +46,10 @@ def test_an_empty_address_names_no_cluster(
     assert [arguments for arguments, _ in starts] == [("local",)]
 
 
-@pytest.mark.parametrize("address", ["nonsense", "nonsense:abc", "ray://", ":6379", f"{'a' * 64}.example:1"])
+@pytest.mark.parametrize(
+    "address",
+    ["nonsense", "nonsense:abc", "ray://", "ray://localhost:10001", ":6379", f"{'a' * 64}.example:1"],
+)
 def test_what_is_no_address_is_named(starts: Starts, monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     monkeypatch.setenv(ADDRESS, address)
     with pytest.raises(InputError, match=f"^RAY_ADDRESS: {address} "), connected_to_ray(1):
@@ -66,6 +69,42 @@ def test_an_address_without_a_cluster_is_named(starts: Starts, monkeypatch: pyte
     assert starts == []
 
 
+def test_what_is_no_ray_at_an_address_is_named(starts: Starts, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_connection, "_CONNECT_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        monkeypatch.setenv(ADDRESS, address)
+        message = (
+            rf"^RAY_ADDRESS: {address} \(what listens there is no Ray cluster\); accepted: HOST:PORT of "
+        )
+        with pytest.raises(InputError, match=message), connected_to_ray(1):
+            pass
+    assert starts == []
+
+
+def test_a_cluster_that_is_looked_up_and_absent_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_arguments: Any, **_options: Any) -> None:
+        raise ConnectionError("Could not find any\nrunning Ray instance.")
+
+    monkeypatch.setenv(ADDRESS, "auto")
+    monkeypatch.setattr(ray, "init", refuse)
+    message = r"^RAY_ADDRESS: auto \(Could not find any running Ray instance\.\); accepted: "
+    with pytest.raises(InputError, match=message), connected_to_ray(1):
+        pass
+
+
+def test_a_cluster_with_another_python_is_named_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_arguments: Any, **_options: Any) -> None:
+        check_version_info({"ray_version": "2.55.0", "python_version": "3.10.4"}, "node here")
+
+    ray_here, python_here = ray.__version__, platform.python_version()
+    monkeypatch.setenv(ADDRESS, "auto")
+    monkeypatch.setattr(ray, "init", refuse)
+    different = f"has Ray 2.55.0 and Python 3.10.4, not Ray {ray_here} and Python {python_here}"
+    with pytest.raises(RunError, match=f"^the Ray cluster at auto {different}$"), connected_to_ray(1):
+        pass
+
+
 def test_a_ray_that_refuses_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_arguments: Any, **_options: Any) -> None:
         raise ValueError("no\nsuch thing")
@@ -78,7 +117,9 @@ def test_a_ray_that_refuses_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_runtime_that_dies_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
-    def connected(workers: int) -> Iterator[int]:
+    def connected(workers: int, folder: Path, accepted: str) -> Iterator[int]:
+        assert folder.is_dir()
+        assert "TMPDIR" in accepted
         yield workers
 
     def crash(*_arguments: Any) -> None:
@@ -92,23 +133,3 @@ def test_a_runtime_that_dies_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> No
     message = "^Flower's simulation runtime ended: no space left$"
     with pytest.raises(RunError, match=message), open_session(SimulationOptions(), 2):
         pass
-
-
-def test_a_run_joins_the_cluster_that_is_named(
-    tmp_path: Path, tiny: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With as many actors as it has room for, and the bits of any other run."""
-    try:
-        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    except Exception as error:  # whatever a machine refuses
-        pytest.skip(f"no Ray cluster can be started here: {error}")
-    config = divided(tiny, "ray", 2, 20)
-    try:
-        monkeypatch.setenv(ADDRESS, cluster.address)
-        with open_session(config.simulation, 2) as session:
-            assert ray.get_runtime_context().gcs_address == cluster.address
-            joined = bits(session, config, tmp_path / "joined")
-        assert not ray.is_initialized()
-    finally:
-        cluster.shutdown()
-    compare(bits(None, divided(tiny, "local", 1, "all"), tmp_path / "local"), joined)

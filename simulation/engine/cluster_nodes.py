@@ -1,0 +1,124 @@
+"""The nodes of a Ray cluster: each computes with the same code, and sees the same files.
+
+The same bits need the same sources and the same libraries everywhere. A node that differs is named before
+anything is computed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import dprec
+from dprec.errors import InputError, RunError
+from dprec.start import PACKAGES
+
+_NODE_SECONDS = 60.0
+"""Longest wait for a node to start a worker and answer."""
+
+_LIBRARIES = {"NumPy": "numpy", "SciPy": "scipy", "Flower": "flwr"}
+
+
+def installation() -> dict[str, str]:
+    """Return what this process computes with: names and versions, and a digest of the packages' sources."""
+    return {
+        "dprec": dprec.__version__,
+        "Python": ".".join(platform.python_version_tuple()[:2]),
+        **{name: version(distribution) for name, distribution in _LIBRARIES.items()},
+        "sources": _sources(Path(dprec.__file__).parents[1]),
+    }
+
+
+def check_nodes(folder: Path | None, accepted: str) -> None:
+    """Check all nodes that have a processor.
+
+    Parameters
+    ----------
+    folder : Path, optional
+        Must be seen by all nodes.
+    accepted : str
+        Which folder would be seen, for the error.
+
+    Raises
+    ------
+    InputError
+        When a node does not see the folder.
+    RunError
+        When a node runs something else, or does not answer, naming it.
+    """
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    remote: Any = ray.remote(num_cpus=0, max_retries=0)(_examine)
+    path = None if folder is None else str(folder.absolute())
+    nodes = working_nodes()
+    answers = {
+        node: remote.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)).remote(
+            path
+        )
+        for node in nodes
+    }
+    ours = installation()
+    for node, answer in answers.items():
+        name = nodes[node]
+        try:
+            theirs, seen = ray.get(answer, timeout=_NODE_SECONDS)
+        except ray.exceptions.GetTimeoutError as error:
+            raise RunError(f"the Ray node {name} did not answer within {_NODE_SECONDS:g} s") from error
+        except ray.exceptions.RayError as error:
+            if node not in working_nodes():
+                continue  # it left the cluster
+            raise RunError(f"the Ray node {name} cannot run dprec: {one_line(error)}") from error
+        check_same(name, theirs, ours)
+        if not seen:
+            raise InputError(str(path), f"not on the Ray node {name}", accepted)
+
+
+def check_same(node: str, theirs: dict[str, str], ours: dict[str, str]) -> None:
+    """Refuse a node whose installation differs from this process's, naming both versions.
+
+    Raises
+    ------
+    RunError
+    """
+    different = [
+        f"{name} {theirs.get(name, 'unknown')}, not {own}"
+        for name, own in ours.items()
+        if theirs.get(name) != own
+    ]
+    if different:
+        raise RunError(f"the Ray node {node} has {'; '.join(different)}")
+
+
+def working_nodes() -> dict[str, str]:
+    """Return the names of the nodes that are alive and have a processor, by their ids."""
+    import ray
+
+    nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+    return {
+        node["NodeID"]: node["NodeName"]
+        for node in nodes
+        if node["Alive"] and node["Resources"].get("CPU", 0) >= 1
+    }
+
+
+def one_line(error: BaseException) -> str:
+    """Return the text of an error in one line."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _examine(folder: str | None) -> tuple[dict[str, str], bool]:
+    """Return this node's installation, and whether it sees a folder."""
+    return installation(), folder is None or Path(folder).is_dir()
+
+
+def _sources(home: Path) -> str:
+    """Return a digest of the packages' sources, wherever they are installed."""
+    digest = hashlib.sha256()
+    for path in sorted(path for package in PACKAGES for path in (home / package).rglob("*.py")):
+        digest.update(path.relative_to(home).as_posix().encode() + b"\0")
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:12]
