@@ -10,9 +10,11 @@ from dataclasses import MISSING, dataclass
 from typing import Annotated, Any
 
 from pydantic import (
+    AfterValidator,
     Discriminator,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
+    PlainSerializer,
     ValidationInfo,
     ValidatorFunctionWrapHandler,
 )
@@ -46,9 +48,18 @@ class Instances:
         if not isinstance(value, dict):
             return value
         kind = value.get("kind")
-        if set(value) == {"kind"} and isinstance(kind, dict) and set(kind) == {_INSTANCE}:
-            return self._kept[kind[_INSTANCE]]
+        place = kind.get(_INSTANCE) if isinstance(kind, dict) else None
+        if isinstance(place, int) and 0 <= place < len(self._kept):
+            return self._kept[place]
         return {key: self.restored(item) for key, item in value.items()}
+
+
+def _restored(value: Any, info: ValidationInfo) -> Any:
+    return info.context.restored(value) if isinstance(info.context, Instances) else value
+
+
+Values = Annotated[dict[str, Any], AfterValidator(_restored), PlainSerializer(as_values, when_used="json")]
+"""A field that holds part of a configuration, which is checked elsewhere and may hold instances."""
 
 
 def one_of(registry: Registry[Any]) -> Any:

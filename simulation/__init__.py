@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 __all__ = ["RunConfig", "audit", "compare", "load", "run"]
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     if name == "RunConfig":
         from simulation.configuration.models import RunConfig

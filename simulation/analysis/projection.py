@@ -89,4 +89,4 @@ def check_population(population: float | None) -> None:
     """
     if population is not None and not 1 <= population <= _LARGEST_POPULATION:
         accepted = f"a number of users from 1 to {_LARGEST_POPULATION:g}"
-        raise InputError("--population", repr(population), accepted)
+        raise InputError("population", repr(population), accepted)

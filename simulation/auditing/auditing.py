@@ -103,9 +103,9 @@ def check_options(trials: int, confidence: float) -> None:
     InputError
     """
     if not isinstance(trials, int) or trials < _LEAST_TRIALS:
-        raise InputError("--trials", repr(trials), f"a whole number, at least {_LEAST_TRIALS}")
+        raise InputError("trials", repr(trials), f"a whole number, at least {_LEAST_TRIALS}")
     if not isinstance(confidence, int | float) or not 0 < confidence < 1:
-        raise InputError("--confidence", repr(confidence), "a number between 0 and 1")
+        raise InputError("confidence", repr(confidence), "a number between 0 and 1")
 
 
 @dataclass(frozen=True)

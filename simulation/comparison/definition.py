@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from dprec.component_types import Values
 from dprec.errors import SettingError
 from dprec.options import Options, option
 from dprec.privacy.units import ComparableUnit, unit_from_text
@@ -36,10 +37,8 @@ class Entry(BaseModel):
         default=None,
         description="Name of a preset, or of a file NAME.yaml here or one folder up; by default, name.",
     )
-    protocol: dict[str, Any] | None = Field(
-        default=None, description="The protocol itself, in place of a preset's."
-    )
-    changes: dict[str, Any] = Field(
+    protocol: Values | None = Field(default=None, description="The protocol itself, in place of a preset's.")
+    changes: Values = Field(
         default_factory=dict, alias="set", description="Values to replace in it, by dotted key."
     )
     epsilons: list[Annotated[float, Field(gt=0)]] | None = Field(

@@ -15,7 +15,7 @@ from simulation.comparison.definition import ComparisonConfig, Entry
 from simulation.comparison.floors import added_floors, predicted
 from simulation.comparison.other_data import LeftOut, replaces_dataset, suited, suited_split
 from simulation.comparison.templates import SHARED, Cell, Template
-from simulation.configuration.dotted_keys import apply_override, flatten
+from simulation.configuration.dotted_keys import apply_override, check_overrides, flatten
 from simulation.configuration.presets import find_configuration
 from simulation.configuration.strict_yaml import dump_yaml, parse_yaml, read_yaml
 from simulation.configuration.validation import validated
@@ -114,6 +114,7 @@ def load_comparison(
     InputError
         Naming the file and key.
     """
+    check_overrides(overrides)
     values, source, replaced = _read(config)
     values |= parts or {}
     replaced += [*(parts or {}), *(override.partition("=")[0] for override in overrides)]

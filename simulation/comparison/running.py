@@ -75,7 +75,7 @@ def run_comparison(
         When the configuration, the data or the output directory cannot be used; raised before any cell runs.
     """
     if jobs is not None and jobs < 1:
-        raise InputError("--jobs", str(jobs), "at least 1")
+        raise InputError("jobs", str(jobs), "at least 1")
     comparison, fingerprints = _checked(comparison)
     noise = sampled_noise(comparison)
     directory = ComparisonDirectory.claim(output, comparison.to_yaml(fingerprints), resume=resume)

@@ -105,7 +105,8 @@ class Template:
             with of_entry(self.where), within("protocol"):
                 protocol = protocol.at_budget(epsilon, unit)
         if fold is not None:
-            values = {**self.values, "split": {**self.values["split"], "fold": fold}}
+            values = copy.copy(self.values) | {"split": copy.copy(self.values["split"])}
+            replace_value(values, "split.fold", fold, self.where)
             split = parse_config(values, self.where).split
         return Cell(
             key=cell_key(self.entry.name, epsilon, fold, seed),

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dprec.errors import InputError
+from dprec.options import Options
 from simulation.configuration.strict_yaml import parse_yaml
+
+
+def check_overrides(overrides: Sequence[str]) -> None:
+    """Refuse overrides that are no sequence of texts: a text is a sequence too, of its characters.
+
+    Raises
+    ------
+    InputError
+    """
+    if isinstance(overrides, str) or not all(isinstance(override, str) for override in overrides):
+        raise InputError("overrides", repr(overrides), 'a list of texts, such as ["seed=1"]')
 
 
 def apply_override(values: dict[str, Any], override: str) -> None:
     """Replace one value, in place; see `simulation.load`."""
     key, equals, text = override.partition("=")
     if not equals or not all(key.split(".")):
-        raise InputError("--set", repr(override), "dotted.key=value")
-    replace_value(values, key, parse_yaml(text, f"--set {key}"), "--set")
+        raise InputError("overrides", repr(override), "dotted.key=value")
+    replace_value(values, key, parse_yaml(text, f"overrides {key}"), "overrides")
 
 
 def flatten(values: Any, prefix: str = "") -> dict[str, Any]:
@@ -38,11 +50,16 @@ def at(values: Any, *keys: str) -> Any:
 
 
 def replace_value(values: dict[str, Any], key: str, value: Any, source: str) -> None:
-    """Replace the value under a dotted key, in place; missing mappings on the way are created."""
+    """Replace the value under a dotted key, in place.
+
+    Missing mappings on the way are created, and components on the way become mappings.
+    """
     *parents, last = key.split(".")
     target: Any = values
     for position, part in enumerate(parents):
-        target = target.setdefault(part, {})
+        if isinstance(target.setdefault(part, {}), Options):
+            target[part] = target[part].entries()
+        target = target[part]
         if not isinstance(target, dict):
             where = ".".join(parents[: position + 1])
             raise InputError(f"{source} {key}", f"{where} is {target!r}", "a key below a mapping")

@@ -9,7 +9,7 @@ from typing import Any
 
 from dprec.errors import InputError
 from dprec.splits import fitting_split
-from simulation.configuration.dotted_keys import apply_override
+from simulation.configuration.dotted_keys import apply_override, check_overrides
 from simulation.configuration.models import RunConfig, parse_config
 from simulation.configuration.parts import replace_parts, replaces_dataset
 from simulation.configuration.presets import find_configuration
@@ -28,7 +28,8 @@ def load(
     Parameters
     ----------
     config : RunConfig, mapping, str or Path
-        A file, the name of a preset, the values that a file would hold, or a loaded configuration.
+        A file, the name of a preset, the values that a file would hold, or a loaded configuration. In a
+        mapping, a component may also be an instance.
     overrides : sequence of str
         ``dotted.key=value`` replacements; each value is YAML.
     parts : mapping, optional
@@ -43,12 +44,16 @@ def load(
     InputError
         Naming the file, the key, what was found and what is accepted.
     """
+    check_overrides(overrides)
     if isinstance(config, RunConfig):
         if not overrides and not parts:
             return config
-        config = config.model_dump(mode="json")
+        config = dict(config)
     if isinstance(config, Mapping):
         values, source = copy.deepcopy(dict(config)), "configuration"
+    elif not isinstance(config, str | Path):
+        accepted = "a file, the name of a preset, a mapping or a RunConfig"
+        raise InputError("config", f"a value of type {type(config).__name__}", accepted)
     else:
         path = find_configuration(config)
         values, source = read_yaml(path), str(path)

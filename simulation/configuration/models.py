@@ -111,6 +111,19 @@ class RunConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
+    def __init__(self, **values: Any) -> None:
+        """Check the values of a configuration, plain or components, as those of a file are checked.
+
+        Raises
+        ------
+        InputError
+            Naming the first key at fault.
+        """
+        self.__setstate__(parse_config(values).__getstate__())
+
+    # For pydantic: reading a file does not call this method.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)] = Field(
         description="Name of the run and of its directory."
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
@@ -99,10 +98,16 @@ def replace_parts(values: dict[str, Any], parts: Mapping[str, Any]) -> None:
         As from `checked_parts`.
     """
     for name, part in parts.items():
-        plain = dataclasses.asdict(part) if isinstance(part, Options) else dict(part)
-        values[name] = {**(values.get(name) or {}), **plain} if name in _MERGED else plain
+        if name in _MERGED:
+            values[name] = _entries(values.get(name) or {}) | _entries(part)
+        else:
+            values[name] = part if isinstance(part, Options) else dict(part)
     if "dataset" in parts:
         values.setdefault("split", {"kind": "holdout"})
+
+
+def _entries(part: Options | Mapping[str, Any]) -> dict[str, Any]:
+    return part.entries() if isinstance(part, Options) else dict(part)
 
 
 def replaces_dataset(keys: Sequence[str]) -> bool:

@@ -12,6 +12,15 @@ from dprec.errors import InputError, RunError
 
 _INPUT, _FAILED, _INTERRUPTED = 2, 1, 130
 
+_OPTIONS = {
+    "overrides": "--set",
+    "jobs": "--jobs",
+    "trials": "--trials",
+    "confidence": "--confidence",
+    "population": "--population",
+}
+"""The option for each argument of the verbs that an error may name."""
+
 
 def exit_code(command: Callable[[], object]) -> int:
     """Call a command and return its exit code; what it raises becomes one line on standard error.
@@ -29,7 +38,7 @@ def exit_code(command: Callable[[], object]) -> int:
     try:
         code = command()
     except InputError as error:
-        return _fail(str(error), _INPUT)
+        return _fail(_as_typed(error), _INPUT)
     except RunError as error:
         return _fail(str(error), _FAILED)
     except typer.Exit as error:
@@ -42,6 +51,13 @@ def exit_code(command: Callable[[], object]) -> int:
     if code == _INTERRUPTED:
         return _fail("interrupted", _INTERRUPTED)
     return code if isinstance(code, int) else 0
+
+
+def _as_typed(error: InputError) -> str:
+    """Return an error with the option that was typed in place of the argument of Python."""
+    name, space, rest = error.where.partition(" ")
+    where = f"{_OPTIONS[name]}{space}{rest}" if name in _OPTIONS else error.where
+    return str(InputError(where, error.found, error.accepted))
 
 
 def _unexpected(error: Exception) -> int:

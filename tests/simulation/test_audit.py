@@ -222,12 +222,12 @@ def test_the_command_reports_every_test(tmp_path: Path, capsys: pytest.CaptureFi
         ("federated-mf", {}, "protocol.gradient.kind"),
         ("x-map", {}, "protocol.replacement"),
         ("nx-map", {}, "protocol.mechanism.kind"),
-        ("blp-mf", {"trials": 99}, "--trials"),
-        ("blp-mf", {"trials": "200"}, "--trials"),
-        ("blp-mf", {"confidence": "high"}, "--confidence"),
+        ("blp-mf", {"trials": 99}, "trials"),
+        ("blp-mf", {"trials": "200"}, "trials"),
+        ("blp-mf", {"confidence": "high"}, "confidence"),
         ("global-mean", {}, "protocol.mechanism.kind"),
-        ("blp-mf", {"confidence": 1.0}, "--confidence"),
-        ("blp-mf", {"confidence": float("nan")}, "--confidence"),
+        ("blp-mf", {"confidence": 1.0}, "confidence"),
+        ("blp-mf", {"confidence": float("nan")}, "confidence"),
     ],
 )
 def test_what_cannot_be_audited(name: str, options: dict[str, Any], where: str, tmp_path: Path) -> None:

@@ -47,5 +47,5 @@ def test_a_factor_scales_everything() -> None:
 
 @pytest.mark.parametrize("population", [0, 0.5, -3, math.nan, math.inf])
 def test_what_is_no_population(population: float) -> None:
-    with pytest.raises(InputError, match="--population"):
+    with pytest.raises(InputError, match="population"):
         check_population(population)

@@ -9,15 +9,15 @@ from simulation.configuration.dotted_keys import apply_override, flatten, replac
 @pytest.mark.parametrize(
     ("override", "where"),
     [
-        ("seed", "--set"),
-        ("=5", "--set"),
-        ("a..b=1", "--set"),
-        (".a=1", "--set"),
-        ("seed.x=1", "--set seed.x"),
-        ("name.x.y=1", "--set name.x.y"),
-        ("seed=[1", "--set seed, line 1"),
-        ("seed=*x", "--set seed, line 1"),
-        ("seed={a: 1, a: 2}", "--set seed, line 1"),
+        ("seed", "overrides"),
+        ("=5", "overrides"),
+        ("a..b=1", "overrides"),
+        (".a=1", "overrides"),
+        ("seed.x=1", "overrides seed.x"),
+        ("name.x.y=1", "overrides name.x.y"),
+        ("seed=[1", "overrides seed, line 1"),
+        ("seed=*x", "overrides seed, line 1"),
+        ("seed={a: 1, a: 2}", "overrides seed, line 1"),
     ],
 )
 def test_a_bad_override_is_refused(tiny: dict[str, Any], override: str, where: str) -> None:
