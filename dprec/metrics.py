@@ -114,8 +114,10 @@ def relevant_ratings(test: Ratings, train: Ratings, relevant_from: float | None 
 
 
 def _relevant(test: Ratings, train: Ratings, relevant_from: float | None) -> NDArray[np.bool_]:
-    threshold = train.user_means()[test.users] if relevant_from is None else relevant_from
-    relevant: NDArray[np.bool_] = test.values >= threshold
+    if relevant_from is not None:
+        return test.values >= relevant_from
+    tested = np.flatnonzero(test.counts)
+    relevant: NDArray[np.bool_] = test.values >= np.repeat(train.user_means(tested), test.counts[tested])
     return relevant
 
 

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from dprec.errors import InputError
-from dprec.ragged import offsets, rows_of
+from dprec.ragged import offsets, rows_of, segments
 from dprec.rating_rows import Duplicates, RatingRows
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 MAX_LEVELS = 255
 """Levels are stored in one byte, and 0 means "not rated"."""
+
+_USERS_AT_ONCE = 1 << 16
+"""Users whose ratings are expanded together: bounds the temporary memory for any number of users."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,14 +275,8 @@ class Ratings:
         with Path(path).open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(["user", "item", "rating"])
-            writer.writerows(
-                zip(
-                    self.user_ids[self.users].tolist(),
-                    self.item_ids[self.items].tolist(),
-                    self.values.tolist(),
-                    strict=True,
-                )
-            )
+            columns = self.user_ids[self.users], self.item_ids[self.items], self.values
+            writer.writerows(zip(*(column.tolist() for column in columns), strict=True))
 
     @property
     def n_users(self) -> int:
@@ -309,7 +306,11 @@ class Ratings:
     @property
     def values(self) -> NDArray[np.float64]:
         """The true ratings, shape (ratings,)."""
-        return self.exact if self.exact is not None else self.scale.values[self.levels - 1]
+        return self.values_at(slice(None))
+
+    def values_at(self, cells: slice | NDArray[np.integer]) -> NDArray[np.float64]:
+        """Return some of the true ratings, by their places in `items`."""
+        return self.exact[cells] if self.exact is not None else self.scale.values[self.levels[cells] - 1]
 
     @property
     def mean(self) -> float:
@@ -321,10 +322,17 @@ class Ratings:
         counts = np.bincount(self.levels, minlength=self.scale.levels + 1)[1:]
         return counts / max(1, self.count)
 
-    def user_means(self) -> NDArray[np.float64]:
-        """Return each user's mean rating, shape (users,); the overall mean for a user without ratings."""
-        sums = np.bincount(self.users, weights=self.values, minlength=self.n_users)
-        return np.where(self.counts > 0, sums / np.maximum(1, self.counts), self.mean)
+    def user_means(self, users: NDArray[np.integer] | None = None) -> NDArray[np.float64]:
+        """Return the mean rating of some users, by default all; the overall mean for one without ratings."""
+        chosen = np.arange(self.n_users) if users is None else users
+        counts = self.counts[chosen]
+        sums = np.empty(chosen.size)
+        for start in range(0, chosen.size, _USERS_AT_ONCE):
+            block = slice(start, start + _USERS_AT_ONCE)
+            values = self.values_at(segments(self.indptr[chosen[block]], counts[block]))
+            sums[block] = np.bincount(rows_of(counts[block]), weights=values, minlength=counts[block].size)
+        means = sums / np.maximum(1, counts)
+        return means if counts.all() else np.where(counts > 0, means, self.mean)
 
     def select(self, keep: NDArray[np.bool_]) -> Self:
         """Return the ratings where ``keep`` is true, in the same identifier spaces."""

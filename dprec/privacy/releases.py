@@ -96,9 +96,9 @@ def composed_losses(releases: Sequence[Releases], delta: float) -> NDArray[np.fl
     kinds = np.zeros(releases[0].draws.size, dtype=np.int64)
     for release in releases:
         own = np.where(release.draws > 0, release.channel * (release.draws.max() + 1) + release.draws, 0)
-        numbers = np.unique(own, return_inverse=True)[1]
-        kinds = np.unique(kinds * (numbers.max() + 1) + numbers, return_inverse=True)[1]
-    users = np.unique(kinds, return_index=True)[1].tolist()
+        numbers = _numbered(own)
+        kinds = _numbered(kinds * (numbers.max() + 1) + numbers)
+    users = _firsts(kinds).tolist()
     composer = _Composer(delta)
     losses = [
         composer.loss([(one.channels[int(one.channel[user])], int(one.draws[user])) for one in releases])
@@ -106,6 +106,23 @@ def composed_losses(releases: Sequence[Releases], delta: float) -> NDArray[np.fl
     ]
     added = [one.added for one in releases if one.added is not None]
     return np.array(losses)[kinds] + sum(added, np.zeros(kinds.size))
+
+
+def _numbered(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the place of each value, at least 0, among those that occur, ascending."""
+    most = int(values.max(initial=0))
+    if most > 2 * values.size:
+        return np.unique(values, return_inverse=True)[1]
+    occurs = np.zeros(most + 1, dtype=np.int64)
+    occurs[values] = 1
+    return (np.cumsum(occurs) - 1)[values]
+
+
+def _firsts(kinds: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where each number from 0 on first occurs; all of them do."""
+    firsts = np.empty(int(kinds.max(initial=-1)) + 1, dtype=np.int64)
+    firsts[kinds[::-1]] = np.arange(kinds.size - 1, -1, -1)
+    return firsts
 
 
 @dataclass(frozen=True, eq=False)

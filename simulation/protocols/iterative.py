@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
 
-from dprec.completion.factors import inner_products
 from dprec.completion.item_updates import StepOptions
-from dprec.completion.local_factors import Profiles, solve_user_factors
 from dprec.completion.variational import check_rank
 from dprec.errors import RunError, SettingError, within
 from dprec.mechanisms.channel import Channel
@@ -36,6 +33,7 @@ from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyGradient
 from simulation.protocols.early_stopping import EarlyStopping
 from simulation.protocols.outcome import Outcome
+from simulation.protocols.own_factors import OwnFactors
 from simulation.protocols.sent import Example, Sent
 from simulation.protocols.task import Task
 from strategies.sampling import SamplingOptions
@@ -211,9 +209,7 @@ class IterativeProtocol(Protocol):
     def _predictor(self, state: State, fit: Ratings) -> Predict:
         """Return the predictions that the devices would make with the current factors."""
         item_factors = self.downlink.rounded(state.factors).astype(np.float64)
-        profiles = Profiles(fit.indptr, fit.items, fit.values, fit.n_items)
-        user_factors = solve_user_factors(profiles, item_factors, self.ridge)
-        return partial(inner_products, user_factors, item_factors)
+        return OwnFactors(fit, item_factors, self.ridge)
 
     def _releases(self, state: State) -> Releases:
         """Return what was drawn: the reports of every user, whatever the server asked in between."""

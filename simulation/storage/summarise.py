@@ -83,13 +83,15 @@ def _dataset(config: RunConfig, train: Ratings, test: Ratings) -> DatasetSummary
         scale=(train.scale.low, train.scale.high),
         levels=tuple(train.scale.values.tolist()),
         binarized_above=train.scale.cut,
-        users_only_in_test=_only_in_test(train.users, test.users),
-        items_only_in_test=_only_in_test(train.items, test.items),
+        users_only_in_test=int(((test.counts > 0) & (train.counts == 0)).sum()),
+        items_only_in_test=_items_only_in_test(train, test),
     )
 
 
-def _only_in_test(train: NDArray[np.integer], test: NDArray[np.integer]) -> int:
-    return int(np.setdiff1d(test, train).size)
+def _items_only_in_test(train: Ratings, test: Ratings) -> int:
+    rated = np.zeros((2, train.n_items), dtype=np.bool_)
+    rated[0, train.items], rated[1, test.items] = True, True
+    return int((rated[1] & ~rated[0]).sum())
 
 
 def _privacy(
