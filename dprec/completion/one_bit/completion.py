@@ -14,6 +14,7 @@ from dprec.completion.base import Completed, Completion, Observations
 from dprec.completion.factors import inner_products
 from dprec.completion.one_bit.bounded_solver import minimise_bounded
 from dprec.completion.one_bit.effects import Effects, fit_effects
+from dprec.completion.one_bit.last_fit import last_or_new
 from dprec.completion.one_bit.links import Link, LinkKind, link_of
 from dprec.completion.one_bit.projections import BoundedNuclearBall, Domain, NuclearBall
 from dprec.completion.one_bit.solver import SignLikelihood, Solution, minimise
@@ -184,14 +185,22 @@ class OneBit(Completion):
         link, shape = self.link_function, observations.shape
         users, items = observations.users, observations.items
         likelihood = likelihood_of(link, observations, linear)
-        effects = Effects.zero(shape)
-        if self.effects:
-            effects = fit_effects(likelihood, users, items, shape, self.absolute_ridge)
-        beyond, domain = likelihood.beyond(effects.at(users, items)), self.domain(users, items, shape, seed)
+        domain = self.domain(users, items, shape, seed)
         limits: Any = {"iterations": self.iterations, "tolerance": self.tolerance, "progress": progress}
-        if isinstance(domain, BoundedNuclearBall):
-            return self._completed(observations, link, effects, minimise_bounded(beyond, domain, **limits))
-        return self._completed(observations, link, effects, minimise(beyond, domain, **limits))
+
+        def fit() -> tuple[Effects, Solution[Any]]:
+            effects = Effects.zero(shape)
+            if self.effects:
+                effects = fit_effects(likelihood, users, items, shape, self.absolute_ridge)
+            beyond = likelihood.beyond(effects.at(users, items))
+            if isinstance(domain, BoundedNuclearBall):
+                return effects, minimise_bounded(beyond, domain, **limits)
+            return effects, minimise(beyond, domain, **limits)
+
+        drawn = seed if isinstance(domain, NuclearBall) and not domain.small else None
+        data = users, items, likelihood.given_plus, likelihood.given_minus, linear
+        effects, solution = last_or_new(f"{self} {shape} {drawn}", data, fit)
+        return self._completed(observations, link, effects, solution)
 
     def _completed(
         self, observations: Observations, link: Link, effects: Effects, solution: Solution[Any]

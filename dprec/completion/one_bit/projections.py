@@ -179,10 +179,15 @@ class NuclearBall(Domain[LowRank]):
         return LowRank(leading.left[:, above], leading.values[above] - threshold, leading.right[:, above])
 
     @property
+    def small(self) -> bool:
+        """Whether a projection is exact, and draws nothing."""
+        users, items = self.shape
+        return users * items <= DENSE_CELLS
+
+    @property
     def _full_rank(self) -> int:
         """Most singular values that can be computed: all, or all but one for a large matrix."""
-        users, items = self.shape
-        return min(self.shape) - (users * items > DENSE_CELLS)
+        return min(self.shape) - (not self.small)
 
     def cells(self, point: LowRank) -> NDArray[np.float64]:
         """Return the observed entries."""
