@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -29,6 +30,8 @@ class RatingRows:
         Line number of the first row, for error messages.
     unit : str
         What a row is called in error messages.
+    places : ndarray of int64, shape (rows,), optional
+        Place of each row among all that were read, from 0; by default all of them are here.
     """
 
     users: NDArray[Any]
@@ -37,6 +40,7 @@ class RatingRows:
     source: str = "ratings"
     first_line: int = 1
     unit: str = "line"
+    places: NDArray[np.int64] | None = None
 
     @classmethod
     def of(cls, users: ArrayLike, items: ArrayLike, values: ArrayLike, source: str) -> RatingRows:
@@ -58,7 +62,26 @@ class RatingRows:
 
     def error(self, row: int, found: str, accepted: str) -> InputError:
         """Return the error for a row, with its line in the file."""
-        return InputError(f"{self.source}, {self.unit} {row + self.first_line}", found, accepted)
+        place = row if self.places is None else int(self.places[row])
+        return InputError(f"{self.source}, {self.unit} {place + self.first_line}", found, accepted)
+
+    def without(self, missing: Sequence[float]) -> RatingRows:
+        """Return the rows whose rating is none of some values, which mean that there is none.
+
+        Raises
+        ------
+        InputError
+            When nothing remains.
+        """
+        kept = np.flatnonzero(~np.isin(self.values, missing))
+        if not kept.size:
+            raise InputError(
+                self.source, f"no rating but {', '.join(f'{each:g}' for each in missing)}", "others"
+            )
+        if kept.size == self.values.size:
+            return self
+        columns = self.users[kept], self.items[kept], self.values[kept]
+        return RatingRows(*columns, self.source, self.first_line, self.unit, places=kept)
 
     def placed(
         self, user_ids: NDArray[Any] | None, item_ids: NDArray[Any] | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from dprec.errors import SettingError
@@ -58,17 +58,46 @@ def find_column(role: Role, header: Sequence[str]) -> int | None:
     return plain.index(known) if known is not None and plain.count(known) == 1 else None
 
 
-def required_column(role: Role, header: Sequence[str], source: str) -> int:
-    """Return the place of a role's column in a header, from 0.
+def required_columns(asked: Mapping[Role, str | int | None], header: Sequence[str], source: str) -> list[int]:
+    """Return the places of columns in a header, from 0.
+
+    Parameters
+    ----------
+    asked : mapping
+        The name of each role's column, or its position from 1; None if it is to be found by its name.
+    header : sequence of str
+    source : str
+        The table's name in errors.
 
     Raises
     ------
     SettingError
-        Under the setting that names the column, when it cannot be told.
+        Under the setting that names a column, such as "user_column".
     """
-    place = find_column(role, header)
-    if place is None:
-        names = textwrap.shorten(", ".join(map(repr, header)), 200, placeholder=" ...")
-        found = f"{source}: which of the columns {names} holds the {role}s is not clear"
-        raise SettingError(f"{role}_column", found, "the name of one of them, or its position from 1")
-    return place
+    places = {role: _place(role, column, header, source) for role, column in asked.items()}
+    unclear: list[Role] = [role for role, place in places.items() if place is None]
+    if unclear:
+        holds = " and ".join(f"the {role}s ({role}_column)" for role in unclear)
+        found = f"{source}: which of the columns {_listed(map(repr, header))} holds {holds} is not clear"
+        raise SettingError(f"{unclear[0]}_column", found, "the name of a column, or its position from 1")
+    return [place for place in places.values() if place is not None]
+
+
+def _place(role: Role, column: str | int | None, header: Sequence[str], source: str) -> int | None:
+    if column is None:
+        return find_column(role, header)
+    if isinstance(column, int):
+        if not 1 <= column <= len(header):
+            found = f"{source}: no column {column} among {len(header)}"
+            raise SettingError(f"{role}_column", found, f"1 to {len(header)}")
+        return column - 1
+    names = [name.strip() for name in header]
+    if names.count(column) != 1:
+        count = names.count(column)
+        found = f"{source}: {count} columns {column!r}" if count else f"{source}: no column {column!r}"
+        raise SettingError(f"{role}_column", found, f"one of {_listed(sorted(set(names)))}")
+    return names.index(column)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return textwrap.shorten(", ".join(names), 190, placeholder=" ...")

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BeforeValidator
 
-from dprec.errors import InputError
-from dprec.options import Options, option
-from dprec.ratings import MAX_LEVELS, RatingScale
+from dprec.datasets.column_names import Role, required_columns
+from dprec.datasets.found_scale import check_bulk, ends_around, even_step
+from dprec.errors import InputError, SettingError
+from dprec.options import Options, as_tuple, option, plain
+from dprec.ratings import RatingScale
 
 _CONTINUOUS_STEPS = 40
 _LARGEST = 1e15
@@ -18,13 +23,19 @@ _LARGEST = 1e15
 _COLUMN = "column: its name in the header, or its position from 1; by default it is found by its name."
 
 
+def _as_numbers(value: Any) -> Any:
+    """Return one number as a tuple of it, and a list as a tuple."""
+    return (value,) if isinstance(plain(value), int | float) else as_tuple(value)
+
+
 @dataclass(frozen=True, kw_only=True)
 class RatingColumns(Options):
     """Where users, items and ratings stand in a table, and the scale of the ratings.
 
     The scale runs from `low` to `high` by `step`. What is not given is taken from the ratings: the
-    least, the greatest, and the smallest distance between two different ones, which must then fit all.
-    Give `low` and `high` if the ends of the scale may not occur in the data.
+    least, the greatest, and the smallest distance between two different ones, which must then fit all; with
+    `low` and `high` given, ratings that no such distance fits are those of a slider. Give `low` and `high` if
+    the ends of the scale may not occur in the data.
     """
 
     user_column: str | int | None = option(f"Users' {_COLUMN}", None)
@@ -38,34 +49,71 @@ class RatingColumns(Options):
         None,
         gt=0,
     )
-    continuous: bool = option("Whether ratings lie between the levels too, as on a slider.", False)
+    continuous: bool | None = option(
+        "Whether ratings lie between the levels too, as on a slider; by default where low and high are "
+        "given, step is not, and no even levels fit.",
+        None,
+    )
+    missing: Annotated[tuple[float, ...], BeforeValidator(_as_numbers)] = option(
+        "Values that mean that there is no rating, such as [-1, 99].", ()
+    )
+
+    def places(self, header: Sequence[str], source: str) -> list[int]:
+        """Return the places of the users', items' and ratings' columns, from 0, in a header.
+
+        Raises
+        ------
+        SettingError
+            Under the setting of a column that is not there, or cannot be told.
+        """
+        asked: dict[Role, str | int | None]
+        asked = {"user": self.user_column, "item": self.item_column, "rating": self.rating_column}
+        return required_columns(asked, header, source)
 
     def known_scale(self) -> RatingScale | None:
         """Return the scale if it is configured in full."""
         if self.low is None or self.high is None or self.step is None:
             return None
-        return RatingScale.evenly(self.low, self.high, self.step, continuous=self.continuous)
+        return RatingScale.evenly(self.low, self.high, self.step, continuous=self.continuous is True)
 
     def scale(self, values: NDArray[np.float64], source: str) -> RatingScale:
-        """Return the scale of some ratings; an InputError names their source."""
-        low = float(values.min()) if self.low is None else float(self.low)
-        high = float(values.max()) if self.high is None else float(self.high)
+        """Return the scale of some ratings.
+
+        Raises
+        ------
+        InputError
+            Naming their source, when it cannot be found, or a few of them alone would widen it.
+        """
+        distinct, counts = np.unique(values, return_counts=True)
+        check_bulk(distinct, counts, self.low, self.high, source)
+        low = float(distinct[0]) if self.low is None else float(self.low)
+        high = float(distinct[-1]) if self.high is None else float(self.high)
         if not low < high or max(-low, high) > _LARGEST:
-            raise InputError(
-                source, f"a scale from {low:g} to {high:g}", "low and high, with low < high, within 1e15"
-            )
-        step = self.step
-        if step is None and self.continuous:
-            step = (high - low) / _CONTINUOUS_STEPS
-        elif step is None:
-            # Rounding keeps two spellings of one rating from counting as different levels.
-            step = float(np.diff(np.unique(np.round([low, high, *np.unique(values)], 9))).min())
-            steps = (high - low) / step
-            if not (abs(steps - round(steps)) < 1e-6 and steps < MAX_LEVELS):
-                raise InputError(
-                    source,
-                    f"ratings from {low:g} to {high:g} that are as little as {step:g} apart",
-                    "evenly spaced ratings, or a step, with continuous: true if it does not fit all",
-                )
-            step = (high - low) / round(steps)
-        return RatingScale.evenly(low, high, step, continuous=self.continuous)
+            accepted = "low and high, with low < high, within 1e15"
+            raise InputError(source, f"a scale from {low:g} to {high:g}", accepted)
+        if self.step is not None:
+            return self._by_step(low, high, self.step)
+        given = self.low is not None and self.high is not None
+        step = None if self.continuous else even_step(np.unique([low, high, *distinct]))
+        if step is None and not self.continuous and (self.continuous is False or not given):
+            apart = float(np.diff(distinct).min(initial=high - low))
+            found = f"ratings from {low:g} to {high:g} that are as little as {apart:g} apart"
+            raise SettingError("low", f"{source}: {found}", self._with_ends(low, high))
+        even = (high - low) / _CONTINUOUS_STEPS if step is None else step
+        return RatingScale.evenly(low, high, even, continuous=step is None)
+
+    def _by_step(self, low: float, high: float, step: float) -> RatingScale:
+        try:
+            return RatingScale.evenly(low, high, step, continuous=self.continuous is True)
+        except InputError as error:
+            if self.low is not None and self.high is not None:
+                raise
+            raise SettingError("step", error.found, self._with_ends(low, high, step)) from None
+
+    def _with_ends(self, low: float, high: float, step: float | None = None) -> str:
+        """Return the ends of a scale that would be accepted, in words."""
+        least, most = ends_around(low, high, step)
+        least, most = (least if self.low is None else low), (most if self.high is None else high)
+        between = "" if step is not None else "; ratings between even levels are then those of a slider"
+        off = "continuous: true with " if self.continuous is False else ""
+        return f"{off}the ends of the scale, such as low: {least:g} and high: {most:g}{between}"

@@ -72,6 +72,13 @@ def first_cells(path: Path, separator: str) -> list[str]:
     raise InputError(str(path), "an empty file", "one row per line")
 
 
+def first_lines(path: Path, most: int = 20) -> list[str]:
+    """Return the first lines of a file, without their ends; none of an empty file."""
+    for block in blocks(path):
+        return [line.decode() for line in block.text.split(b"\n", most)[:most] if line]
+    return []
+
+
 def read_columns(
     path: Path,
     layout: Layout,
@@ -132,7 +139,7 @@ def _read(block: Block, table: NDArray[np.uint8], kind: Cells, name: str) -> NDA
 def _unseparated(line: str, path: Path, layout: Layout) -> InputError:
     """Return the error for a first line of only one column, with the separator that it seems to have."""
     likeliest = max((",", ";", "\t", "::", "|", " "), key=line.count)
-    name = {" ": repr(WHITESPACE), "\t": "a tab"}.get(likeliest, repr(likeliest))
+    name = {" ": repr(WHITESPACE), "\t": "'tab'"}.get(likeliest, repr(likeliest))
     hint = f"; here the separator seems to be {name}" if likeliest in line else ""
     accepted = f"columns separated by {layout.described_separator}{hint}"
     return InputError(f"{path}, line 1", "1 column", accepted)

@@ -10,10 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from dprec.datasets.column_names import ROLES, required_column
 from dprec.datasets.columns import RatingColumns
 from dprec.datasets.folds import read_fold
-from dprec.errors import InputError, SettingError
+from dprec.errors import InputError
 from dprec.rating_rows import Duplicates, RatingRows
 from dprec.ratings import Ratings, RatingScale
 
@@ -84,14 +83,16 @@ def ratings_from(
     """
     if test is None and isinstance(ratings, Ratings):
         return (_filled(ratings, "dataset"),)
-    held = [_table(ratings, columns, "dataset")]
-    if test is not None:
-        held.append(_table(test, columns, "test"))
+    held = [
+        _table(part, columns, source)
+        for part, source in ((ratings, "dataset"), (test, "test"))
+        if part is not None
+    ]
     scale = _scale(held, columns)
-    if test is None:
+    if len(held) == 1:
         users, items = held[0].spaces or (None, None)
-        whole = Ratings.from_rows(held[0].rows, scale, duplicates=duplicates, user_ids=users, item_ids=items)
-        return (whole,)
+        rows = held[0].rows
+        return (Ratings.from_rows(rows, scale, duplicates=duplicates, user_ids=users, item_ids=items),)
     spaces = [table.spaces for table in held if table.spaces is not None]
     return read_fold(held[0].rows, held[1].rows, scale, duplicates, spaces)
 
@@ -119,15 +120,17 @@ def _table(held: HeldRatings, columns: RatingColumns, source: str) -> _Table:
         cells = sp.coo_array(held)
         if cells.ndim != 2:
             raise InputError(source, f"a sparse array of {cells.ndim} dimensions", "users x items")
-        rows = _rows([*cells.coords, cells.data], source)
+        rows = table_rows([*cells.coords, cells.data], source).without(columns.missing)
         return _Table(rows, (np.arange(cells.shape[0]), np.arange(cells.shape[1])))
     if hasattr(held, "columns"):
-        return _Table(_rows(_columns(held, columns, source), source))
-    if isinstance(held, np.ndarray) and held.ndim == 2 and held.shape[1] == 3:
-        return _Table(_rows(list(held.T), source))
-    if isinstance(held, Sequence) and not isinstance(held, str | bytes) and len(held) == 3:
-        return _Table(_rows(held, source))
-    raise InputError(source, f"a value of type {type(held).__name__}", _ACCEPTED)
+        triples: Sequence[ArrayLike] = _columns(held, columns, source)
+    elif isinstance(held, np.ndarray) and held.ndim == 2 and held.shape[1] == 3:
+        triples = list(held.T)
+    elif isinstance(held, Sequence) and not isinstance(held, str | bytes) and len(held) == 3:
+        triples = held
+    else:
+        raise InputError(source, f"a value of type {type(held).__name__}", _ACCEPTED)
+    return _Table(table_rows(triples, source).without(columns.missing))
 
 
 def _filled(ratings: Ratings, source: str) -> Ratings:
@@ -139,22 +142,8 @@ def _filled(ratings: Ratings, source: str) -> Ratings:
 def _columns(frame: Frame, settings: RatingColumns, source: str) -> list[NDArray[Any]]:
     """Return the columns of users, items and ratings of a frame."""
     names = list(frame.columns)
-    found = []
-    for role in ROLES:
-        asked: str | int | None = getattr(settings, f"{role}_column")
-        if asked is None:
-            name = names[required_column(role, list(map(str, names)), source)]
-        elif isinstance(asked, int) and asked not in names and 1 <= asked <= len(names):
-            name = names[asked - 1]
-        else:
-            name = asked
-        if names.count(name) != 1:
-            listed = ", ".join(map(str, names))
-            raise SettingError(
-                f"{role}_column", f"{name!r}, which {source} has {names.count(name)} times", listed
-            )
-        found.append(_present(frame[name], f"{source}, column {name!r}"))
-    return found
+    places = settings.places(list(map(str, names)), source)
+    return [_present(frame[names[place]], f"{source}, column {names[place]!r}") for place in places]
 
 
 def _present(column: Any, where: str) -> NDArray[Any]:
@@ -165,8 +154,14 @@ def _present(column: Any, where: str) -> NDArray[Any]:
     return np.asarray(column.to_numpy())
 
 
-def _rows(columns: Sequence[ArrayLike], source: str) -> RatingRows:
-    """Return columns as rows, identifiers as int64 or text."""
+def table_rows(columns: Sequence[ArrayLike], source: str) -> RatingRows:
+    """Return columns of users, items and ratings as rows, identifiers as int64 or text.
+
+    Raises
+    ------
+    InputError
+        When there are none, they are not of one length, or one is not what it should be.
+    """
     users, items, values = columns
     ids = _identifiers(users, f"{source}: user"), _identifiers(items, f"{source}: item")
     rows = replace(RatingRows.of(*ids, values, source), unit="row")

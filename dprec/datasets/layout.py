@@ -10,6 +10,9 @@ from dprec.errors import InputError
 WHITESPACE = "whitespace"
 """The separator that means any run of blanks and tabs."""
 
+_TAB = ("tab", "\\t")
+"""Other names of the tab, which some shells and editors do not let through."""
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -18,7 +21,7 @@ class Layout:
     Parameters
     ----------
     separator : str
-        One character, several ("::"), or `WHITESPACE`. Quoted cells are supported only for one
+        One character, several ("::"), "tab" or `WHITESPACE`. Quoted cells are supported only for one
         character.
     header : bool
         Whether the first line names the columns.
@@ -36,9 +39,11 @@ class Layout:
     rating: str | int = 3
 
     def __post_init__(self) -> None:
+        if self.separator in _TAB:
+            object.__setattr__(self, "separator", "\t")
         if self.separator != WHITESPACE and not re.fullmatch(r'[^"\n\r\w.+-]+', self.separator):
             raise InputError(
-                "separator", repr(self.separator), f"such as ',', ';', a tab, '::' or {WHITESPACE!r}"
+                "separator", repr(self.separator), f"such as ',', ';', 'tab', '::' or {WHITESPACE!r}"
             )
 
     @property

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dprec.datasets.compression import opened
 from dprec.datasets.layout import WHITESPACE
 from dprec.errors import InputError
 
@@ -44,16 +45,16 @@ class Block:
 
 
 def blocks(path: Path) -> Iterator[Block]:
-    """Yield the lines of a file; empty lines are dropped at its end, but not between ratings.
+    """Yield the lines of a file, unpacked; empty lines are dropped at its end, but not between ratings.
 
     Raises
     ------
     InputError
-        When the file cannot be read, or is not text in UTF-8.
+        When the file cannot be read, or is not text in UTF-8; also as `dprec.datasets.compression.opened`.
     """
     source = str(path)
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
             waiting, line = file.read(_BLOCK_BYTES).removeprefix(_BYTE_ORDER_MARK), 1
             while more := file.read(_BLOCK_BYTES):
                 waiting += more

@@ -162,7 +162,7 @@ def test_settings_of_the_columns_and_the_scale() -> None:
     assert InMemory.of(odd, item_column="zork", low=0, high=10, step=1).load().scale.levels == 11
     assert InMemory.of(odd, item_column=2) == InMemory.of(frame())
     with pytest.raises(
-        InputError, match="item_column: 'zorg', which dataset has 0 times; accepted: user, zork"
+        InputError, match="item_column: dataset: no column 'zorg'; accepted: one of rating, user, zork"
     ):
         InMemory.of(odd, item_column="zorg")
     twice = pd.concat([frame(), frame()])

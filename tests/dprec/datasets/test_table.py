@@ -67,7 +67,8 @@ def test_continuous_scale(tmp_path: Path) -> None:
             {"low": 1.0, "high": 5.0, "step": 1.0},
             "mine.csv, line 3: rating 6; accepted: one of 1",
         ),
-        (["1", "2"], {"step": 0.3}, "scale: 1.0 to 2.0 by 0.3"),
+        (["1", "2"], {"step": 0.3}, "step: 1.0 to 2.0 by 0.3; accepted: .* low: 0.9 and high: 2.1$"),
+        (["1", "2"], {"low": 1, "high": 2, "step": 0.3}, "scale: 1.0 to 2.0 by 0.3"),
     ],
 )
 def test_scales_that_do_not_fit(
@@ -139,14 +140,59 @@ def test_the_error_names_the_setting_of_a_column_that_is_not_found(header: str, 
 
 @pytest.mark.parametrize(
     ("mark", "seems"),
-    [(";", "';'"), ("\t", "a tab"), ("::", "'::'"), ("|", "'|'"), (" ", "'whitespace'"), ("~", None)],
+    [(";", "';'"), ("\t", "'tab'"), ("::", "'::'"), ("|", "'|'"), (" ", "'whitespace'"), ("~", None)],
 )
 @pytest.mark.parametrize("columns", [{}, {"user_column": 1, "item_column": 2, "rating_column": 3}])
 def test_the_error_suggests_a_separator(mark: str, seems: str | None, columns: Any, tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
-    path.write_text("user,item,rating\n1,2,3\n".replace(",", mark))
+    path.write_text("user,item,rating\n1,2,3\n1,3,4\n".replace(",", mark))
     with pytest.raises(InputError) as caught:
-        DelimitedTable(path=str(path), **columns).load()
+        DelimitedTable(path=str(path), separator=",", **columns).load()
     assert caught.value.where == f"{path}, line 1"
     hint = f"; here the separator seems to be {seems}" if seems else ""
     assert caught.value.accepted == f"columns separated by ','{hint}"
+    if seems:
+        separator = seems.strip("'")
+        assert DelimitedTable(path=str(path), separator=separator, **columns).load().count == 2
+
+
+ROWS = ["7,a,4", "7,b,5", "8,a,1"]
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t", "::", "|", " ", "   ", "\t\t", ", "])
+@pytest.mark.parametrize("header", ["", "userId,itemId,rating", '"User-ID","ISBN","Book-Rating"'])
+@pytest.mark.parametrize("more", ["", ",978300760"])
+def test_the_layout_is_found(mark: str, header: str, more: str, tmp_path: Path) -> None:
+    if len(mark) > 1 and '"' in header:
+        header = header.replace('"', "")
+    lines = ([f"{header},timestamp"] if more and header else [header] if header else []) + [
+        row + more for row in ROWS
+    ]
+    path = tmp_path / "mine"
+    path.write_text("".join(line.replace(",", mark) + "\n" for line in lines))
+    ratings = DelimitedTable(path=str(path)).load()
+    assert (ratings.user_ids.tolist(), ratings.item_ids.tolist()) == ([7, 8], ["a", "b"])
+    assert ratings.values.tolist() == [4, 5, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "settings", "values"),
+    [
+        ("1;2;3,5\n1;3;4,5\n", {}, None),  # a decimal comma is no number
+        ("1,2,3\n1,3,4\n", {"user_column": 2, "item_column": 1}, [3, 4]),
+        ("1,2,3\n1,3,4\n", {"has_header": False}, [3, 4]),
+        ("user,item,rating\n1,2,3\n1,3,4\n", {"has_header": True, "separator": ","}, [3, 4]),
+        ("when,1,2,3\nnow,1,3,4\n", {"user_column": 2, "item_column": 3, "rating_column": 4}, [3, 4]),
+        ("2007,x,1,3\n2008,y,1,4\n", {"user_column": 3, "item_column": 2, "rating_column": 4}, [3, 4]),
+        ('"a;b";"c,d";4\n"e";"f,g";5\n', {}, [4, 5]),
+    ],
+)
+def test_settings_win_over_what_is_found(text: str, settings: Any, values: Any, tmp_path: Path) -> None:
+    path = tmp_path / "mine"
+    path.write_text(text)
+    table = DelimitedTable(path=str(path), **settings)
+    if values is None:
+        with pytest.raises(InputError, match=r"rating_column.* is not clear"):
+            table.load()
+    else:
+        assert sorted(table.load().values) == values
