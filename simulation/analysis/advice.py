@@ -12,6 +12,7 @@ from dprec.privacy.units import COMPARABLE_UNITS, ComparableUnit
 from simulation.analysis.averages import Average
 from simulation.analysis.floors import Gain, gain, nothing_sent
 from simulation.analysis.measures import Measure
+from simulation.analysis.rivals import not_told_apart
 from simulation.analysis.settings import Setting, measures_of, read_settings
 from simulation.storage.names import TABLE
 
@@ -88,6 +89,8 @@ class Advice:
     limits : Limits
     measure : Measure
     best : Offer
+    alike : tuple of Offer
+        Within the limits: what cannot be told apart from the best at its budget.
     not_better, claimed_only : tuple of Offer
         Within the limits: of the protocols that never beat nothing sent there; and those whose epsilon is
         claimed and not proved.
@@ -103,6 +106,7 @@ class Advice:
     limits: Limits
     measure: Measure
     best: Offer
+    alike: tuple[Offer, ...]
     not_better: tuple[Offer, ...]
     claimed_only: tuple[Offer, ...]
     for_epsilon: Offer | None
@@ -162,11 +166,14 @@ def advise(directory: str | Path, limits: Limits, measure: str | None = None) ->
     if best is None:
         raise InputError(str(directory), nothing_within(limits), least_needed(offers, limits))
     beating = {offer.setting.name for offer in inside if offer in worthwhile}
+    judged = best.setting.evaluation
+    alike = not_told_apart(best.setting, comparable) if judged and judged.measure == chosen else []
     better = [offer for offer in worthwhile if chosen.better(offer.accuracy.mean, best.accuracy.mean)]
     return Advice(
         limits,
         chosen,
         best,
+        tuple(offer for offer in inside if offer.setting in alike),
         tuple(offer for offer in inside if offer.setting.name not in beating),
         tuple(_claimed_only(comparable, chosen, limits)),
         *_next_better(better, limits, sign),

@@ -22,6 +22,7 @@ def advice_lines(advice: Advice) -> list[str]:
         f"  the server sees {best.setting.server_sees}; rounds: {_rounds(best.setting):g}; "
         f"runs: {best.accuracy.count}",
         *_against_floor(advice),
+        *_alike(advice),
         *_left_out(advice),
         *_next_better(advice),
     ]
@@ -46,6 +47,13 @@ def _against_floor(advice: Advice) -> Iterator[str]:
     if compared:
         offer, against = max(compared, key=lambda pair: pair[1].mean)
         yield f"  nearest: {offer.setting.name}, {against.written(digits)} ({_rule(against)})"
+
+
+def _alike(advice: Advice) -> Iterator[str]:
+    """Yield what may be as good, within the limits and at the same budget."""
+    if advice.alike:
+        names = dict.fromkeys(offer.setting.name for offer in advice.alike)
+        yield f"  not told apart from it by the 95 % interval over users: {listed(names)}"
 
 
 def _rule(against: Gain) -> str:

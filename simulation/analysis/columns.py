@@ -9,6 +9,7 @@ from dprec.privacy.units import ComparableUnit
 from simulation.analysis.floors import NOTHING_SENT, Gain, gain, gain_digits, nothing_sent
 from simulation.analysis.measures import Measure
 from simulation.analysis.numbers import DASH, loss, number, spread_in_words, with_claim, with_spread
+from simulation.analysis.rivals import from_best, is_best
 from simulation.analysis.settings import Setting
 from simulation.analysis.vocabulary import loss_per
 
@@ -88,6 +89,36 @@ def floor_columns(measure: Measure, settings: Sequence[Setting]) -> list[Setting
 
     intervals = dict.fromkeys(against.interval for setting in settings if (against := gained(setting)))
     return [SettingColumn("against nothing sent", _hint(measure.label, *intervals), value, text)]
+
+
+def best_columns(measure: Measure, settings: Sequence[Setting]) -> list[SettingColumn]:
+    """Return the column that holds every setting against the best of its budget; none without intervals.
+
+    Parameters
+    ----------
+    measure : Measure
+        The main one.
+    settings : sequence of Setting
+        Those that predict the same.
+    """
+    compared = [compared for setting in settings if (compared := from_best(setting))]
+    if not compared:
+        return []
+
+    def text(setting: Setting) -> str:
+        if is_best(setting):
+            return "best"
+        gain = from_best(setting)
+        if gain is None:
+            return DASH
+        return gain.written(measure.digits) + ("" if gain.told_apart else ", not told apart")
+
+    def value(setting: Setting) -> float | None:
+        gain = from_best(setting)
+        return 0.0 if is_best(setting) else None if gain is None else -gain.mean
+
+    hint = _hint(f"{measure.label}, same budget", *dict.fromkeys(gain.interval for gain in compared))
+    return [SettingColumn("from the best", hint, value, text)]
 
 
 def _hint(first: str, *spreads: str) -> str:

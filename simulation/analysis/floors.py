@@ -60,6 +60,11 @@ class Gain:
         return (self.mean if self.low is None else self.low) > 0
 
     @property
+    def told_apart(self) -> bool:
+        """Whether the interval excludes that there is no difference."""
+        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
+
+    @property
     def interval(self) -> str:
         """What the ± stands for, in words; empty without an interval."""
         if self.half_width is None:

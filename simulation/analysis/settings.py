@@ -39,6 +39,7 @@ _TEXT = frozenset(
         "panel",
         "floor",
         "against",
+        "best_at_budget",
         "composition",
         "fold",
         "seed",

@@ -1,19 +1,21 @@
-"""How much better every protocol is than nothing sent, with an interval over users.
+"""How much better every protocol is than nothing sent, and how much worse than the best of its budget.
 
-The columns that this adds to comparison.csv are the same in all lines of a protocol at one epsilon: the
-difference is averaged over its folds and seeds, and the interval is of that average.
+Both differences are paired, with an interval over users. The columns that this adds to comparison.csv are the
+same in all lines of a protocol at one epsilon: the difference is averaged over its folds and seeds, and the
+interval is of that average.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dprec.bootstrap import interval, resampled_sums
 from simulation.analysis.floors import AGAINST, Pairs, gain_columns, nothing_sent, paired_rows
-from simulation.analysis.measures import MEASURES
+from simulation.analysis.measures import MEASURES, Measure
+from simulation.analysis.rivals import BEHIND, BEST, rivals
 from simulation.analysis.settings import Setting, by_evaluation, settings_of
 from simulation.comparison.user_errors import MEASURES_OF_USERS, SUMS, Totals, UserErrors
 from simulation.storage.names import cell_key
@@ -36,23 +38,29 @@ def with_user_intervals(rows: Sequence[Row], errors: Callable[[str], UserErrors]
     Returns
     -------
     list of dict
-        For the measures that are sums over users, with the columns of `gain_columns`. Lines without a run
-        of nothing sent on the same ratings are as they were.
+        With the columns of `gain_columns` for the measures that are sums over users, where nothing sent was
+        run on the same ratings; and with those of `simulation.analysis.rivals` for the main measure, where
+        several protocols were. Other lines are as they were.
     """
     added: dict[str, Row] = {}
-    for settings in by_evaluation(settings_of(rows)).values():
-        floor = nothing_sent(settings)
-        if floor is None:
-            continue
-        others = [setting for setting in settings if setting is not floor]
-        pairs = [paired_rows(setting, floor) for setting in others]
-        used = {_key(row) for own in pairs for same in own.values() for two in same for row in two}
+    for evaluation, settings in by_evaluation(settings_of(rows)).items():
+        measured = evaluation.measure.column in MEASURES_OF_USERS
+        floor, groups = nothing_sent(settings), rivals(settings, evaluation.measure) if measured else []
+        against = [] if floor is None else [_Pairing.of(own, floor) for own in settings if own is not floor]
+        behind = [(best, [_Pairing.of(each, best) for each in others]) for best, others in groups]
+        pairings = against + [pairing for _, own in behind for pairing in own]
+        used = {_key(row) for pairing in pairings for two in pairing.both for row in two}
         if not used:
             continue
         drawn = _Drawn.of({key: errors(key) for key in sorted(used)})
-        for setting, own in zip(others, pairs, strict=True):
-            columns = dict(_against(setting, floor, own, drawn))
-            added |= {_key(row): columns for row in setting.rows}
+        for pairing in against:
+            pairing.add(added, _gains(pairing, drawn))
+        for best, own in behind:
+            if any(pairing.both for pairing in own):
+                for row in best.rows:
+                    added.setdefault(_key(row), {})[BEST] = best.name
+            for pairing in own:
+                pairing.add(added, _from_best(pairing, evaluation.measure, drawn))
     return [{**row, **added.get(_key(row), {})} for row in rows]
 
 
@@ -85,27 +93,66 @@ class _Drawn:
         return cls(places, observed.reshape(1, -1, SUMS), replicated.reshape(len(replicated), -1, SUMS))
 
 
-def _against(
-    setting: Setting, floor: Setting, pairs: Pairs, drawn: _Drawn
-) -> Iterator[tuple[str, str | float]]:
-    """Yield the columns that hold a setting against the floor."""
-    if not pairs:
-        return
-    yield AGAINST, floor.name
-    both = [pair for same in pairs.values() for pair in same]
-    weights = np.concatenate([np.full(len(same), 1 / len(pairs) / len(same)) for same in pairs.values()])
-    own, base = ([drawn.places[_key(row)] for row in rows] for rows in zip(*both, strict=True))
-    for measure in MEASURES:
-        if measure.column not in MEASURES_OF_USERS or not setting.average(measure.column):
-            continue
-        sign = 1 if measure.lower_is_better else -1
-        of_totals = MEASURES_OF_USERS[measure.column]
+@dataclass(frozen=True)
+class _Pairing:
+    """A setting and what it is held against, with their lines on the same ratings.
+
+    Parameters
+    ----------
+    setting, other : Setting
+    pairs : dict
+        As `paired_rows` returns them.
+    """
+
+    setting: Setting
+    other: Setting
+    pairs: Pairs
+
+    @classmethod
+    def of(cls, setting: Setting, other: Setting) -> _Pairing:
+        return cls(setting, other, paired_rows(setting, other))
+
+    @property
+    def both(self) -> list[tuple[Row, Row]]:
+        """The pairs of lines of all folds."""
+        return [pair for same in self.pairs.values() for pair in same]
+
+    def add(self, added: dict[str, Row], columns: Row) -> None:
+        """Add columns to all lines of the setting."""
+        for row in self.setting.rows:
+            added.setdefault(_key(row), {}).update(columns)
+
+    def better_by(self, measure: Measure, drawn: _Drawn) -> tuple[float, float, float]:
+        """Return how much better the setting is than the other, and the ends of the interval over users."""
+        weights = np.concatenate(
+            [np.full(len(same), 1 / len(self.pairs) / len(same)) for same in self.pairs.values()]
+        )
+        sign, of_totals = (1 if measure.lower_is_better else -1), MEASURES_OF_USERS[measure.column]
+        own, base = ([drawn.places[_key(row)] for row in rows] for rows in zip(*self.both, strict=True))
         with np.errstate(invalid="ignore"):
             # Of a few users, none may be drawn, which leaves no rating to measure.
-            observed, replicated = of_totals(drawn.observed), of_totals(drawn.replicated)
-        gained, gains = (
-            sign * (reached[:, base] - reached[:, own]) @ weights for reached in (observed, replicated)
-        )
-        figures = (float(gained[0]), *interval(gains))
-        rounded = (round(figure, _DIGITS) for figure in figures)
-        yield from zip(gain_columns(measure), rounded, strict=True)
+            mean, gains = (
+                sign * (of_totals(totals[:, base]) - of_totals(totals[:, own])) @ weights
+                for totals in (drawn.observed, drawn.replicated)
+            )
+        low, high = interval(gains)
+        return round(float(mean[0]), _DIGITS), round(low, _DIGITS), round(high, _DIGITS)
+
+
+def _gains(pairing: _Pairing, drawn: _Drawn) -> Row:
+    """Return the columns that hold a setting against nothing sent."""
+    if not pairing.pairs:
+        return {}
+    columns: Row = {AGAINST: pairing.other.name}
+    for measure in MEASURES:
+        if measure.column in MEASURES_OF_USERS and pairing.setting.average(measure.column):
+            columns |= zip(gain_columns(measure), pairing.better_by(measure, drawn), strict=True)
+    return columns
+
+
+def _from_best(pairing: _Pairing, measure: Measure, drawn: _Drawn) -> Row:
+    """Return the columns that hold a setting against the best of its budget."""
+    if not pairing.pairs:
+        return {}
+    mean, low, high = pairing.better_by(measure, drawn)
+    return {BEST: pairing.other.name, **dict(zip(BEHIND, (-mean, -high, -low), strict=True))}

@@ -19,6 +19,7 @@ from simulation.analysis.columns import (
     STATUS,
     SettingColumn,
     accuracy_column,
+    best_columns,
     composed_column,
     floor_columns,
     spread_column,
@@ -52,7 +53,12 @@ def comparison_tables(rows: Sequence[Row]) -> list[Table]:
     for evaluation, settings in groups.items():
         main = evaluation.measure
         others = [accuracy_column(each) for each in _measures(settings) if each != main]
-        columns = [spread_column(main, settings), *floor_columns(main, settings), *others]
+        columns = [
+            spread_column(main, settings),
+            *floor_columns(main, settings),
+            *best_columns(main, settings),
+            *others,
+        ]
         table = _settings_table("protocol", [BUDGET, *columns, *_costs(settings)], settings)
         table.title = ", ".join(distinguishing_words(evaluation, list(groups))) or None
         tables.append(table)

@@ -20,6 +20,7 @@ from simulation.analysis.columns import (
     TOTAL_BYTES,
     SettingColumn,
     accuracy_column,
+    best_columns,
     composed_column,
     figure_column,
     floor_columns,
@@ -27,6 +28,7 @@ from simulation.analysis.columns import (
 )
 from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.measures import Measure
+from simulation.analysis.rivals import is_best, not_told_apart
 from simulation.analysis.selection import at_reference, frontier
 from simulation.analysis.settings import Setting, measures_of
 from simulation.configuration.dotted_keys import at
@@ -45,6 +47,7 @@ def best_table(settings: Sequence[Setting], measure: Measure, looks: Looks) -> M
     competing = [setting for setting in settings if setting.floor is None]
     given = sorted({setting.budget for setting in competing if setting.budget is not None})
     without = [None] if any(setting.budget is None for setting in competing) else []
+    tested = any(is_best(setting) for setting in competing)
     rows = []
     for budget in [*given, *without]:
         best = frontier([setting for setting in competing if setting.budget == budget], measure)
@@ -56,6 +59,7 @@ def best_table(settings: Sequence[Setting], measure: Measure, looks: Looks) -> M
                 Cell("none" if budget is None else f"ε {budget:g}", budget),
                 named_cell(accurate, looks),
                 *(_cell(column, accurate) for column in of_accurate),
+                *([text_cell(_alike(accurate, competing))] if tested else []),
                 named_cell(cheap, looks),
                 *(_cell(column, cheap) for column in of_cheap),
             ]
@@ -64,10 +68,15 @@ def best_table(settings: Sequence[Setting], measure: Measure, looks: Looks) -> M
         Column("budget", numeric=False),
         Column("most accurate", numeric=False),
         *(Column(column.title, column.hint, column.numeric) for column in of_accurate),
+        *([Column("not told apart from it", numeric=False)] if tested else []),
         Column("fewest bytes", numeric=False),
         *(Column(column.title, column.hint, column.numeric) for column in of_cheap),
     ]
     return table("The two ends of each budget's frontier", columns, rows)
+
+
+def _alike(best: Setting, settings: Sequence[Setting]) -> str:
+    return ", ".join(setting.name for setting in not_told_apart(best, settings)) or "none"
 
 
 def settings_table(
@@ -80,6 +89,7 @@ def settings_table(
         BUDGET,
         main,
         *floor_columns(measure, settings),
+        *best_columns(measure, settings),
         *others,
         STATUS,
         *LOSSES,

@@ -324,3 +324,18 @@ def test_sending_nothing_is_an_answer_and_no_error(table: Table, capsys: pytest.
         assert "send nothing" in printed.out
         assert "no system within these limits beats nothing sent" in printed.out
         assert printed.err == ""
+
+
+def test_what_may_be_as_good_is_named(table: Table) -> None:
+    best = {"best_at_budget": "best"}
+    rows = [
+        line("best", 1.0, 1.0, **best),
+        line("near", 1.0, 1.001, **best, behind_best=0.001, behind_best_low=-0.01, behind_best_high=0.02),
+        line("far", 1.0, 1.2, **best, behind_best=0.2, behind_best_low=0.1, behind_best_high=0.3),
+        line(
+            "dear", 1.0, 1.001, up=5e3, **best, behind_best=0.001, behind_best_low=-1.0, behind_best_high=1.0
+        ),
+    ]
+    advice = advise(table(rows), Limits(1.0, "rating", 1000))
+    assert [offer.setting.name for offer in advice.alike] == ["near"]
+    assert "not told apart from it by the 95 % interval over users: near" in "\n".join(advice_lines(advice))

@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 
 from dprec.randomness import generator
+from simulation.analysis.columns import best_columns
+from simulation.analysis.measures import MEASURES
+from simulation.analysis.rivals import not_told_apart
+from simulation.analysis.settings import settings_of
 from simulation.comparison.user_errors import UserErrors
 from simulation.comparison.user_intervals import with_user_intervals
+from simulation.storage.names import cell_key
 
 USERS, RATINGS = 300, 8
 Errors = dict[str, UserErrors]
@@ -119,3 +124,41 @@ def test_without_nothing_sent_on_the_same_ratings_nothing_is_added() -> None:
     assert with_user_intervals(rows[1:], errors.__getitem__) == rows[1:]
     rows[0]["test_ratings"] = 7
     assert with_user_intervals(rows, errors.__getitem__) == rows
+
+
+def of_rivals(shifts: dict[str, float], budget: float | None = 1.0) -> tuple[list[dict[str, Any]], Errors]:
+    """Return lines and errors of protocols whose errors are larger than shared ones by a shift."""
+    random = generator(7, "rivals")
+    shared = 1.0 + random.random((USERS, RATINGS))
+    own = {name: shared + shift + 0.3 * random.normal(size=(USERS, 1)) for name, shift in shifts.items()}
+    keys = {name: cell_key(name, budget, None, 1) for name in own}
+    return (
+        [line(name, 1, errors, epsilon=budget) for name, errors in own.items()],
+        {keys[name]: errors_of(errors) for name, errors in own.items()},
+    )
+
+
+def test_the_others_of_a_budget_are_held_against_its_best() -> None:
+    rows, errors = of_rivals({"far": 0.5, "best": 0.0, "near": 0.01})
+    elsewhere, more = of_rivals({"alone": 0.0}, budget=2.0)
+    far, best, near, alone = with_user_intervals(rows + elsewhere, (errors | more).__getitem__)
+    assert best["best_at_budget"] == far["best_at_budget"] == near["best_at_budget"] == "best"
+    assert "behind_best" not in best
+    assert "best_at_budget" not in alone
+    assert far["behind_best"] == pytest.approx(far["rmse"] - best["rmse"])
+    assert 0 < far["behind_best_low"] < far["behind_best"] < far["behind_best_high"]
+    assert near["behind_best_low"] < 0 < near["behind_best"] < near["behind_best_high"]
+    settings = settings_of([far, best, near, alone])
+    assert [setting.name for setting in not_told_apart(settings[1], settings)] == ["near"]
+    (column,) = best_columns(MEASURES[0], settings)
+    assert column.hint == "RMSE, same budget, ± 95 % interval over users"
+    texts = [column.text(setting) for setting in settings]
+    assert texts[0].endswith("worse")
+    assert texts[1:] == ["best", texts[2], "–"]
+    assert texts[2].endswith("worse, not told apart")
+
+
+def test_floors_do_not_compete_and_one_protocol_has_no_rival() -> None:
+    rows, errors = of_rivals({"quiet": -0.5, "only": 0.0})
+    rows[0]["floor"] = "nothing-sent"
+    assert all("best_at_budget" not in row for row in with_user_intervals(rows, errors.__getitem__))

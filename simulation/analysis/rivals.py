@@ -1,0 +1,62 @@
+"""Paired differences from the most accurate protocol of the same budget, and which of them mean something.
+
+The difference is counted over users, who are drawn again with replacement, the same for both protocols
+(`dprec.bootstrap`). An interval holds for one pair: of twenty rivals as good as the best, one is expected to
+be told apart by chance. The best is chosen by the same ratings, so that it looks a little better than it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from simulation.analysis.floors import Gain
+from simulation.analysis.measures import Measure
+from simulation.analysis.settings import Setting
+
+BEST = "best_at_budget"
+"""Column of comparison.csv: the most accurate protocol at the line's budget, by the main measure."""
+
+BEHIND = ("behind_best", "behind_best_low", "behind_best_high")
+"""Columns of comparison.csv: how much worse than that in the main measure, and the interval over users."""
+
+
+def rivals(settings: Sequence[Setting], measure: Measure) -> list[tuple[Setting, list[Setting]]]:
+    """Return the best setting of every budget, with the others of that budget; floors do not compete.
+
+    Parameters
+    ----------
+    settings : sequence of Setting
+        Those that predict the same.
+    measure : Measure
+    """
+    sign = 1 if measure.lower_is_better else -1
+    by_budget: dict[float | None, list[tuple[float, str, Setting]]] = {}
+    for setting in settings:
+        mean = setting.mean(measure.column)
+        if setting.floor is None and mean is not None:
+            by_budget.setdefault(setting.budget, []).append((sign * mean, setting.name, setting))
+    ordered = [sorted(own, key=lambda each: each[:2]) for own in by_budget.values()]
+    return [(best, [each for *_, each in others]) for (*_, best), *others in ordered if others]
+
+
+def from_best(setting: Setting) -> Gain | None:
+    """Return how a setting compares with the best of its budget: a gain of at most 0.
+
+    None for the best itself, and where the table has no interval over users.
+    """
+    row = setting.rows[0]
+    behind, low, high = (row.get(column) for column in BEHIND)
+    if isinstance(behind, float) and isinstance(low, float) and isinstance(high, float):
+        return Gain(-behind, -high, -low, "user", len(setting.rows))
+    return None
+
+
+def is_best(setting: Setting) -> bool:
+    """Return whether a setting is the best of a budget at which others were compared with it."""
+    return setting.rows[0].get(BEST) == setting.name
+
+
+def not_told_apart(best: Setting, settings: Sequence[Setting]) -> list[Setting]:
+    """Return the settings of the same budget whose difference from the best may be chance."""
+    same = [each for each in settings if each.budget == best.budget and each.rows[0].get(BEST) == best.name]
+    return [each for each in same if (gain := from_best(each)) and not gain.told_apart]
