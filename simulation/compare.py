@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from dprec.progress import Progress, silent
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from simulation.comparison.running import ComparisonResult
+    from simulation.configuration.parts import GivenParts
 
 
 def compare(
@@ -23,6 +24,7 @@ def compare(
     population: float | None = None,
     page: bool = True,
     progress: Progress = silent,
+    **parts: Unpack[GivenParts],
 ) -> ComparisonResult:
     """Run the unfinished cells of a comparison, and write its table and page.
 
@@ -44,6 +46,8 @@ def compare(
     page : bool
         Whether to draw the page and its figures, which `report` can do later.
     progress : callable, optional
+    **parts
+        Ratings that you hold, or other parts to replace; see `simulation.configuration.parts.GivenParts`.
 
     Raises
     ------
@@ -53,9 +57,10 @@ def compare(
     from simulation.analysis.projection import check_population
     from simulation.comparison.planning import load_comparison
     from simulation.comparison.running import run_comparison
+    from simulation.configuration.parts import checked_parts
 
     check_population(population)
-    comparison = load_comparison(config, overrides)
+    comparison = load_comparison(config, overrides, checked_parts(parts))
     result = run_comparison(comparison, output, jobs=jobs, resume=resume, progress=progress)
     if result.rows and page:
         from simulation.pages import report

@@ -35,7 +35,8 @@ class Entry(BaseModel):
     name: Annotated[str, Field(pattern=_NAME)] = Field(description="Its name in tables and plots.")
     preset: str | None = Field(
         default=None,
-        description="Name of a preset, or of a file NAME.yaml here or one folder up; by default, name.",
+        description="Name of a preset, or of a file NAME.yaml here or one folder up, or a path from here; by "
+        "default, name.",
     )
     protocol: Values | None = Field(default=None, description="The protocol itself, in place of a preset's.")
     changes: Values = Field(
@@ -97,7 +98,7 @@ class ComparisonConfig(BaseModel):
     published: list[PublishedCost] | None = Field(
         default=None, description="Published costs, shown in the report beside the measured ones."
     )
-    noise_samples: Annotated[int, Field(ge=1)] | None = Field(
+    noise_samples: Annotated[int, Field(ge=1, le=10_000_000)] | None = Field(
         default=None,
         description="Samples of the noise of every one-shot mechanism that reveals the rated items, at every "
         "epsilon, shown in the report beside theory; by default none.",

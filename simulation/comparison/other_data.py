@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dprec.datasets import DATASETS
 from dprec.errors import InputError
-from simulation.comparison.definition import Entry
+from dprec.splits import fitting_split
+from simulation.comparison.definition import ComparisonConfig, Entry
 from simulation.comparison.templates import Template
 from simulation.configuration.dotted_keys import flatten
 
 _DATASET = "dataset"
-_SPLIT = {"kind": "holdout", "test_fraction": 0.2}
-"""For ratings that come without the split that the comparison names."""
 
 
 @dataclass(frozen=True)
@@ -33,27 +31,12 @@ class LeftOut:
     reason: str
 
 
-def replaces_dataset(keys: Sequence[str]) -> bool:
-    """Return whether replacements, by their dotted keys, name other ratings than the comparison's own."""
-    return any(key in (_DATASET, f"{_DATASET}.kind") for key in keys)
-
-
-def suited_split(values: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
-    """Return a comparison's values with a split that its data set has, unless the split was replaced too.
-
-    Parameters
-    ----------
-    values : mapping
-        Of the comparison, with its replacements.
-    keys : sequence of str
-        Dotted keys of the replacements.
-    """
-    split, kind = values.get("split"), _kind(values.get(_DATASET))
-    fold = split.get("fold") if isinstance(split, Mapping) and split.get("kind") == "predefined" else None
-    replaced = any(f"{key}.".startswith("split.") for key in keys)
-    if fold is None or replaced or kind not in DATASETS.kinds or fold in DATASETS[kind].folds:
-        return dict(values)
-    return {key: value for key, value in values.items() if key != "folds"} | {"split": dict(_SPLIT)}
+def with_fitting_split(config: ComparisonConfig) -> ComparisonConfig:
+    """Return a comparison whose split its data set has; folds go with the split that they are of."""
+    split = fitting_split(config.dataset, config.split)
+    if split == config.split:
+        return config
+    return config.model_copy(update={"split": split, "folds": None})
 
 
 def suited(entry: Entry, shared: Mapping[str, Any], source: Path) -> Template | LeftOut:

@@ -13,9 +13,10 @@ from typing import Any
 from dprec.errors import InputError
 from simulation.comparison.definition import ComparisonConfig, Entry
 from simulation.comparison.floors import added_floors, predicted
-from simulation.comparison.other_data import LeftOut, replaces_dataset, suited, suited_split
+from simulation.comparison.other_data import LeftOut, suited, with_fitting_split
 from simulation.comparison.templates import SHARED, Cell, Template
 from simulation.configuration.dotted_keys import apply_override, check_overrides, flatten
+from simulation.configuration.parts import replace_parts, replaces_dataset, replaces_split
 from simulation.configuration.presets import find_configuration
 from simulation.configuration.strict_yaml import dump_yaml, parse_yaml, read_yaml
 from simulation.configuration.validation import validated
@@ -107,7 +108,7 @@ def load_comparison(
     overrides : sequence of str
         ``dotted.key=value`` replacements.
     parts : mapping, optional
-        Values of whole keys to replace before, such as that of ``dataset``.
+        Parts to replace before these, as from `simulation.configuration.parts.checked_parts`.
 
     Raises
     ------
@@ -116,17 +117,27 @@ def load_comparison(
     """
     check_overrides(overrides)
     values, source, replaced = _read(config)
-    values |= parts or {}
     replaced += [*(parts or {}), *(override.partition("=")[0] for override in overrides)]
+    replace_parts(values, parts or {})
     for override in overrides:
         apply_override(values, override)
-    other_data = replaces_dataset(replaced)
-    if other_data:
-        values = suited_split(values, replaced)
     entries = values.get("protocols")
     if isinstance(entries, list):
-        values["protocols"] = [{"name": entry} if isinstance(entry, str) else entry for entry in entries]
-    return _planned(validated(ComparisonConfig, values, str(source)), values, source, other_data)
+        values["protocols"] = [_as_entry(entry) for entry in entries]
+    checked = validated(ComparisonConfig, values, str(source))
+    other_data = replaces_dataset(replaced)
+    if other_data and not replaces_split(replaced):
+        checked = with_fitting_split(checked)
+        values["split"] = checked.model_dump(mode="json")["split"]
+    return _planned(checked, values, source, other_data)
+
+
+def _as_entry(entry: Any) -> Any:
+    """Return an entry that is written as a name, or as the path of a file, with its keys."""
+    if not isinstance(entry, str):
+        return entry
+    file = Path(entry)
+    return {"name": file.stem, "preset": entry} if file.suffix in _CONFIGURATIONS[:2] else {"name": entry}
 
 
 def _read(config: str | Path | Mapping[str, Any]) -> tuple[dict[str, Any], Path, list[str]]:

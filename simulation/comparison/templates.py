@@ -131,7 +131,9 @@ def of_entry(where: str) -> Iterator[None]:
 
 
 def _preset_file(name: str, source: Path) -> Path:
-    """Return the file of an entry: next to the comparison's file, one folder up, or a preset."""
+    """Return the file of an entry: next to the comparison's file, one folder up, or a preset; or a path."""
+    if name.endswith((".yaml", ".yml")):
+        return source.absolute().parent / Path(name).expanduser()
     beside = [folder / f"{name}.yaml" for folder in source.absolute().parents[:2]]
     for file in beside:
         if file.is_file() and file != source.absolute():

@@ -11,7 +11,7 @@ from dprec.errors import InputError
 from dprec.splits import fitting_split
 from simulation.configuration.dotted_keys import apply_override, check_overrides
 from simulation.configuration.models import RunConfig, parse_config
-from simulation.configuration.parts import replace_parts, replaces_dataset
+from simulation.configuration.parts import replace_parts, replaces_dataset, replaces_split
 from simulation.configuration.presets import find_configuration
 from simulation.configuration.strict_yaml import read_yaml
 
@@ -63,6 +63,7 @@ def load(
     for override in overrides:
         apply_override(values, override)
     loaded = parse_config(values, source)
-    if replaces_dataset([*(parts or {}), *(override.partition("=")[0] for override in overrides)]):
+    replaced = [*(parts or {}), *(override.partition("=")[0] for override in overrides)]
+    if replaces_dataset(replaced) and not replaces_split(replaced):
         loaded = loaded.model_copy(update={"split": fitting_split(loaded.dataset, loaded.split)})
     return loaded

@@ -111,6 +111,10 @@ def _entries(part: Options | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def replaces_dataset(keys: Sequence[str]) -> bool:
-    """Return whether replacements, by their dotted keys, name other ratings and no split of them."""
-    replaced = any(key in ("dataset", "dataset.kind") for key in keys)
-    return replaced and not any(f"{key}.".startswith("split.") for key in keys)
+    """Return whether replacements, by their dotted keys, name other ratings."""
+    return any(key in ("dataset", "dataset.kind") for key in keys)
+
+
+def replaces_split(keys: Sequence[str]) -> bool:
+    """Return whether replacements, by their dotted keys, say how ratings are split."""
+    return any(f"{key}.".startswith("split.") for key in keys)

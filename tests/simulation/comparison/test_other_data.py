@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from dprec.errors import InputError
+from simulation.compare import compare
 from simulation.comparison.planning import load_comparison
 from simulation.comparison.running import run_comparison
 
@@ -111,3 +112,18 @@ def test_unreadable_ratings_are_an_error_and_leave_nothing_out(tmp_path: Path) -
     path.write_text("user,item,rating\nu,i,many\n")
     with pytest.raises(InputError, match=r"bad\.csv"):
         run_comparison(load_comparison(str(path)), tmp_path / "out")
+
+
+def test_ratings_in_memory_are_compared_with_their_own_test_part(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    cells = rng.permutation(12 * 9)[:80]
+    triples = cells // 9, cells % 9, rng.integers(1, 6, 80).astype(float)
+    train, test = (tuple(column[rows] for column in triples) for rows in (slice(60), slice(60, None)))
+    values = small(
+        protocols=small()["protocols"][:1], floors=False, split={"kind": "predefined", "fold": "u1"}
+    )
+    result = compare(values, tmp_path / "out", dataset=train, test=test, page=False)
+    assert [row["name"] for row in result.rows] == ["plain"]
+    written = yaml.safe_load((tmp_path / "out" / "comparison.yaml").read_text())
+    assert (written["dataset"]["ratings"], written["dataset"]["test_ratings"]) == (80, 20)
+    assert written["split"]["kind"] == "predefined"

@@ -101,6 +101,17 @@ def test_an_entry_changes_its_preset(tmp_path: Path, comparison: dict[str, Any])
     assert {cell.config.name for cell in cells} == {"other"}
 
 
+def test_an_entry_may_be_the_path_of_a_configuration(tmp_path: Path, comparison: dict[str, Any]) -> None:
+    (tmp_path / "runs" / "one").mkdir(parents=True)
+    (tmp_path / "private.yaml").rename(tmp_path / "runs" / "one" / "config.yaml")
+    named = {"name": "mine", "preset": "runs/one/config.yaml"}
+    comparison["protocols"] = ["clear.yaml", named]
+    assert {cell.protocol for cell in load(tmp_path, comparison).cells} == {"clear", "mine"}
+    comparison["protocols"] = ["runs/one/absent.yaml"]
+    with pytest.raises(InputError, match=r"runs/one/absent\.yaml: No such file"):
+        load(tmp_path, comparison)
+
+
 def test_an_entry_may_hold_its_protocol(tmp_path: Path, comparison: dict[str, Any]) -> None:
     inline = {"name": "inline", "protocol": PRESETS["private"], "set": {"protocol.completion.rank": 4}}
     comparison["protocols"] = [inline, "private"]
