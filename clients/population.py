@@ -1,23 +1,25 @@
-"""The simulated population on disk: every node opens it and sees only the users it hosts.
+"""The simulated population in a folder: every node opens it and sees only the users it hosts.
 
-Each run has its own folder, named after the run key that its messages carry as their group. Arrays
-are memory-mapped, so a worker's memory grows with its cohorts and not with the population.
+Each run has its own folder, named after the run key that its messages carry as their group. The ratings are
+in shards (`clients.shards`), so a worker's memory grows with its cohorts and not with the population.
 """
 
 from __future__ import annotations
 
-import platform
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from io import BytesIO
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from flwr.app import Context, Message
 from numpy.typing import NDArray
 
 from clients.faults import FaultOptions
+from clients.places import place_of, write_whole
+from clients.shards import Profiles, ShardedRatings, contents_of, write_shards
 from dprec.errors import InputError
 from dprec.options import Options, option, own_classes
 from dprec.own_classes import reference_of
@@ -34,6 +36,9 @@ SetupT = TypeVar("SetupT", bound=Setup)
 
 _OWN_SETUP = "setup.pickle"
 """File of a setup with classes from outside this project: part of the installation, which a device trusts."""
+
+_POPULATION, _HELD, _FACTORS = "population.json", "held.json", "held.npy"
+"""Names of the files of a run; the devices of an interrupted run have the last two as well."""
 
 _RUN_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -59,10 +64,8 @@ class Population:
 
     Parameters
     ----------
-    indptr, items, levels : ndarray
-        The ratings that the devices hold, as in `dprec.ratings.Ratings`.
-    scale : RatingScale
-    n_items : int
+    ratings : ShardedRatings
+        The ratings that the devices hold.
     users_per_node : int
     individual_reports : bool
         Whether the node of several users sends each of their reports, even where the server needs no more
@@ -74,32 +77,35 @@ class Population:
     setup : Setup
         The protocol's settings as installed on the devices. They include the privacy budgets: a
         device accepts none from the server.
-    exact : ndarray or None
-        The unrounded ratings of a continuous scale.
     held : HeldFactors or None
         What the devices last received before the run was interrupted.
     key : str
         Run key, under which a device remembers what it answered.
     """
 
-    indptr: NDArray[np.int64]
-    items: NDArray[np.int32]
-    levels: NDArray[np.uint8]
-    scale: RatingScale
-    n_items: int
+    ratings: ShardedRatings
     users_per_node: int
     individual_reports: bool
     keys: InstalledKeys
     faults: FaultOptions
     setup: Setup
-    exact: NDArray[np.float64] | None = None
     held: HeldFactors | None = None
     key: str = ""
 
     @property
     def n_users(self) -> int:
         """Number of users."""
-        return self.indptr.size - 1
+        return self.ratings.n_users
+
+    @property
+    def n_items(self) -> int:
+        """Items of the catalogue."""
+        return self.ratings.index.n_items
+
+    @property
+    def scale(self) -> RatingScale:
+        """The rating scale."""
+        return self.ratings.scale
 
     @property
     def adds_up(self) -> bool:
@@ -133,8 +139,6 @@ class Cohort:
     counts : ndarray of int64, shape (users,)
     items, levels, values : ndarray, shape (ratings,)
         Their rated items, and the levels and true values of the ratings, by user.
-    first_rating : int
-        Place of the first of these ratings in the population.
     """
 
     population: Population
@@ -149,42 +153,36 @@ class Cohort:
     @property
     def counts(self) -> NDArray[np.int64]:
         """Ratings of each user, shape (users,)."""
-        return np.diff(self.population.indptr[self.start : self.stop + 1])
-
-    @property
-    def first_rating(self) -> int:
-        """Place of the cohort's first rating in the population."""
-        return int(self.population.indptr[self.start])
+        return self._profiles.counts
 
     @property
     def items(self) -> NDArray[np.int32]:
         """Rated items, by user."""
-        return self.population.items[self._ratings]
+        return self._profiles.items
 
     @property
     def levels(self) -> NDArray[np.uint8]:
         """Levels of the ratings, by user."""
-        return self.population.levels[self._ratings]
+        return self._profiles.levels
 
     @property
     def values(self) -> NDArray[np.float64]:
         """True ratings, by user; unrounded if the scale is continuous."""
-        if self.population.exact is not None:
-            return self.population.exact[self._ratings]
+        if self._profiles.exact is not None:
+            return self._profiles.exact
         return self.population.scale.values[self.levels - 1]
 
-    @property
-    def _ratings(self) -> slice:
-        return slice(self.first_rating, int(self.population.indptr[self.stop]))
+    @cached_property
+    def _profiles(self) -> Profiles:
+        return self.population.ratings.profiles(self.start, self.stop)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Description(Options):
-    """The contents of population.json: everything about a population except its arrays."""
+    """The contents of population.json: how a run installs its devices, and where their ratings are."""
 
-    scale: tuple[float, ...] = option("Levels of the rating scale, ascending.")
-    continuous: bool = option("Whether true ratings lie between the levels.")
-    n_items: int = option("Items of the catalogue.", ge=1)
+    ratings: str = option("Folder of the ratings' shards; empty for that of this file.")
+    fingerprint: str = option("Identifies the ratings.")
     users_per_node: int = option("Users of a cohort.", ge=1)
     individual_reports: bool = option("Whether nodes send reports rather than their sum.")
     keys: InstalledKeys = option("What devices and network draw from.")
@@ -208,34 +206,49 @@ def write_population(
     faults: FaultOptions,
     setup: Setup,
     individual_reports: bool = False,
+    shards: Path | None = None,
 ) -> None:
-    """Write what the devices hold to a new directory; see `Population` for the parameters."""
+    """Write what the devices hold to a new directory.
+
+    Parameters
+    ----------
+    directory : Path
+        Here and below, from `place_of`.
+    users_per_node, keys, faults, setup, individual_reports
+        See `Population`.
+    shards : Path, optional
+        Where the ratings are, or are to be written; by default in the directory itself.
+
+    Raises
+    ------
+    FileExistsError
+        When the directory exists.
+    InputError
+        As `write_shards`.
+    """
     directory.mkdir(parents=True)
-    np.save(directory / "indptr.npy", ratings.indptr)
-    np.save(directory / "items.npy", ratings.items)
-    np.save(directory / "levels.npy", ratings.levels)
-    if ratings.exact is not None:
-        np.save(directory / "exact.npy", ratings.exact)
+    index = write_shards(directory if shards is None else shards, ratings)
     own = [reference_of(component) for component in own_classes(setup)]
     if own:
-        (directory / _OWN_SETUP).write_bytes(packed(setup, " and ".join(own)))
+        write_whole(directory / _OWN_SETUP, packed(setup, " and ".join(own)))
     description = _Description(
-        scale=tuple(ratings.scale.values.tolist()),
-        continuous=ratings.scale.continuous,
-        n_items=ratings.n_items,
+        ratings="" if shards is None else str(shards),
+        fingerprint=index.fingerprint,
         users_per_node=users_per_node,
         individual_reports=individual_reports,
         keys=keys,
         faults=faults,
         setup=setup if not own else None,
     )
-    (directory / "population.json").write_text(to_json(description), encoding="utf-8")
+    write_whole(directory / _POPULATION, to_json(description).encode())
 
 
 def write_held_factors(directory: Path, held: HeldFactors) -> None:
     """Write what the devices of an interrupted run had received, before they start again."""
-    np.save(directory / "held.npy", held.factors)
-    (directory / "held.json").write_text(to_json(_HeldRound(round=held.round_index)), encoding="utf-8")
+    file = BytesIO()
+    np.save(file, held.factors)
+    write_whole(directory / _FACTORS, file.getvalue())
+    write_whole(directory / _HELD, to_json(_HeldRound(round=held.round_index)).encode())
 
 
 @lru_cache(maxsize=4)
@@ -245,42 +258,34 @@ def open_population(directory: str) -> Population:
     Raises
     ------
     InputError
-        When population.json is missing, or it or held.json is damaged.
+        When a file is missing or damaged, or the ratings are those of another run.
     """
-    folder = Path(directory)
-    path = folder / "population.json"
-    if not path.exists():
-        raise InputError(
-            str(path), f"not on {platform.node()}", "a folder that every node sees; TMPDIR sets it"
-        )
-    description = from_json(_Description, path.read_text(encoding="utf-8"), str(path))
+    folder = place_of(directory)
+    path = folder / _POPULATION
+    description = from_json(_Description, contents_of(path).decode(errors="replace"), str(path))
+    shards = place_of(description.ratings) if description.ratings else folder
+    ratings = ShardedRatings.open(shards)
+    if ratings.index.fingerprint != description.fingerprint:
+        found = f"the population of another run ({ratings.index.fingerprint})"
+        raise InputError(str(shards), found, f"the one that this run wrote ({description.fingerprint})")
     return Population(
-        indptr=np.load(folder / "indptr.npy", mmap_mode="r"),
-        items=np.load(folder / "items.npy", mmap_mode="r"),
-        levels=np.load(folder / "levels.npy", mmap_mode="r"),
-        scale=RatingScale(np.array(description.scale), description.continuous),
-        n_items=description.n_items,
+        ratings=ratings,
         users_per_node=description.users_per_node,
         individual_reports=description.individual_reports,
         keys=description.keys,
         faults=description.faults,
-        setup=description.setup or unpacked((folder / _OWN_SETUP).read_bytes(), str(folder / _OWN_SETUP)),
-        exact=_stored(folder / "exact.npy"),
+        setup=description.setup or unpacked(contents_of(folder / _OWN_SETUP), str(folder / _OWN_SETUP)),
         held=_held(folder),
         key=folder.name,
     )
 
 
-def _stored(path: Path) -> NDArray[Any] | None:
-    return np.load(path, mmap_mode="r") if path.exists() else None
-
-
 def _held(folder: Path) -> HeldFactors | None:
-    factors = _stored(folder / "held.npy")
-    if factors is None:
+    path = folder / _HELD
+    if not path.exists():
         return None
-    path = folder / "held.json"
-    return HeldFactors(from_json(_HeldRound, path.read_text(encoding="utf-8"), str(path)).round, factors)
+    round_index = from_json(_HeldRound, path.read_text(encoding="utf-8"), str(path)).round
+    return HeldFactors(round_index, np.load(BytesIO(contents_of(folder / _FACTORS))))
 
 
 def partition_of(context: Context) -> int:
@@ -308,5 +313,5 @@ def cohort_of(root: str | None, message: Message, context: Context) -> Cohort:
     key = message.metadata.group_id
     if not _RUN_KEY.fullmatch(key):
         raise ValueError(f"not a run key: {key!r}")
-    folder = Path(root if root is not None else str(context.run_config[POPULATION_KEY]))
-    return open_population(str(folder / key)).cohort(partition_of(context))
+    folder = root if root is not None else str(context.run_config[POPULATION_KEY])
+    return open_population(f"{folder}/{key}").cohort(partition_of(context))

@@ -70,7 +70,8 @@ def reduced(config: RunConfig) -> RunConfig:
     SettingError
         When the devices do not protect what they send.
     """
-    alone = SimulationOptions(backend="local", workers=1, users_per_node="all")
+    place = config.simulation.population_dir
+    alone = SimulationOptions(backend="local", workers=1, users_per_node="all", population_dir=place)
     small = {"protocol": config.protocol.audited(), "dataset": Synthetic(), "simulation": alone}
     return config.model_copy(update=small)
 
@@ -82,7 +83,7 @@ def overhear(config: RunConfig, people: Ratings) -> Overheard:
         # A factorisation has fewer factors than items.
         protocol = replace(protocol, rank=min(protocol.rank, people.n_items - 1))
         config = config.model_copy(update={"protocol": protocol})
-    with open_overheard_session() as (session, replies):
+    with open_overheard_session(config.simulation.population_dir) as (session, replies):
         result = run_in(session, config, people, people)
     arrivals = (arrivals_of(reply, 0, np.arange(people.n_users)) for reply in replies)
     rounds = [arrived.reports for arrived in arrivals if arrived is not None]

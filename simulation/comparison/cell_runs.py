@@ -98,7 +98,7 @@ def _run_cell(directory: str, packed_config: bytes | None = None) -> Failure | N
         file = Path(directory) / CONFIG
         config = load(file) if packed_config is None else unpacked(packed_config, str(file))
         train, test = _ratings(config.dataset, config.split, config.binarization, config.seed)
-        run_prepared(_in_this_process(config), train, test, RunDirectory(Path(directory)))
+        run_prepared(_in_this_process(config, directory), train, test, RunDirectory(Path(directory)))
     except (InputError, RunError) as error:
         return str(error)
     except Exception as error:  # a defect in one cell must not end the others
@@ -106,8 +106,12 @@ def _run_cell(directory: str, packed_config: bytes | None = None) -> Failure | N
     return None
 
 
-def _in_this_process(config: RunConfig) -> RunConfig:
-    return config.model_copy(update={"simulation": replace(config.simulation, backend="local")})
+def _in_this_process(config: RunConfig, directory: str) -> RunConfig:
+    """Return a configuration for one process; the cells of a comparison hold different ratings."""
+    place = config.simulation.population_dir
+    own = None if place is None else f"{place}/{Path(directory).name}"
+    options = replace(config.simulation, backend="local", population_dir=own)
+    return config.model_copy(update={"simulation": options})
 
 
 @lru_cache(maxsize=2)

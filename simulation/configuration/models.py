@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from clients.faults import FaultOptions
+from clients.places import is_url, place_of
 from dprec.component_types import one_of
 from dprec.errors import SettingError
 from dprec.options import Options, as_tuple, option, own_classes
@@ -45,7 +46,11 @@ class SimulationOptions(Options):
     users_per_node: Annotated[int, Field(ge=1)] | Literal["auto", "all"] = option(
         "Users that one Flower node hosts.", "auto"
     )
-
+    population_dir: str | None = option(
+        "Directory or URL, seen by every node, for the devices' ratings, which stay there for other runs; "
+        "by default, a temporary one.",
+        None,
+    )
     faults: FaultOptions = option("What goes wrong between devices and server.", FaultOptions())
     seed: Literal["run", "os"] = option(
         "What devices and server draw from: the run's seed, or entropy of the operating system.", "run"
@@ -146,7 +151,11 @@ class RunConfig(BaseModel):
 
     def with_absolute_paths(self) -> RunConfig:
         """Return the configuration so that it can be run from any directory."""
-        return self.model_copy(update={"dataset": _with_absolute_paths(self.dataset)})
+        changes: dict[str, Any] = {"dataset": _with_absolute_paths(self.dataset)}
+        place = self.simulation.population_dir
+        if place is not None and not is_url(place):
+            changes["simulation"] = dataclasses.replace(self.simulation, population_dir=str(place_of(place)))
+        return self.model_copy(update=changes)
 
     def to_yaml(self) -> str:
         """Return the configuration as YAML that can be run from any directory.

@@ -16,6 +16,7 @@ import typer
 import dprec
 import simulation
 from dprec.errors import InputError, RunError
+from simulation.console.arguments import output_folder, settings_of
 from simulation.console.exit_codes import exit_code
 from simulation.console.listings import LISTINGS, listing
 from simulation.console.plain_help import PlainHelp
@@ -44,6 +45,9 @@ Population = Annotated[
     float | None,
     typer.Option("--population", metavar="N", help="Project the traffic of N users a day, such as 10e6."),
 ]
+PopulationDir = Annotated[
+    str | None, typer.Option(metavar="DIR", help="Directory or URL, seen by every node, for the population.")
+]
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The directory of a run or a comparison.")]
 Page = Annotated[
     bool, typer.Option("--page/--no-page", help="Whether to draw the page; dprec report draws it later.")
@@ -71,6 +75,7 @@ def run(
     config: ConfigPath,
     output: Output = None,
     set_: Overrides = None,
+    population_dir: PopulationDir = None,
     resume: Resume = False,
     population: Population = None,
     page: Page = True,
@@ -79,8 +84,8 @@ def run(
     """Run CONFIG, a YAML file or the name of a preset, and keep the result in a run directory."""
     from simulation.console.tables import results_table, wide_console
 
-    loaded = simulation.load(config, set_ or [])
-    folder = _folder(output, loaded.name, resume, quiet)
+    loaded = simulation.load(config, settings_of(set_, population_dir))
+    folder = output_folder(output, loaded.name, resume, quiet)
     with progress_bar(quiet) as progress:
         result = simulation.run(
             loaded, folder, resume=resume, population=population, page=page, progress=progress
@@ -94,24 +99,6 @@ def run(
         typer.echo(f"run directory: {folder}")
 
 
-def _folder(output: str | None, name: str, resume: bool, quiet: bool) -> Path:
-    """Return the directory to write to; print a note if there is nothing to resume in it."""
-    if output == "":
-        raise InputError("-o", "an empty name", "a directory")
-    if output is None:
-        if resume:
-            raise InputError("--resume", "no directory", "-o DIR, the one that was interrupted")
-        from simulation.storage.run_directory import timestamped
-
-        return timestamped(name)
-    folder = Path(output)
-    # Not an error: a command that is repeated until it succeeds may be killed before it writes anything.
-    resumable = any(folder.iterdir()) if folder.is_dir() else folder.exists()
-    if resume and not resumable and not quiet:
-        typer.echo(f"dprec: {folder}: nothing to resume, starting a new one", err=True)
-    return folder
-
-
 @app.command(cls=PlainHelp)
 def compare(
     config: Annotated[
@@ -122,6 +109,7 @@ def compare(
     ],
     output: Output = None,
     set_: Overrides = None,
+    population_dir: PopulationDir = None,
     jobs: Annotated[
         int | None,
         typer.Option(metavar="N", parser=whole_number, help="Cells at a time; by default one per core."),
@@ -138,12 +126,12 @@ def compare(
     """
     from simulation.console.tables import comparison_tables, wide_console
 
-    folder = _folder(output, config.stem, resume, quiet)
+    folder = output_folder(output, config.stem, resume, quiet)
     with progress_bar(quiet) as progress:
         result = simulation.compare(
             config,
             folder,
-            overrides=set_ or [],
+            overrides=settings_of(set_, population_dir),
             jobs=jobs,
             resume=resume,
             population=population,
@@ -172,6 +160,7 @@ def audit(
     ] = None,
     output: Output = None,
     set_: Overrides = None,
+    population_dir: PopulationDir = None,
     every: Annotated[bool, typer.Option("--all", help="Audit all presets, in place of CONFIG.")] = False,
     trials: Annotated[
         int | None,
@@ -197,16 +186,18 @@ def audit(
     from simulation.audit import audit_all
     from simulation.console.audits import conclude, conclude_presets
 
-    if every == (config is not None) or (every and set_):
-        found = "neither CONFIG nor --all" if not every else "--all with CONFIG or --set"
+    settings = settings_of(set_, population_dir)
+    if every == (config is not None) or (every and settings):
+        others = "CONFIG, --set or --population-dir"
+        found = f"--all with {others}" if every else "neither CONFIG nor --all"
         raise InputError("audit", found, "CONFIG, or --all alone")
     with progress_bar(quiet or json_) as progress:
         if config is None:
-            folder = _folder(output, "presets-audit", resume=False, quiet=quiet)
+            folder = output_folder(output, "presets-audit", resume=False, quiet=quiet)
             presets = audit_all(folder, trials=trials, seed=seed, confidence=confidence, progress=progress)
         else:
-            loaded = simulation.load(config, set_ or [])
-            folder = _folder(output, f"{loaded.name}-audit", resume=False, quiet=quiet)
+            loaded = simulation.load(config, settings)
+            folder = output_folder(output, f"{loaded.name}-audit", resume=False, quiet=quiet)
             result = simulation.audit(
                 loaded,
                 folder,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import dprec
+from clients.places import place_of
 from dprec.errors import InputError, RunError
 from dprec.start import PACKAGES
 
@@ -38,7 +39,7 @@ def check_nodes(folder: Path | None, accepted: str) -> None:
     Parameters
     ----------
     folder : Path, optional
-        Must be seen by all nodes.
+        From `place_of`; must be seen by all nodes.
     accepted : str
         Which folder would be seen, for the error.
 
@@ -53,7 +54,7 @@ def check_nodes(folder: Path | None, accepted: str) -> None:
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     remote: Any = ray.remote(num_cpus=0, max_retries=0)(_examine)
-    path = None if folder is None else str(folder.absolute())
+    path = None if folder is None else str(folder)
     nodes = working_nodes()
     answers = {
         node: remote.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)).remote(
@@ -112,7 +113,7 @@ def one_line(error: BaseException) -> str:
 
 def _examine(folder: str | None) -> tuple[dict[str, str], bool]:
     """Return this node's installation, and whether it sees a folder."""
-    return installation(), folder is None or Path(folder).is_dir()
+    return installation(), folder is None or place_of(folder).is_dir()
 
 
 def _sources(home: Path) -> str:

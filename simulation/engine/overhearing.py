@@ -9,6 +9,7 @@ from flwr.app import Message
 from flwr.clientapp import ClientApp
 
 from clients.app import client_app
+from clients.places import folder_inside, place_of
 from simulation.engine.local_grid import LocalGrid
 from simulation.engine.runtime import identity_restored
 from simulation.engine.session import Session
@@ -18,9 +19,16 @@ from strategies.roster import identify
 
 
 @contextmanager
-def open_overheard_session() -> Iterator[tuple[Session, list[Message]]]:
-    """Start a session with one node, and yield it with the list that collects every reply."""
-    with temporary_folder() as folder, identity_restored():
+def open_overheard_session(population_dir: str | None = None) -> Iterator[tuple[Session, list[Message]]]:
+    """Start a session with one node, and yield it with the list that collects every reply.
+
+    Parameters
+    ----------
+    population_dir : str, optional
+        Directory or URL for the populations, which are deleted at the end; by default, a temporary one.
+    """
+    place = temporary_folder() if population_dir is None else folder_inside(place_of(population_dir))
+    with place as folder, identity_restored():
         grid = _OverheardGrid(client_app(str(folder)), 1)
         session = Session(SupervisedGrid(grid), identify(grid), folder, 0.0, individual_reports=True)
         yield session, grid.replies

@@ -14,7 +14,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from queue import Queue
 from typing import TypeVar
 
@@ -30,6 +29,7 @@ from flwr.serverapp import Grid, ServerApp
 from flwr.supercore.task_identity import TaskIdentity
 
 from clients.app import client_app
+from clients.places import SEEN_BY_ALL, place_of
 from dprec.errors import RunError
 from simulation.engine.actor_pool import pool_of_at_most
 from simulation.engine.local_grid import LocalGrid
@@ -71,7 +71,7 @@ def open_grid(backend: str, root: str, nodes: int, workers: int) -> Iterator[Gri
             yield SupervisedGrid(LocalGrid(app, nodes))
             return
         with (
-            connected_to_ray(workers, Path(root), "a folder that every node sees; TMPDIR sets it") as usable,
+            connected_to_ray(workers, place_of(root), SEEN_BY_ALL) as usable,
             _simulation_runtime(app, nodes, usable) as grid,
         ):
             yield grid

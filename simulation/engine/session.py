@@ -11,6 +11,7 @@ from pathlib import Path
 from flwr.serverapp import Grid
 
 from clients.faults import FaultOptions
+from clients.places import folder_inside, place_of
 from clients.population import HeldFactors, write_held_factors, write_population
 from dprec.ratings import Ratings
 from dprec.run_keys import InstalledKeys
@@ -31,11 +32,13 @@ class Session:
     node_ids : tuple of int
         Ids of the nodes, in the order of the partitions.
     root : Path
-        Folder that holds the populations of the runs.
+        Folder that holds the populations of the runs, from `place_of`.
     startup_seconds : float
         How long the start took.
     individual_reports : bool
         Whether every report is carried to the server, even where it needs no more than their sum.
+    shards : Path, optional
+        Where the ratings of all runs are, or are to be written; by default, each run has its own.
     """
 
     grid: Grid
@@ -43,6 +46,7 @@ class Session:
     root: Path
     startup_seconds: float
     individual_reports: bool = False
+    shards: Path | None = None
     _runs: int = 0
 
     def install(
@@ -59,6 +63,7 @@ class Session:
             faults=faults,
             setup=setup,
             individual_reports=self.individual_reports,
+            shards=self.shards,
         )
         return key
 
@@ -83,9 +88,10 @@ def open_session(options: SimulationOptions, nodes: int) -> Iterator[Session]:
         Number of Flower nodes, enough for the largest of the runs.
     """
     started = time.perf_counter()
+    shards = None if options.population_dir is None else place_of(options.population_dir)
     with (
-        temporary_folder() as folder,
+        temporary_folder() if shards is None else folder_inside(shards) as folder,
         open_grid(options.backend, str(folder), nodes, options.workers) as grid,
     ):
         node_ids = identify(grid)
-        yield Session(grid, node_ids, folder, time.perf_counter() - started)
+        yield Session(grid, node_ids, folder, time.perf_counter() - started, shards=shards)

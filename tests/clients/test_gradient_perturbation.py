@@ -13,6 +13,7 @@ from scipy.stats import binomtest
 from clients.faults import FaultOptions
 from clients.gradient_perturbation import installed_on, slope_reports
 from clients.population import Cohort, open_population, write_population
+from clients.shards import ShardedRatings, write_shards
 from dprec.binarization import binary_scale
 from dprec.completion.one_bit.links import Logistic
 from dprec.completion.one_bit.slope_channel import slope_channel
@@ -124,15 +125,19 @@ def test_a_malformed_request_is_refused(tmp_path: Path, rows: list[bytes], reaso
         ask(cohort_at(tmp_path), 1, rows)
 
 
+def sharded(folder: Path, ratings: Ratings) -> ShardedRatings:
+    return ShardedRatings(folder, write_shards(folder, ratings))
+
+
 def test_slopes_have_the_odds_of_a_rounds_share_and_noise_of_their_own_in_every_round(tmp_path: Path) -> None:
     """Six exact binomial tests at 1e-7 each; the seed is fixed. Where nothing is known, slopes are +-1/2."""
     each = 3_000
-    population = replace(
-        cohort_at(tmp_path).population,
-        indptr=np.arange(2 * each + 1),
-        items=np.zeros(2 * each, dtype=np.int32),
-        levels=np.repeat(np.array([1, 2], dtype=np.uint8), each),
-    )
+    population = cohort_at(tmp_path).population
+    levels = np.repeat(np.array([1, 2], dtype=np.uint8), each)
+    items = np.zeros(levels.size, dtype=np.int32)
+    users = np.arange(levels.size)
+    people = Ratings(np.arange(levels.size + 1), items, levels, population.scale, users, np.arange(1))
+    population = replace(population, ratings=sharded(tmp_path / "many", people))
     cohort, channel, context = Cohort(population, 0, 2 * each), slope_channel(0.5, 256, 2.0), device()
     positive = []
     for round_index in (1, 2):

@@ -15,6 +15,7 @@ from clients.app import client_app
 from clients.faults import FaultOptions
 from clients.iterative import gradient_reports
 from clients.population import Cohort, HeldFactors, open_population, write_held_factors, write_population
+from clients.shards import ShardedRatings, write_shards
 from dprec.datasets.synthetic import Synthetic
 from dprec.gradients.one_bit import OneBitGradient
 from dprec.gradients.randomizer import unpack_answers
@@ -201,12 +202,17 @@ def test_answers_have_the_odds_of_a_rounds_share_and_are_drawn_anew_in_every_rou
     """
     each = 3_000
     install(tmp_path, Synthetic(users=USERS, items=ITEMS, ratings=60).load())
-    population = replace(
-        open_population(str(tmp_path / RUNS[0])),
+    population = open_population(str(tmp_path / RUNS[0]))
+    people = Ratings(
         indptr=np.minimum(np.arange(2 * each + 1), each) * ITEMS,
         items=np.tile(np.arange(ITEMS, dtype=np.int32), each),
         levels=np.full(each * ITEMS, 5, dtype=np.uint8),
+        scale=population.scale,
+        user_ids=np.arange(2 * each),
+        item_ids=np.arange(ITEMS),
     )
+    folder = tmp_path / "many"
+    population = replace(population, ratings=ShardedRatings(folder, write_shards(folder, people)))
     broadcast = encode_broadcast(DOWNLINK.rounded(np.full((ITEMS, RANK), 0.1)))
     context = Context(1, 1, {}, RecordDict(), {})
     yes = []

@@ -24,6 +24,25 @@ def test_in_one_process(
             compare(expected, bits(None, divided(values, "local", workers, users_per_node), folder))
 
 
+@pytest.mark.parametrize("protocol", sorted(PROTOCOLS))
+def test_in_shards(
+    tmp_path: Path, tiny: dict[str, Any], monkeypatch: pytest.MonkeyPatch, protocol: str
+) -> None:
+    values = one_shot(tiny, protocol)
+    expected = bits(None, divided(values, "local", 1, "all"), tmp_path / "expected")
+    monkeypatch.setattr("clients.shards._RATINGS_PER_SHARD", 50)
+    monkeypatch.setattr("strategies.roster._USERS_AT_ONCE", 10)
+    values["simulation"] = {"population_dir": str(tmp_path / "population")}
+    # The second run finds the shards of the first.
+    for users_per_node in (7, "all"):
+        folder = tmp_path / str(users_per_node)
+        compare(expected, bits(None, divided(values, "local", 1, users_per_node), folder))
+    names = sorted(path.name for path in (tmp_path / "population").iterdir())
+    assert names[0] == "ratings.json"
+    assert len(names) > 4
+    assert all(name.startswith("shard-") for name in names[1:])
+
+
 def test_every_preset_in_one_process(tmp_path: Path, preset: dict[str, Any]) -> None:
     expected = bits(None, divided(preset, "local", 1, "all"), tmp_path / "all")
     for users_per_node in (1, 7):

@@ -247,7 +247,7 @@ def test_a_late_report_is_charged_and_not_used(tmp_path: Path, ratings: Ratings)
 
 def test_a_device_that_raises_is_a_missing_reply(tmp_path: Path, ratings: Ratings) -> None:
     grid, roster, collection = start(tmp_path, ratings, SIZE)
-    (tmp_path / GROUP / "items.npy").unlink()
+    (tmp_path / GROUP / "shard-00000.npy").unlink()
     with pytest.raises(RunError, match="none of the 30 users"):
         collection.collect(grid, roster)
 

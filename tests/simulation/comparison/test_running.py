@@ -54,13 +54,18 @@ def rows(folder: Path) -> list[dict[str, str]]:
 
 
 def test_the_table_agrees_with_single_runs(pair: Path, tmp_path: Path) -> None:
-    compare(pair, tmp_path / "out", page=False)
+    place = tmp_path / "population"
+    compare(pair, tmp_path / "out", overrides=[f"simulation.population_dir={place}"], page=False)
+    cells = [path.name for path in (tmp_path / "out" / "cells").iterdir()]
+    assert sorted(path.name for path in place.iterdir()) == sorted(cells)
     lines = rows(tmp_path / "out")
     assert len(lines) == 6
     for line in lines:
         key = line["name"] + (f"-eps{line['epsilon']}" if line["epsilon"] else "") + f"-seed{line['seed']}"
         cell = tmp_path / "out" / "cells" / key
-        alone = run(cell / "config.yaml", tmp_path / key, page=False)
+        alone = run(
+            cell / "config.yaml", tmp_path / key, overrides=["simulation.population_dir=null"], page=False
+        )
         assert (tmp_path / key / "predictions.csv").read_bytes() == (cell / "predictions.csv").read_bytes()
         assert (tmp_path / key / "traffic.csv").read_bytes() == (cell / "traffic.csv").read_bytes()
         assert float(line["rmse"]) == alone.summary["accuracy"]["rmse"]

@@ -68,6 +68,33 @@ def test_a_run_ends_with_a_table_and_its_directory(dprec: Any, config: Path, tmp
     assert (tmp_path / "run" / "summary.json").exists()
 
 
+def test_the_population_stays_where_it_was_put_for_runs_with_the_same_ratings(
+    dprec: Any, config: Path, tmp_path: Path
+) -> None:
+    place = tmp_path / "population"
+    options = ("--population-dir", place, "--no-page", "--quiet")
+    for name, epsilon in (("one", 1.0), ("two", 2.0)):
+        finished = dprec(
+            "run", config, "-o", tmp_path / name, *options, "--set", f"protocol.privacy.epsilon={epsilon}"
+        )
+        assert (finished.code, finished.err) == (0, "")
+        assert sorted(path.name for path in place.iterdir()) == ["ratings.json", "shard-00000.npy"]
+    other = dprec("run", config, "-o", tmp_path / "three", *options, "--set", "dataset.seed=1")
+    assert "population: the population of another run" in one_line(other, 2)
+    (place / "shard-00000.npy").write_bytes(b"")
+    cut = dprec("run", config, "-o", tmp_path / "four", *options)
+    assert "shard-00000.npy: 0 bytes" in one_line(cut, 2)
+
+
+def test_an_audit_leaves_nothing_with_the_population(dprec: Any, config: Path, tmp_path: Path) -> None:
+    place = tmp_path / "population"
+    finished = dprec(
+        "audit", config, "-o", tmp_path / "audit", "--trials", 200, "--population-dir", place, "--quiet"
+    )
+    assert (finished.code, finished.err) == (0, "")
+    assert list(place.iterdir()) == []
+
+
 def test_quiet_is_silent(dprec: Any, config: Path, tmp_path: Path) -> None:
     finished = dprec("run", config, "-o", tmp_path / "run", "--no-page", "--quiet")
     assert (finished.code, finished.out, finished.err) == (0, "", "")

@@ -1,0 +1,83 @@
+"""Folders that every node sees: a local path, or a URL that fsspec opens, used in the same way."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import cast
+
+from dprec.errors import InputError
+
+SEEN_BY_ALL = "a folder that every node sees; --population-dir sets it"
+"""What is accepted where a node does not see a folder."""
+
+_ACCEPTED = "a local path, or a URL that fsspec can open"
+
+
+def place_of(location: str | Path) -> Path:
+    """Return the folder at a path or URL; what stands for a URL has the methods of a `Path` that are used.
+
+    A local path comes out absolute, since nodes run in other folders.
+
+    Raises
+    ------
+    InputError
+        When what opens such a URL is not installed.
+    """
+    if not is_url(location):
+        return Path(location).expanduser().absolute()
+    try:
+        from upath import UPath
+
+        place = UPath(str(location))
+        place.exists()
+    except (ImportError, ValueError, OSError) as error:
+        raise InputError(str(location), " ".join(str(error).split()), _ACCEPTED) from None
+    return cast(Path, place)
+
+
+def is_url(location: str | Path) -> bool:
+    """Return whether a location is a URL, which means the same on every machine."""
+    return "://" in str(location)
+
+
+@contextmanager
+def folder_inside(place: Path) -> Iterator[Path]:
+    """Make a folder with a new name inside a place; it is deleted at the end, unless the process is killed.
+
+    Raises
+    ------
+    InputError
+        When it cannot be made.
+    """
+    folder = place / f"session-{uuid.uuid4().hex}"
+    try:
+        folder.mkdir(parents=True)
+        # Object stores have no empty folders.
+        (folder / ".session").write_bytes(b"dprec")
+    except OSError as error:
+        raise InputError(str(place), f"cannot be written ({error.strerror or error})", _ACCEPTED) from None
+    try:
+        yield folder
+    finally:
+        if is_url(folder):
+            folder.rmdir(recursive=True)  # type: ignore[call-arg]
+        else:
+            shutil.rmtree(folder)
+
+
+def write_whole(path: Path, contents: bytes) -> None:
+    """Write a file that others see complete or not at all, as object stores do by themselves."""
+    if is_url(path):
+        path.write_bytes(contents)
+        return
+    part = path.with_name(f".{path.name}-{uuid.uuid4().hex}")
+    try:
+        part.write_bytes(contents)
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)

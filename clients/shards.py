@@ -1,0 +1,249 @@
+"""Ratings in shards: files of consecutive users, and an index with the size and digest of each.
+
+Where the shards are cut depends on the ratings alone, so any run with the same ratings can use them, however
+it divides the users into cohorts. A worker holds the few shards that it reads at the moment.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clients.places import SEEN_BY_ALL, place_of, write_whole
+from dprec.errors import InputError
+from dprec.options import Options, option
+from dprec.ragged import blocks, offsets
+from dprec.ratings import Ratings, RatingScale
+from dprec.setups import from_json, to_json
+
+INDEX = "ratings.json"
+"""Name of the index; it is written last, so a folder with an index is complete."""
+
+_RATINGS_PER_SHARD = 1 << 20
+_OPEN_SHARDS = 4
+"""Shards that a worker holds: about 6 MB each, 14 MB with unrounded ratings."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shard(Options):
+    """A file of consecutive users."""
+
+    name: str = option("Name of the file.")
+    users: int = option("Users in it.", ge=1)
+    size: int = option("Bytes.", ge=1)
+    sha256: str = option("Digest of the bytes, in hexadecimal digits.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardIndex(Options):
+    """The contents of ratings.json: what ratings these are, and the shards in the order of the users."""
+
+    scale: tuple[float, ...] = option("Levels of the rating scale, ascending.")
+    continuous: bool = option("Whether true ratings lie between the levels.")
+    n_items: int = option("Items of the catalogue.", ge=1)
+    shards: tuple[Shard, ...] = option("The files.")
+
+    @property
+    def fingerprint(self) -> str:
+        """Identifies the ratings, 16 hexadecimal digits."""
+        return hashlib.sha256(to_json(self).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, eq=False)
+class Profiles:
+    """The ratings of consecutive users.
+
+    Parameters
+    ----------
+    counts : ndarray of int64, shape (users,)
+    items : ndarray of int32, shape (ratings,)
+    levels : ndarray of uint8, shape (ratings,)
+    exact : ndarray of float64, shape (ratings,), or None
+        The unrounded ratings of a continuous scale.
+    """
+
+    counts: NDArray[np.int64]
+    items: NDArray[np.int32]
+    levels: NDArray[np.uint8]
+    exact: NDArray[np.float64] | None
+
+    @cached_property
+    def _indptr(self) -> NDArray[np.int64]:
+        return offsets(self.counts)
+
+    def part(self, start: int, stop: int) -> Profiles:
+        """Return some of the users."""
+        rows = slice(int(self._indptr[start]), int(self._indptr[stop]))
+        exact = None if self.exact is None else self.exact[rows]
+        return Profiles(self.counts[start:stop], self.items[rows], self.levels[rows], exact)
+
+
+@dataclass(frozen=True, eq=False)
+class ShardedRatings:
+    """The ratings in a folder of shards.
+
+    Parameters
+    ----------
+    folder : Path
+        From `place_of`.
+    index : ShardIndex
+    """
+
+    folder: Path
+    index: ShardIndex
+
+    @classmethod
+    def open(cls, folder: Path) -> ShardedRatings:
+        """Read the index of a folder.
+
+        Raises
+        ------
+        InputError
+            When it is missing or damaged.
+        """
+        path = folder / INDEX
+        return cls(folder, from_json(ShardIndex, contents_of(path).decode(errors="replace"), str(path)))
+
+    @cached_property
+    def scale(self) -> RatingScale:
+        """The rating scale."""
+        return RatingScale(np.array(self.index.scale), self.index.continuous)
+
+    @cached_property
+    def _starts(self) -> NDArray[np.int64]:
+        """First user of each shard, and the number of users."""
+        return offsets(np.array([shard.users for shard in self.index.shards], dtype=np.int64))
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return int(self._starts[-1])
+
+    def profiles(self, start: int, stop: int) -> Profiles:
+        """Return the ratings of the users from ``start`` to ``stop`` - 1.
+
+        Raises
+        ------
+        InputError
+            When a shard is missing, cut short or changed; the error names the file.
+        """
+        if start == stop:
+            exact = np.zeros(0) if self.index.continuous else None
+            empty = np.zeros(0, dtype=np.int64)
+            return Profiles(empty, empty.astype(np.int32), empty.astype(np.uint8), exact)
+        first, last = np.searchsorted(self._starts, [start, stop - 1], side="right") - 1
+        parts = []
+        for number in range(first, last + 1):
+            begin, end = self._starts[number], self._starts[number + 1]
+            whole = _opened(str(self.folder), self.index.shards[number])
+            parts.append(whole.part(max(start, begin) - begin, min(stop, end) - begin))
+        return parts[0] if len(parts) == 1 else _joined(parts)
+
+
+def contents_of(path: Path) -> bytes:
+    """Return what a file of a population holds.
+
+    Raises
+    ------
+    InputError
+        When this node does not see it.
+    """
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise InputError(str(path), f"not on {platform.node()}", SEEN_BY_ALL) from None
+
+
+def write_shards(folder: Path, ratings: Ratings) -> ShardIndex:
+    """Write ratings to a folder, unless they are there already; return their index.
+
+    Raises
+    ------
+    InputError
+        When the folder holds other ratings, a shard is not of its size, or nothing can be written there.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        present = (folder / INDEX).exists()
+        shards = []
+        for number, users in enumerate(blocks(ratings.counts, _RATINGS_PER_SHARD)):
+            contents = _encoded(ratings, users)
+            digest = hashlib.sha256(contents).hexdigest()
+            name = f"shard-{number:05d}.npy"
+            shards.append(Shard(name=name, users=users.stop - users.start, size=len(contents), sha256=digest))
+            if not present:
+                write_whole(folder / name, contents)
+        index = ShardIndex(
+            scale=tuple(ratings.scale.values.tolist()),
+            continuous=ratings.scale.continuous,
+            n_items=ratings.n_items,
+            shards=tuple(shards),
+        )
+        if present:
+            _check_present(folder, index)
+        else:
+            write_whole(folder / INDEX, to_json(index).encode())
+    except OSError as error:
+        raise InputError(str(folder), f"cannot be written ({error.strerror})", SEEN_BY_ALL) from None
+    return index
+
+
+def _check_present(folder: Path, index: ShardIndex) -> None:
+    """Refuse the shards of other ratings, and shards that are not whole."""
+    there = ShardedRatings.open(folder).index
+    if there != index:
+        found = f"the population of another run ({there.fingerprint}, not {index.fingerprint})"
+        raise InputError(str(folder), found, "a new directory, or one that was written from these ratings")
+    for shard in index.shards:
+        path = folder / shard.name
+        if not path.exists():
+            raise InputError(str(path), "missing", f"the {shard.size} bytes that {INDEX} lists")
+        _check_size(path, path.stat().st_size, shard)
+
+
+def _encoded(ratings: Ratings, users: slice) -> bytes:
+    """Return some users' ratings as arrays in NumPy's format, one after the other."""
+    rows = slice(int(ratings.indptr[users.start]), int(ratings.indptr[users.stop]))
+    file = BytesIO()
+    np.save(file, np.diff(ratings.indptr[users.start : users.stop + 1]).astype(np.int32))
+    np.save(file, ratings.items[rows])
+    np.save(file, ratings.levels[rows])
+    if ratings.exact is not None:
+        np.save(file, ratings.exact[rows])
+    return file.getvalue()
+
+
+@lru_cache(maxsize=_OPEN_SHARDS)
+def _opened(folder: str, shard: Shard) -> Profiles:
+    """Return the users of a shard, after checking that it is whole."""
+    path = place_of(folder) / shard.name
+    contents = contents_of(path)
+    _check_size(path, len(contents), shard)
+    if hashlib.sha256(contents).hexdigest() != shard.sha256:
+        raise InputError(str(path), "changed since it was written", f"the SHA-256 that {INDEX} lists")
+    file = BytesIO(contents)
+    counts, items, levels = np.load(file).astype(np.int64), np.load(file), np.load(file)
+    exact = np.load(file) if file.tell() < len(contents) else None
+    return Profiles(counts, items, levels, exact)
+
+
+def _check_size(path: Path, size: int, shard: Shard) -> None:
+    if size != shard.size:
+        raise InputError(str(path), f"{size} bytes", f"the {shard.size} bytes that {INDEX} lists")
+
+
+def _joined(parts: list[Profiles]) -> Profiles:
+    exact = [part.exact for part in parts if part.exact is not None]
+    return Profiles(
+        np.concatenate([part.counts for part in parts]),
+        np.concatenate([part.items for part in parts]),
+        np.concatenate([part.levels for part in parts]),
+        np.concatenate(exact) if exact else None,
+    )

@@ -1,0 +1,176 @@
+import json
+import platform
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clients import shards
+from clients.faults import FaultOptions
+from clients.places import folder_inside, place_of
+from clients.population import open_population, write_population
+from clients.shards import INDEX, ShardedRatings, write_shards
+from dprec.datasets.synthetic import Synthetic
+from dprec.errors import InputError
+from dprec.mechanisms.bounded_laplace import BoundedLaplace
+from dprec.privacy.calibration import PrivacyBudget
+from dprec.ratings import Ratings, RatingScale
+from dprec.run_keys import RunKeys
+from dprec.setups import OneShotSetup
+
+USERS, NODE = 23, 4
+
+
+@pytest.fixture
+def ratings() -> Ratings:
+    """Return ratings among which the first and the last user, and some others, have none."""
+    everything = Synthetic(users=USERS, items=30, ratings=250).load()
+    return everything.select(~np.isin(everything.users, [0, 5, 6, USERS - 1]))
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut shards of about 40 ratings; no shard is still open from another test."""
+    monkeypatch.setattr(shards, "_RATINGS_PER_SHARD", 40)
+    shards._opened.cache_clear()
+
+
+def install(folder: Path, ratings: Ratings, place: Path) -> None:
+    write_population(
+        folder,
+        ratings,
+        users_per_node=NODE,
+        keys=RunKeys.derive(0).installed,
+        faults=FaultOptions(),
+        setup=OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0)),
+        shards=place,
+    )
+
+
+@pytest.mark.parametrize("continuous", [False, True])
+def test_users_read_the_same_wherever_shards_are_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ratings: Ratings, *, continuous: bool
+) -> None:
+    if continuous:
+        scale = RatingScale(ratings.scale.values, continuous=True)
+        ratings = replace(ratings, scale=scale, exact=ratings.values + 0.01)
+    for most in (1, 40, 10_000):
+        monkeypatch.setattr(shards, "_RATINGS_PER_SHARD", most)
+        folder = tmp_path / str(most)
+        index = write_shards(folder, ratings)
+        assert len(index.shards) == {1: 20, 40: 6, 10_000: 1}[most]
+        read = ShardedRatings.open(folder)
+        assert read.n_users == USERS
+        for start, stop in ((0, USERS), (0, 0), (0, 1), (5, 7), (3, 20), (USERS, USERS)):
+            rows = slice(ratings.indptr[start], ratings.indptr[stop])
+            profiles = read.profiles(start, stop)
+            assert profiles.counts.tolist() == ratings.counts[start:stop].tolist()
+            assert profiles.items.tolist() == ratings.items[rows].tolist()
+            assert profiles.levels.tolist() == ratings.levels[rows].tolist()
+            exact = None if ratings.exact is None else ratings.exact[rows].tolist()
+            assert (None if profiles.exact is None else profiles.exact.tolist()) == exact
+
+
+def test_a_worker_holds_few_shards(tmp_path: Path, ratings: Ratings) -> None:
+    read = ShardedRatings(tmp_path, write_shards(tmp_path, ratings))
+    for user in range(USERS):
+        read.profiles(user, user + 1)
+    # A shard is read once while its users are asked in order, and given up afterwards.
+    assert shards._opened.cache_info().misses == len(read.index.shards) == 6
+    assert shards._opened.cache_info().currsize == 4
+
+
+def test_a_run_with_the_same_ratings_uses_the_shards_that_are_there(tmp_path: Path, ratings: Ratings) -> None:
+    place = tmp_path / "shared"
+    install(tmp_path / "one", ratings, place)
+    written = {path: path.stat().st_mtime_ns for path in place.iterdir()}
+    install(tmp_path / "two", ratings, place)
+    assert {path: path.stat().st_mtime_ns for path in place.iterdir()} == written
+    assert open_population(str(tmp_path / "two")).cohort(2).items.size
+
+
+def test_the_population_of_another_run_is_refused(tmp_path: Path, ratings: Ratings) -> None:
+    place = tmp_path / "shared"
+    install(tmp_path / "one", ratings, place)
+    others = replace(ratings, levels=6 - ratings.levels)
+    with pytest.raises(InputError, match=r"shared: the population of another run \(\w{16}, not \w{16}\)"):
+        install(tmp_path / "two", others, place)
+    # Nor does a node read ratings that were exchanged after its run began.
+    write_shards(tmp_path / "others", others)
+    (tmp_path / "others" / INDEX).replace(place / INDEX)
+    with pytest.raises(InputError, match="shared: the population of another run"):
+        open_population(str(tmp_path / "one"))
+
+
+def test_a_shard_that_is_cut_short_is_named(tmp_path: Path, ratings: Ratings) -> None:
+    place = tmp_path / "shared"
+    install(tmp_path / "one", ratings, place)
+    shard = place / "shard-00002.npy"
+    shard.write_bytes(shard.read_bytes()[:-1])
+    with pytest.raises(InputError, match=r"shard-00002.npy: \d+ bytes; accepted: the \d+ bytes that ratings"):
+        open_population(str(tmp_path / "one")).ratings.profiles(0, USERS)
+    with pytest.raises(InputError, match=r"shard-00002.npy: \d+ bytes"):
+        install(tmp_path / "two", ratings, place)
+    shard.unlink()
+    with pytest.raises(InputError, match=r"shard-00002.npy: missing"):
+        install(tmp_path / "three", ratings, place)
+
+
+def test_a_shard_that_was_changed_is_named(tmp_path: Path, ratings: Ratings) -> None:
+    index = write_shards(tmp_path, ratings)
+    shard = tmp_path / "shard-00001.npy"
+    contents = bytearray(shard.read_bytes())
+    contents[-1] ^= 1
+    shard.write_bytes(contents)
+    with pytest.raises(InputError, match=r"shard-00001.npy: changed since it was written"):
+        ShardedRatings(tmp_path, index).profiles(0, USERS)
+
+
+@pytest.mark.parametrize("name", ["shard-00000.npy", INDEX])
+def test_a_node_that_does_not_see_a_file_is_named(tmp_path: Path, ratings: Ratings, name: str) -> None:
+    place = tmp_path / "shared"
+    install(tmp_path / "one", ratings, place)
+    (place / name).unlink()
+    with pytest.raises(InputError, match=f"{name}: not on {platform.node()}; accepted: .*--population-dir"):
+        open_population(str(tmp_path / "one")).cohort(0).items  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("text", "key"), [("", "JSON"), ("[]", "JSON"), ('{"n_items": 0}', "scale"), (None, "shards[0]")]
+)
+def test_a_damaged_index_is_named(tmp_path: Path, ratings: Ratings, text: str | None, key: str) -> None:
+    write_shards(tmp_path, ratings)
+    path = tmp_path / INDEX
+    if text is None:
+        values = json.loads(path.read_text())
+        values["shards"][0]["users"] = -1
+        text = json.dumps(values)
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        ShardedRatings.open(tmp_path)
+    assert caught.value.where.startswith(f"{path}, {key}")
+
+
+def test_a_place_may_be_at_a_url(tmp_path: Path, ratings: Ratings) -> None:
+    pytest.importorskip("upath")
+    place = place_of("memory://population/shards")
+    with folder_inside(place) as session:
+        install(session / "00000001", ratings, place)
+        population = open_population(f"{session}/00000001")
+        assert population.key == "00000001"
+        assert population.ratings.profiles(0, USERS).items.tolist() == ratings.items.tolist()
+    assert not session.exists()
+    assert (place / INDEX).exists()
+
+
+def test_a_url_that_nothing_opens_is_refused() -> None:
+    pytest.importorskip("upath")
+    with pytest.raises(InputError, match=r"^nowhere://population: .*; accepted: a local path, or a URL"):
+        place_of("nowhere://population")
+
+
+def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="file: cannot be written"), folder_inside(tmp_path / "file"):
+        pass
