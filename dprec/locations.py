@@ -77,6 +77,13 @@ def descriptions(group: Group) -> dict[str, str]:
     return {field.name: field.metadata.get("description", "") for field in dataclasses.fields(group)}
 
 
+def group_of(group: Group, key: str) -> type[Options] | None:
+    """Return the class of the settings below a key; None if its value is plain, or a component."""
+    inner = _group(_types(group)[key])
+    plain_group = inner is not None and issubclass(inner, Options) and not _components(inner)
+    return inner if plain_group else None  # type: ignore[return-value]
+
+
 def _types(group: Group) -> dict[str, Any]:
     """Return the type of each key of a group."""
     hints = get_type_hints(group, include_extras=True)

@@ -1,14 +1,18 @@
 """Contract tests: what every mechanism, completion, gradient report and data set must do.
 
-They are for authors of such components, here or in their own projects. In a file that pytest collects,
-subclass the contract and provide the component as a fixture; every test of the contract then runs on it::
+They are for authors of such components, here or in their own projects. In a file that pytest collects, one
+line runs every test of the contract on a component::
+
+    TestMine = contract(Mine(symbols=16), Mine(symbols=256))
+
+To add tests, or to change what a contract expects, subclass it and give the component as a fixture::
 
     class TestMine(MechanismContract):
         @pytest.fixture
         def mechanism(self) -> Mechanism:
             return Mine(symbols=16)
 
-A fixture with ``params`` tests several components or settings. Statistical tests have fixed seeds and
+ Statistical tests have fixed seeds and
 state how likely a correct component would be to fail with another seed. This package needs pytest;
 nothing else in dprec does.
 """
@@ -24,6 +28,7 @@ pytest.register_assert_rewrite(
 )
 
 from dprec.testing.completions import CompletionContract  # noqa: E402
+from dprec.testing.contracts import contract  # noqa: E402
 from dprec.testing.datasets import DatasetContract, FileDatasetContract  # noqa: E402
 from dprec.testing.gradients import GradientContract  # noqa: E402
 from dprec.testing.mechanisms import MechanismContract  # noqa: E402
@@ -36,4 +41,5 @@ __all__ = [
     "GradientContract",
     "MechanismContract",
     "Sample",
+    "contract",
 ]

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import functools
+import json
 import math
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 from scipy import stats
 
 from dprec.binarization import binary_scale
+from dprec.component_types import one_of
 from dprec.errors import InputError
+from dprec.mechanisms import MECHANISMS
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.channel import Channel
+from dprec.options import as_values
+from dprec.packing import packed, unpacked
 from dprec.randomness import DRAWS, words
 from dprec.ratings import RatingScale
 
@@ -64,6 +71,11 @@ class MechanismContract:
             if channels:
                 return scale, channels[len(channels) // 2]
         raise AssertionError("no scale is accepted at any budget")
+
+    def test_a_configuration_names_it(self, mechanism: Mechanism) -> None:
+        """What a file would hold, and what travels to other processes, is the same mechanism."""
+        assert _reader().validate_json(json.dumps(as_values(mechanism))) == mechanism
+        assert unpacked(packed(mechanism, mechanism.kind), "here") == mechanism
 
     def test_the_exact_loss_is_the_budget(self, mechanism: Mechanism) -> None:
         """The loss never exceeds the budget, and exhausts it unless settings fix it or nothing is said."""
@@ -118,6 +130,11 @@ class MechanismContract:
             error = values.mean() - channel.inputs[row] - channel.bias()[row]
             assert abs(error) <= 6 * deviation / np.sqrt(values.size) + 1e-12, level
             assert values.var() == pytest.approx(channel.variance()[row], rel=0.05, abs=1e-12), level
+
+
+@functools.cache
+def _reader() -> TypeAdapter[Any]:
+    return TypeAdapter(one_of(MECHANISMS))
 
 
 def _p_value(counts: NDArray[np.int64], expected: NDArray[np.float64]) -> float:

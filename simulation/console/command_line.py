@@ -17,42 +17,31 @@ import dprec
 import simulation
 from dprec.errors import InputError, RunError
 from simulation.console.arguments import output_folder, settings_of
+from simulation.console.completion import presets_and_kinds
 from simulation.console.exit_codes import exit_code
 from simulation.console.listings import LISTINGS, listing
+from simulation.console.parameters import (
+    ConfigPath,
+    Directory,
+    OptionalConfig,
+    Output,
+    Overrides,
+    Page,
+    Population,
+    PopulationDir,
+    Quiet,
+    Resume,
+)
 from simulation.console.plain_help import PlainHelp
 from simulation.console.progress import progress_bar
 from simulation.console.whole_numbers import whole_number
 
 app = typer.Typer(
-    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     suggest_commands=False,  # Click suggests them already
 )
-
-
-ConfigPath = Annotated[
-    Path, typer.Argument(metavar="CONFIG", help="A YAML configuration, or the name of a preset.")
-]
-Output = Annotated[str | None, typer.Option("-o", "--output", metavar="DIR", help="Where to write.")]
-Overrides = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Replace the value of a dotted key; VALUE is YAML."),
-]
-Resume = Annotated[bool, typer.Option("--resume", help="Continue what was interrupted in DIR.")]
-Population = Annotated[
-    float | None,
-    typer.Option("--population", metavar="N", help="Project the traffic of N users a day, such as 10e6."),
-]
-PopulationDir = Annotated[
-    str | None, typer.Option(metavar="DIR", help="Directory or URL, seen by every node, for the population.")
-]
-Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The directory of a run or a comparison.")]
-Page = Annotated[
-    bool, typer.Option("--page/--no-page", help="Whether to draw the page; dprec report draws it later.")
-]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors only.")]
 
 
 def _print_version(asked: bool) -> None:
@@ -155,9 +144,7 @@ def compare(
 
 @app.command(cls=PlainHelp)
 def audit(
-    config: Annotated[
-        str | None, typer.Argument(metavar="CONFIG", help="A YAML configuration, or the name of a preset.")
-    ] = None,
+    config: OptionalConfig = None,
     output: Output = None,
     set_: Overrides = None,
     population_dir: PopulationDir = None,
@@ -263,7 +250,12 @@ def _print_projection(folder: Path, population: float | None) -> None:
 
 @app.command("list", cls=PlainHelp)
 def list_names(
-    what: Annotated[str, typer.Argument(metavar="|".join(LISTINGS), help="Which names to list.")],
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="WHAT", help=f"One of {', '.join(LISTINGS)}.", autocompletion=lambda: list(LISTINGS)
+        ),
+    ],
 ) -> None:
     """List the presets, or the components that a configuration can name."""
     if what not in LISTINGS:
@@ -279,35 +271,43 @@ def list_names(
 
 @app.command(cls=PlainHelp)
 def describe(
-    config: Annotated[
-        Path | None,
-        typer.Argument(metavar="[CONFIG]", help="A YAML configuration, or the name of a preset."),
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]",
+            help="A YAML configuration, the name of a preset, the kind of a component, or module:Class.",
+            autocompletion=presets_and_kinds,
+        ),
     ] = None,
     set_: Overrides = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of words.")] = False,
 ) -> None:
-    """Say what CONFIG is: protocol, channel, guarantee, every setting, and what is beyond the paper.
+    """Say what NAME is.
 
-    Without CONFIG, list the presets.
+    Of a configuration: protocol, channel, guarantee, every setting, and what is beyond the paper. Of a
+    component: its settings, what they accept, and their defaults; mechanisms/KIND is the mechanism alone.
+    Without NAME, list the presets.
     """
-    if config is None:
+    if name is None:
         list_names("presets")
         return
-    from simulation.analysis import description as descriptions
-    from simulation.configuration.presets import find_configuration, preset_summary
-    from simulation.console.description_text import print_description
+    from simulation.console.describing import describe_named
 
-    described = descriptions.describe(simulation.load(config, set_ or []))
-    if as_json:
-        typer.echo(json.dumps(descriptions.as_json(described), indent=2, ensure_ascii=False))
-    else:
-        print_description(described, preset_summary(find_configuration(config)))
+    describe_named(name, set_ or [], as_json=as_json)
 
 
 @app.command(cls=PlainHelp)
-def schema() -> None:
-    """Print the JSON Schema of the configuration, for editors."""
-    typer.echo(json.dumps(simulation.RunConfig.model_json_schema(), indent=2))
+def schema(
+    comparison: Annotated[bool, typer.Option("--comparison", help="That of a comparison.")] = False,
+) -> None:
+    """Print the JSON Schema of the configuration of a run, for editors."""
+    if comparison:
+        from simulation.comparison import ComparisonConfig
+
+        values = ComparisonConfig.model_json_schema()
+    else:
+        values = simulation.RunConfig.model_json_schema()
+    typer.echo(json.dumps(values, indent=2))
 
 
 @app.command(cls=PlainHelp)

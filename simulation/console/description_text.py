@@ -26,11 +26,16 @@ def print_description(description: Description, summary: str) -> None:
     summary : str
         One sentence; empty for a configuration without one.
     """
-    console = Console(highlight=False)
-    # Without a terminal, the description is as wide as on a narrow one.
-    console.width = console.width if console.is_terminal else _WIDTH
+    console = narrow_console()
     head = f"{description.name}: {summary}" if summary else description.name
     console.print(Text(head), _facts(description), _settings(description), _beyond(description))
+
+
+def narrow_console() -> Console:
+    """Return a console that without a terminal is as wide as a narrow one."""
+    console = Console(highlight=False)
+    console.width = console.width if console.is_terminal else _WIDTH
+    return console
 
 
 def _facts(description: Description) -> Table:

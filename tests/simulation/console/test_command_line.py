@@ -452,3 +452,46 @@ def test_without_a_name_the_presets_are_described_in_a_line_each(dprec: Any) -> 
 
 def test_an_unknown_name_is_refused_with_the_most_similar_presets(dprec: Any) -> None:
     assert "blp-mog-mf" in one_line(dprec("describe", "blp-mg-mf"), 2)
+
+
+def test_a_component_is_described(dprec: Any) -> None:
+    finished = dprec("describe", "bounded-laplace")
+    assert finished.code == 0
+    assert finished.out.startswith("bounded-laplace: a mechanism [neera2023]")
+    for words in ("symbols", "256", "a whole number", "Points of the grid"):
+        assert words in finished.out
+    (component,) = json.loads(dprec("describe", "dprec.mechanisms:Laplace", "--json").out)
+    assert (component["kind"], component["settings"][0]["default"]) == ("laplace", 256)
+    # A name that is a preset's too is the preset; the kind is asked for with its registry.
+    assert dprec("describe", "x-map").out.startswith("x-map: ")
+    assert "a protocol" in dprec("describe", "protocols/x-map").out
+    refused = dprec("describe", "laplace", "--set", "symbols=3")
+    assert (refused.code, refused.err.startswith("dprec: --set: beside the component laplace")) == (2, True)
+    assert dprec("describe", "no-such-name").code == 2
+    assert "no module 'nowhere'" in dprec("describe", "nowhere:Nothing").err
+
+
+def test_the_schema_of_a_comparison_is_printed(dprec: Any) -> None:
+    assert json.loads(dprec("schema", "--comparison").out)["title"] == "ComparisonConfig"
+
+
+@pytest.mark.parametrize("command", [[], ["run"], ["list"], ["describe"], ["audit"], ["fetch"]])
+def test_help_says_what_arguments_mean(dprec: Any, command: list[str]) -> None:
+    shown = dprec(*command, "--help").out
+    assert "\\" not in shown
+    assert shown.count("rguments:") == len(command)
+    meaning = shown.partition("Arguments:\n")[2].partition("\n\n")[0].replace("[required]", "")
+    assert len(meaning.split()) > 2 or not command
+
+
+def test_a_shell_is_offered_what_can_be_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from simulation.console.completion import configurations, presets_and_kinds
+
+    (tmp_path / "mine.yaml").write_text("")
+    (tmp_path / "other.txt").write_text("")
+    monkeypatch.chdir(tmp_path)
+    assert configurations("mi") == ["mine.yaml"]
+    assert set(configurations("blp-m")) == {"blp-mf", "blp-mog-mf", "blp-mog-mf-biased"}
+    assert configurations("oth") == []
+    assert configurations("nowhere/x") == []
+    assert "bounded-laplace" in presets_and_kinds("bounded")

@@ -1,0 +1,35 @@
+"""Parameters that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from simulation.console.completion import configurations
+
+_CONFIG = "A YAML configuration, or the name of a preset."
+
+ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help=_CONFIG, autocompletion=configurations)]
+OptionalConfig = Annotated[
+    str | None, typer.Argument(metavar="[CONFIG]", help=_CONFIG, autocompletion=configurations)
+]
+Output = Annotated[str | None, typer.Option("-o", "--output", metavar="DIR", help="Where to write.")]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Replace the value of a dotted key; VALUE is YAML."),
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue what was interrupted in DIR.")]
+Population = Annotated[
+    float | None,
+    typer.Option("--population", metavar="N", help="Project the traffic of N users a day, such as 10e6."),
+]
+PopulationDir = Annotated[
+    str | None, typer.Option(metavar="DIR", help="Directory or URL, seen by every node, for the population.")
+]
+Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The directory of a run or a comparison.")]
+Page = Annotated[
+    bool, typer.Option("--page/--no-page", help="Whether to draw the page; dprec report draws it later.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors only.")]
