@@ -32,6 +32,8 @@ class RatingRows:
         What a row is called in error messages.
     places : ndarray of int64, shape (rows,), optional
         Place of each row among all that were read, from 0; by default all of them are here.
+    times : ndarray of float64, shape (rows,), optional
+        When the ratings were made.
     """
 
     users: NDArray[Any]
@@ -41,6 +43,7 @@ class RatingRows:
     first_line: int = 1
     unit: str = "line"
     places: NDArray[np.int64] | None = None
+    times: NDArray[np.float64] | None = None
 
     @classmethod
     def of(cls, users: ArrayLike, items: ArrayLike, values: ArrayLike, source: str) -> RatingRows:
@@ -81,7 +84,8 @@ class RatingRows:
         if kept.size == self.values.size:
             return self
         columns = self.users[kept], self.items[kept], self.values[kept]
-        return RatingRows(*columns, self.source, self.first_line, self.unit, places=kept)
+        times = None if self.times is None else self.times[kept]
+        return RatingRows(*columns, self.source, self.first_line, self.unit, places=kept, times=times)
 
     def placed(
         self, user_ids: NDArray[Any] | None, item_ids: NDArray[Any] | None

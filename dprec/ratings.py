@@ -129,8 +129,8 @@ class Ratings:
     scale : RatingScale
     user_ids, item_ids : ndarray, shapes (users,) and (items,)
         The data set's own identifiers.
-    exact : ndarray of float64, shape (ratings,), optional
-        The unrounded ratings of a continuous scale.
+    exact, times : ndarray of float64, shape (ratings,), optional
+        The unrounded ratings of a continuous scale; when ratings were made, kept only for a split by time.
     """
 
     indptr: NDArray[np.int64]
@@ -140,6 +140,7 @@ class Ratings:
     user_ids: NDArray[Any]
     item_ids: NDArray[Any]
     exact: NDArray[np.float64] | None = field(default=None)
+    times: NDArray[np.float64] | None = field(default=None)
 
     @classmethod
     def from_rows(
@@ -169,6 +170,7 @@ class Ratings:
             user_ids=user_ids,
             item_ids=item_ids,
             exact=values if scale.continuous else None,
+            times=None if rows.times is None else rows.times[order],
         )
 
     @classmethod
@@ -343,4 +345,5 @@ class Ratings:
             items=self.items[keep],
             levels=self.levels[keep],
             exact=None if self.exact is None else self.exact[keep],
+            times=None if self.times is None else self.times[keep],
         )

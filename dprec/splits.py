@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dprec.crossdomain.domains import CrossDomainRatings
 from dprec.datasets.base import Dataset
-from dprec.datasets.folds import GIVEN
+from dprec.datasets.folds import GIVEN, without_times
 from dprec.errors import SettingError, within
 from dprec.options import Options, option
 from dprec.randomness import generator, shuffled_within, words
@@ -139,6 +139,35 @@ class LeaveNPerUser(RandomSplit):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Temporal(Split):
+    """The test set is the latest share of all ratings, or of each user's; equal times are in stored order."""
+
+    kind: Literal["temporal"] = "temporal"
+    test_fraction: float = option("Share of the ratings to test on, rounded.", 0.2, gt=0, lt=1)
+    of: Literal["all", "user"] = option("Whose latest ratings: 'all' together, or each 'user' apart.", "all")
+
+    def split(self, dataset: Dataset, seed: int) -> tuple[Ratings, Ratings]:
+        """Return the earlier ratings and the latest, for any seed; see `Split.split`."""
+        with within("dataset"):
+            timed = dataset.load_timed()
+        if timed.times is None:
+            raise TypeError(f"{type(dataset).__name__}.load_timed returns ratings without times")
+        ratings = without_times(timed)
+        with within("split"):
+            return _parted(ratings, self._latest(timed.times, timed), self.kind)
+
+    def _latest(self, times: NDArray[np.float64], ratings: Ratings) -> NDArray[np.int64]:
+        """Return the positions of the test ratings."""
+        if self.of == "all":
+            order = np.argsort(times, kind="stable")
+            return order[ratings.count - round(self.test_fraction * ratings.count) :]
+        order = np.lexsort((times, ratings.users))
+        tested = np.rint(self.test_fraction * ratings.counts).astype(np.int64)
+        first_tested = (ratings.indptr[1:] - tested)[ratings.users]
+        return np.asarray(order[np.arange(ratings.count) >= first_tested])
+
+
+@dataclass(frozen=True, kw_only=True)
 class ColdStart(RandomSplit):
     """The test set is all target ratings of a share of the users who rated in both domains."""
 
@@ -197,6 +226,7 @@ SPLITS: Registry[Split] = Registry(
         KFold,
         Holdout,
         LeaveNPerUser,
+        Temporal,
         ColdStart,
     ],
 )

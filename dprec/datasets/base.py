@@ -59,6 +59,17 @@ class Dataset(Options):
             When the data cannot be read; it names the file and the line.
         """
 
+    def load_timed(self) -> Ratings:
+        """Return all ratings with the times at which they were made, for a split that needs them.
+
+        Raises
+        ------
+        InputError
+            When there are no times, or as for `load`.
+        """
+        accepted = "data with times, or a split that needs none, such as holdout"
+        raise SettingError("", f"{self.kind}, which comes without times", accepted)
+
     def known_scale(self) -> RatingScale | None:
         """Return the rating scale if it is known without the ratings."""
         return None
@@ -139,7 +150,7 @@ class FileDataset(Dataset):
 def locate(path: str, *names: str) -> Path:
     """Return the file that a ``path`` setting means: itself, or the first of `names` in that folder."""
     if not path:
-        raise SettingError("path", "an empty name", "the file of ratings, or the folder that holds it")
+        raise SettingError("path", "missing", "the file of ratings, or the folder that holds it")
     place = Path(path).expanduser()
     if place.is_dir():
         candidates = [place / name for name in names]

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from dprec.datasets.layout import Layout
 from dprec.datasets.text_blocks import Block
+from dprec.datasets.times import times_of
+from dprec.errors import InputError
 
 _CELL_BYTES = 255
 _NEWLINE = ord("\n")
@@ -108,6 +110,14 @@ def numbers(block: Block, table: NDArray[np.uint8], name: str) -> NDArray[np.flo
         text = table[:, row].tobytes().rstrip(b"\0").decode()
         raise block.error(row, f"{text!r} in {name}", "a finite number")
     return column
+
+
+def cell_times(block: Block, table: NDArray[np.uint8], name: str) -> NDArray[np.float64]:
+    """Return a column as times; see `dprec.datasets.times.times_of`."""
+    try:
+        return numbers(block, table, name)
+    except InputError:
+        return times_of(words(table), f"{block.source}, {name}")
 
 
 def _finite(text: bytes) -> float:

@@ -41,6 +41,9 @@ class RatingColumns(Options):
     user_column: str | int | None = option(f"Users' {_COLUMN}", None)
     item_column: str | int | None = option(f"Items' {_COLUMN}", None)
     rating_column: str | int | None = option(f"Ratings' {_COLUMN}", None)
+    timestamp_column: str | int | None = option(
+        "Column of the time of a rating, read where a split needs it; by default found by its name.", None
+    )
     low: float | None = option("Least rating of the scale; by default the least that occurs.", None)
     high: float | None = option("Greatest rating of the scale; by default the greatest that occurs.", None)
     step: float | None = option(
@@ -58,8 +61,8 @@ class RatingColumns(Options):
         "Values that mean that there is no rating, such as [-1, 99].", ()
     )
 
-    def places(self, header: Sequence[str], source: str) -> list[int]:
-        """Return the places of the users', items' and ratings' columns, from 0, in a header.
+    def places(self, header: Sequence[str], source: str, *, timed: bool = False) -> list[int]:
+        """Return the places of the users', items' and ratings' columns, from 0, in a header; the times' too.
 
         Raises
         ------
@@ -68,6 +71,8 @@ class RatingColumns(Options):
         """
         asked: dict[Role, str | int | None]
         asked = {"user": self.user_column, "item": self.item_column, "rating": self.rating_column}
+        if timed:
+            asked["timestamp"] = self.timestamp_column
         return required_columns(asked, header, source)
 
     def known_scale(self) -> RatingScale | None:

@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.datasets.base import FileDataset, locate
-from dprec.datasets.cells import characters, cut_cells, identifiers, numbers, words
+from dprec.datasets.cells import cell_times, characters, cut_cells, identifiers, numbers, words
 from dprec.datasets.layout import WHITESPACE, Layout
 from dprec.datasets.text_blocks import Block, blocks, separated
 from dprec.errors import InputError
 from dprec.rating_rows import RatingRows
 from dprec.ratings import Ratings, RatingScale
 
-Cells = Literal["identifier", "number", "number or nothing", "text or nothing"]
+Cells = Literal["identifier", "number", "number or nothing", "text or nothing", "time"]
 """What the cells of a column hold."""
 
 
@@ -41,13 +41,26 @@ class DelimitedDataset(FileDataset):
 
     def load(self) -> Ratings:
         """Return all ratings; an InputError names the file and line of what cannot be read."""
-        return Ratings.from_rows(
-            read_rows(locate(self.path, self.file), self.layout), self.scale, duplicates=self.duplicates
-        )
+        return self._loaded(timed=False)
+
+    def load_timed(self) -> Ratings:
+        """Return all ratings with their times; see `Dataset.load_timed`."""
+        return super().load_timed() if self.layout.timestamp is None else self._loaded(timed=True)
+
+    def _loaded(self, *, timed: bool) -> Ratings:
+        rows = read_rows(locate(self.path, self.file), self.layout, timed=timed)
+        return Ratings.from_rows(rows, self.scale, duplicates=self.duplicates)
 
 
-def read_rows(path: Path, layout: Layout) -> RatingRows:
+def read_rows(path: Path, layout: Layout, *, timed: bool = False) -> RatingRows:
     """Read the users, items and ratings of a file.
+
+    Parameters
+    ----------
+    path : Path
+    layout : Layout
+    timed : bool
+        Whether to read their times too, which the layout must have.
 
     Raises
     ------
@@ -55,10 +68,13 @@ def read_rows(path: Path, layout: Layout) -> RatingRows:
         When a line has too few or too many columns, an empty cell, an identifier that is not UTF-8
         or a rating that is not a finite number; when the file is missing, empty or binary.
     """
-    users, items, values = read_columns(
-        path, layout, [(layout.user, "identifier"), (layout.item, "identifier"), (layout.rating, "number")]
-    )
-    return RatingRows(users, items, values, str(path), 2 if layout.header else 1)
+    wanted: list[tuple[str | int, Cells]]
+    wanted = [(layout.user, "identifier"), (layout.item, "identifier"), (layout.rating, "number")]
+    if timed and layout.timestamp is not None:
+        wanted.append((layout.timestamp, "time"))
+    users, items, values, *times = read_columns(path, layout, wanted)
+    first_line = 2 if layout.header else 1
+    return RatingRows(users, items, values, str(path), first_line, times=times[0] if times else None)
 
 
 def first_cells(path: Path, separator: str) -> list[str]:
@@ -97,8 +113,8 @@ def read_columns(
     Returns
     -------
     list of ndarray, each of shape (rows,)
-        float64 for numbers, NaN for nothing; str for text; int64 for identifiers that are all integers, else
-        str.
+        float64 for times and for numbers, NaN for nothing; str for text; int64 for identifiers that are all
+        integers, else str.
 
     Raises
     ------
@@ -133,6 +149,8 @@ def _read(block: Block, table: NDArray[np.uint8], kind: Cells, name: str) -> NDA
     """Return the cells of a column."""
     if kind == "identifier":
         return identifiers(table)
+    if kind == "time":
+        return cell_times(block, table, name)
     return words(table) if kind == "text or nothing" else numbers(block, table, name)
 
 

@@ -61,6 +61,20 @@ def read_fold(
     return learnt, tested
 
 
+def united(train: Ratings, test: Ratings) -> Ratings:
+    """Return the ratings of both parts, which are in one space of users and items."""
+    rows = [(part.user_ids[part.users], part.item_ids[part.items], part.values) for part in (train, test)]
+    users, items, values = map(np.concatenate, zip(*rows, strict=True))
+    return Ratings.from_triples(
+        users, items, values, train.scale, user_ids=train.user_ids, item_ids=train.item_ids
+    )
+
+
+def without_times(ratings: Ratings) -> Ratings:
+    """Return ratings without the times that only some splits need."""
+    return ratings if ratings.times is None else replace(ratings, times=None)
+
+
 def _united(
     first: NDArray[Any], second: NDArray[Any], more: Sequence[NDArray[Any]]
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:

@@ -10,8 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from dprec.datasets.column_names import find_column
 from dprec.datasets.columns import RatingColumns
 from dprec.datasets.folds import read_fold
+from dprec.datasets.times import times_of
 from dprec.errors import InputError
 from dprec.rating_rows import Duplicates, RatingRows
 from dprec.ratings import Ratings, RatingScale
@@ -64,7 +66,7 @@ def ratings_from(
     ratings : Ratings, DataFrame, sparse matrix or arrays
         All ratings, or the train part: a data frame of pandas or polars with one row per rating; a SciPy
         matrix of shape (users, items), whose stored entries are the ratings; three arrays (users, items,
-        ratings) of one length.
+        ratings) of one length, or four with the times.
     test : likewise, optional
         The test part.
     columns : RatingColumns
@@ -124,9 +126,9 @@ def _table(held: HeldRatings, columns: RatingColumns, source: str) -> _Table:
         return _Table(rows, (np.arange(cells.shape[0]), np.arange(cells.shape[1])))
     if hasattr(held, "columns"):
         triples: Sequence[ArrayLike] = _columns(held, columns, source)
-    elif isinstance(held, np.ndarray) and held.ndim == 2 and held.shape[1] == 3:
+    elif isinstance(held, np.ndarray) and held.ndim == 2 and held.shape[1] in (3, 4):
         triples = list(held.T)
-    elif isinstance(held, Sequence) and not isinstance(held, str | bytes) and len(held) == 3:
+    elif isinstance(held, Sequence) and not isinstance(held, str | bytes) and len(held) in (3, 4):
         triples = held
     else:
         raise InputError(source, f"a value of type {type(held).__name__}", _ACCEPTED)
@@ -142,8 +144,23 @@ def _filled(ratings: Ratings, source: str) -> Ratings:
 def _columns(frame: Frame, settings: RatingColumns, source: str) -> list[NDArray[Any]]:
     """Return the columns of users, items and ratings of a frame."""
     names = list(frame.columns)
-    places = settings.places(list(map(str, names)), source)
-    return [_present(frame[names[place]], f"{source}, column {names[place]!r}") for place in places]
+    header = list(map(str, names))
+    timed = settings.timestamp_column is not None or find_column("timestamp", header) is not None
+    places = settings.places(header, source, timed=timed)
+    columns = [_present(frame[names[place]], f"{source}, column {names[place]!r}") for place in places[:3]]
+    if timed:
+        columns.extend(_times(frame[names[places[3]]], f"{source}, column {names[places[3]]!r}", settings))
+    return columns
+
+
+def _times(column: Any, where: str, settings: RatingColumns) -> list[NDArray[np.float64]]:
+    """Return a column of times; nothing if one that was found by its name holds none."""
+    try:
+        return [times_of(_present(column, where), where)]
+    except InputError:
+        if settings.timestamp_column is not None:
+            raise
+        return []
 
 
 def _present(column: Any, where: str) -> NDArray[Any]:
@@ -155,14 +172,14 @@ def _present(column: Any, where: str) -> NDArray[Any]:
 
 
 def table_rows(columns: Sequence[ArrayLike], source: str) -> RatingRows:
-    """Return columns of users, items and ratings as rows, identifiers as int64 or text.
+    """Return columns of users, items, ratings and perhaps times as rows, identifiers as int64 or text.
 
     Raises
     ------
     InputError
         When there are none, they are not of one length, or one is not what it should be.
     """
-    users, items, values = columns
+    users, items, values, *times = columns
     ids = _identifiers(users, f"{source}: user"), _identifiers(items, f"{source}: item")
     rows = replace(RatingRows.of(*ids, values, source), unit="row")
     if not rows.values.size:
@@ -170,7 +187,12 @@ def table_rows(columns: Sequence[ArrayLike], source: str) -> RatingRows:
     wrong = np.flatnonzero(~np.isfinite(rows.values))
     if wrong.size:
         raise rows.error(int(wrong[0]), f"rating {rows.values[wrong[0]]:g}", "a finite number")
-    return rows
+    if not times:
+        return rows
+    when = times_of(np.asarray(times[0]), f"{source}: time")
+    if when.shape != rows.values.shape:
+        raise InputError(source, "columns of different lengths", "one time per rating")
+    return replace(rows, times=when)
 
 
 def _identifiers(column: ArrayLike, where: str) -> NDArray[Any]:

@@ -17,7 +17,7 @@ import numpy as np
 from dprec.crossdomain.domains import CrossDomainRatings
 from dprec.datasets.base import Dataset
 from dprec.datasets.columns import RatingColumns
-from dprec.datasets.folds import GIVEN
+from dprec.datasets.folds import GIVEN, united, without_times
 from dprec.datasets.held import HeldRatings, ratings_from
 from dprec.errors import InputError
 from dprec.options import option
@@ -117,18 +117,17 @@ class InMemory(Dataset):
     def load(self) -> Ratings:
         """Return all ratings, of both parts."""
         parts = self._parts()
-        if len(parts) == 1:
-            return parts[0]
-        rows = [(part.user_ids[part.users], part.item_ids[part.items], part.values) for part in parts]
-        users, items, values = map(np.concatenate, zip(*rows, strict=True))
-        return Ratings.from_triples(
-            users, items, values, parts[0].scale, user_ids=parts[0].user_ids, item_ids=parts[0].item_ids
-        )
+        return without_times(parts[0]) if len(parts) == 1 else united(*parts)
+
+    def load_timed(self) -> Ratings:
+        """Return all ratings with their times; see `Dataset.load_timed`."""
+        ratings, *test = self._parts()
+        return super().load_timed() if test or ratings.times is None else ratings
 
     def load_fold(self, fold: str) -> tuple[Ratings, Ratings]:
         """Return the train and the test part."""
         self.check_fold(fold)
-        train, test = self._parts()
+        train, test = map(without_times, self._parts())
         return train, test
 
     @property
@@ -158,7 +157,8 @@ def _contents(part: Ratings) -> Iterator[bytes]:
     """Yield everything that ratings hold, each array behind its type and shape."""
     exact = np.zeros(0) if part.exact is None else part.exact
     ends = (part.target_start, part.target_stop) if isinstance(part, CrossDomainRatings) else ()
-    rows = part.indptr, part.items, part.levels, exact
+    times = np.zeros(0) if part.times is None else part.times
+    rows = part.indptr, part.items, part.levels, exact, times
     for column in (part.scale.values, part.user_ids, part.item_ids, *rows, np.array(ends)):
         yield f"{column.dtype}{column.shape}".encode()
         yield np.ascontiguousarray(column).tobytes()

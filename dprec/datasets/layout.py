@@ -29,6 +29,8 @@ class Layout:
         Number of columns; by default that of the first line.
     user, item, rating : str or int
         The columns of the three: a name in the header, or a position counted from 1.
+    timestamp : str or int, optional
+        The column of the time at which a rating was made.
     """
 
     separator: str = ","
@@ -37,6 +39,7 @@ class Layout:
     user: str | int = 1
     item: str | int = 2
     rating: str | int = 3
+    timestamp: str | int | None = None
 
     def __post_init__(self) -> None:
         if self.separator in _TAB:

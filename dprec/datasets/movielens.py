@@ -22,8 +22,8 @@ from dprec.ratings import Ratings, RatingScale
 
 _WHOLE_STARS = RatingScale.evenly(1, 5, 1)
 _HALF_STARS = RatingScale.evenly(0.5, 5, 0.5)
-_COLONS = Layout(separator="::", width=4)
-_CSV = Layout(header=True, user="userId", item="movieId", rating="rating")
+_COLONS = Layout(separator="::", width=4, timestamp=4)
+_CSV = Layout(header=True, user="userId", item="movieId", rating="rating", timestamp="timestamp")
 _URL = "https://files.grouplens.org/datasets/movielens/"
 
 
@@ -52,13 +52,13 @@ class MovieLens100K(MovieLens):
     )
     file: ClassVar[str] = "u.data"
     films: ClassVar[str] = "u.item"
-    layout: ClassVar[Layout] = Layout(separator="\t", width=4)
+    layout: ClassVar[Layout] = Layout(separator="\t", width=4, timestamp=4)
     scale: ClassVar[RatingScale] = _WHOLE_STARS
     folds: ClassVar[tuple[str, ...]] = ("u1", "u2", "u3", "u4", "u5", "ua", "ub")
 
-    def load(self) -> Ratings:
-        """Return all ratings, as many as u.info states if it is present; see `Dataset.load`."""
-        ratings, source = super().load(), locate(self.path, self.file)
+    def _loaded(self, *, timed: bool) -> Ratings:
+        """Return all ratings, as many as u.info states if it is present."""
+        ratings, source = super()._loaded(timed=timed), locate(self.path, self.file)
         counted = _counted_in_info(source.with_name("u.info")) if source.name == self.file else None
         if counted not in (None, ratings.count):
             raise InputError(str(source), f"{ratings.count} ratings", f"the {counted} that u.info counts")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+import numpy as np
 from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
@@ -14,6 +15,7 @@ from dprec.datasets.base import FileDataset, locate
 from dprec.datasets.columns import RatingColumns
 from dprec.datasets.compression import is_parquet
 from dprec.datasets.delimited import first_lines, read_rows
+from dprec.datasets.folds import GIVEN, read_fold, united
 from dprec.datasets.held import table_rows
 from dprec.datasets.item_columns import ItemColumns
 from dprec.datasets.layout import Layout
@@ -44,59 +46,103 @@ class DelimitedColumns(RatingColumns, FileDataset):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("user_column", "item_column", "rating_column"):
+        for name in ("user_column", "item_column", "rating_column", "timestamp_column"):
             column = getattr(self, name)
             if isinstance(column, str) and self.has_header is False:
                 raise SettingError(name, repr(column), "a position counted from 1, as there is no header")
 
-    def read(self, path: str) -> RatingRows:
-        """Read one file; an InputError names the line of what cannot be read."""
+    def read(self, path: str, *, timed: bool = False) -> RatingRows:
+        """Read one file, with the times of the ratings if asked; an InputError names the line at fault."""
         file = locate(path)
-        rows = self._parquet(file) if is_parquet(file) else self._text(file)
+        rows = self._parquet(file, timed) if is_parquet(file) else self._text(file, timed)
         return rows.without(self.missing)
 
-    def _parquet(self, file: Path) -> RatingRows:
-        places = self.places(column_names(file), str(file))
+    def _parquet(self, file: Path, timed: bool) -> RatingRows:
+        places = self.places(column_names(file), str(file), timed=timed)
         return table_rows(read_table(file, places), str(file))
 
-    def _text(self, file: Path) -> RatingRows:
+    def _text(self, file: Path, timed: bool) -> RatingRows:
         lines = first_lines(file)
         separator = self.separator or found_separator(lines)
         layout = Layout(separator=separator)
         first = split_line(lines[0], layout.separator) if lines else []
         header = self._has_header(first) if self.has_header is None else self.has_header
         if len(first) > 1:
-            places = self.places(first, f"{file}, line 1") if header else self._positions()
-            user, item, rating = (place + 1 for place in places)
-            layout = replace(layout, header=header, user=user, item=item, rating=rating)
-        return read_rows(file, layout)
+            start = f"{file}, line 1"
+            places = self.places(first, start, timed=timed) if header else self._positions()
+            user, item, rating, *times = (place + 1 for place in places)
+            timestamp = times[0] if times else None
+            layout = replace(layout, header=header, user=user, item=item, rating=rating, timestamp=timestamp)
+        return read_rows(file, layout, timed=timed)
 
     def _has_header(self, first: Sequence[str]) -> bool:
         """Return whether a first line names the columns rather than holding a rating."""
-        columns = self.user_column, self.item_column, self.rating_column
+        columns = self.user_column, self.item_column, self.rating_column, self.timestamp_column
         if any(isinstance(column, str) for column in columns):
             return True
-        place = self._positions()[-1]
+        place = self._positions()[2]
         return place < len(first) and not is_number(first[place])
 
     def _positions(self) -> list[int]:
-        """Return the places of users, items and ratings, from 0, in a file without header."""
-        columns = self.user_column, self.item_column, self.rating_column
+        """Return the places of users, items, ratings and times, from 0, in a file without header."""
+        columns = self.user_column, self.item_column, self.rating_column, self.timestamp_column
         return [column - 1 if isinstance(column, int) else usual for usual, column in enumerate(columns)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class DelimitedTable(DelimitedColumns):
-    """Any table with a user, an item and a rating on each line: delimited text, also packed, or Parquet."""
+    """Any table with a user, an item and a rating on each line: delimited text, also packed, or Parquet.
+
+    A train and a test part in two files are `train_path` and `test_path`, in place of `path`. They are the
+    predefined split "given".
+    """
 
     kind: Literal["csv"] = "csv"
+    path: str = option("The file; without it, train_path and test_path.", "")
+    train_path: str | None = option("The file of the ratings to learn from.", None)
+    test_path: str | None = option("The file of the ratings to test on.", None)
     items: ItemColumns | None = option("A file of public data about the items.", None)
+
+    def fold_names(self) -> tuple[str, ...]:
+        """Return the one division that is given, if the parts are in two files."""
+        return (GIVEN,) if self.test_path else ()
 
     def load(self) -> Ratings:
         """Return all ratings; InputError names the file and line of what cannot be read."""
-        rows = self.read(self.path)
+        return self._loaded(timed=False)
+
+    def load_timed(self) -> Ratings:
+        """Return all ratings with their times; see `Dataset.load_timed`."""
+        return self._loaded(timed=True)
+
+    def _loaded(self, *, timed: bool) -> Ratings:
+        if self._parts():
+            return super().load_timed() if timed else united(*self.load_fold(GIVEN))
+        rows = self.read(self.path, timed=timed)
         scale = self.scale(rows.values, rows.source)
         return Ratings.from_rows(rows, scale, duplicates=self.duplicates)
+
+    def load_fold(self, fold: str) -> tuple[Ratings, Ratings]:
+        """Return the ratings of both files; see `Dataset.load_fold`."""
+        self.check_fold(fold)
+        train, test = (self.read(path) for path in self._parts())
+        values = np.concatenate([train.values, test.values])
+        scale = self.scale(values, f"{train.source}, {test.source}")
+        return read_fold(train, test, scale, self.duplicates)
+
+    def _parts(self) -> tuple[str, ...]:
+        """Return the files of the train and the test part; none where `path` is the file of all ratings."""
+        train, test = self.train_path, self.test_path
+        if self.path and (train or test):
+            raise SettingError(
+                "path", "a path beside train_path or test_path", "path alone, or the other two"
+            )
+        if train and test:
+            return train, test
+        if train or test:
+            missing = "test_path" if train else "train_path"
+            raise SettingError(missing, "missing", "train_path and test_path, or path alone")
+        return ()
 
     def catalogue(self, item_ids: NDArray[Any]) -> Catalogue | None:
         """Return the data about the items if there is a file of them; see `Dataset.catalogue`."""

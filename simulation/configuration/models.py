@@ -177,12 +177,15 @@ def parse_config(values: Mapping[str, Any], source: str = "configuration") -> Ru
     return validated(RunConfig, values, source)
 
 
+_PATHS = ("path", "target_path", "train_path", "test_path")
+
+
 def _with_absolute_paths(part: OptionsT) -> OptionsT:
     """Return a data set, or a part of one, with the paths that it names made absolute."""
     changes: dict[str, Any] = {}
     for field in dataclasses.fields(part):
         value = getattr(part, field.name)
-        if field.name in ("path", "target_path") and isinstance(value, str):
+        if field.name in _PATHS and isinstance(value, str) and value:
             changes[field.name] = str(Path(value).expanduser().absolute())
         elif field.name == "items" and isinstance(value, Options):
             changes[field.name] = _with_absolute_paths(value)

@@ -84,7 +84,7 @@ def _in_memory(ratings: HeldRatings, test: HeldRatings | None) -> InMemory:
         return InMemory.of(ratings, test)
     except SettingError as error:
         accepted = f"{error.accepted}, as dataset=InMemory.of(..., {error.key}=...) of dprec.datasets"
-        raise InputError("dataset", error.found, accepted) from None
+        raise InputError(error.key, error.found, accepted) from None
 
 
 def replace_parts(values: dict[str, Any], parts: Mapping[str, Any]) -> None:

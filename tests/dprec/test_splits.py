@@ -155,7 +155,7 @@ def test_settings_have_bounds() -> None:
             Holdout(test_fraction=fraction)
     with pytest.raises(InputError, match="count"):
         LeaveNPerUser(count=0)
-    assert SPLITS.kinds == ["predefined", "k-fold", "holdout", "leave-n-per-user", "cold-start"]
+    assert SPLITS.kinds == ["predefined", "k-fold", "holdout", "leave-n-per-user", "temporal", "cold-start"]
 
 
 def test_more_folds_than_ratings() -> None:

@@ -73,7 +73,7 @@ def test_a_written_configuration_needs_the_ratings_again(tmp_path: Path) -> None
         ),
         (
             {"dataset": FRAME.rename(columns={"item": "zork"})},
-            r"holds the items is not clear; accepted: .*InMemory.of\(..., item_column=...\)",
+            r"item_column: .* is not clear; accepted: .*InMemory.of\(..., item_column=...\)",
         ),
     ],
 )
