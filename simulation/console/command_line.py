@@ -21,8 +21,10 @@ from simulation.console.completion import presets_and_kinds
 from simulation.console.exit_codes import exit_code
 from simulation.console.listings import LISTINGS, listing
 from simulation.console.parameters import (
+    AuditSeed,
     ConfigPath,
     Directory,
+    Jobs,
     OptionalConfig,
     Output,
     Overrides,
@@ -31,10 +33,10 @@ from simulation.console.parameters import (
     PopulationDir,
     Quiet,
     Resume,
+    Trials,
 )
 from simulation.console.plain_help import PlainHelp
 from simulation.console.progress import progress_bar
-from simulation.console.whole_numbers import whole_number
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -99,10 +101,7 @@ def compare(
     output: Output = None,
     set_: Overrides = None,
     population_dir: PopulationDir = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(metavar="N", parser=whole_number, help="Cells at a time; by default one per core."),
-    ] = None,
+    jobs: Jobs = None,
     resume: Resume = False,
     population: Population = None,
     page: Page = True,
@@ -149,17 +148,8 @@ def audit(
     set_: Overrides = None,
     population_dir: PopulationDir = None,
     every: Annotated[bool, typer.Option("--all", help="Audit all presets, in place of CONFIG.")] = False,
-    trials: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            parser=whole_number,
-            help="Number of people per profile, such as 1e6; by default 100000, or 20000 with --all.",
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(metavar="N", parser=whole_number, help="Seed of the audit's runs.")
-    ] = None,
+    trials: Trials = None,
+    seed: AuditSeed = None,
     confidence: Annotated[
         float, typer.Option(metavar="P", help="Probability with which all bounds hold together.")
     ] = 0.99,

@@ -1,4 +1,4 @@
-"""Parameters that several commands share."""
+"""Parameters that several commands share, and those that are long to declare."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from simulation.console.completion import configurations
+from simulation.console.whole_numbers import whole_number
 
 _CONFIG = "A YAML configuration, or the name of a preset."
 
@@ -31,5 +32,20 @@ PopulationDir = Annotated[
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The directory of a run or a comparison.")]
 Page = Annotated[
     bool, typer.Option("--page/--no-page", help="Whether to draw the page; dprec report draws it later.")
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(metavar="N", parser=whole_number, help="Cells at a time; by default one per core."),
+]
+Trials = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        parser=whole_number,
+        help="Number of people per profile, such as 1e6; by default 100000, or 20000 with --all.",
+    ),
+]
+AuditSeed = Annotated[
+    int | None, typer.Option(metavar="N", parser=whole_number, help="Seed of the audit's runs.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors only.")]
