@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 from simulation.audit import audit
 from simulation.compare import compare
 from simulation.run import run
+from simulation.tune import tune
 
 if TYPE_CHECKING:
     from simulation.configuration.loading import load
     from simulation.configuration.models import RunConfig
 
-__all__ = ["RunConfig", "audit", "compare", "load", "run"]
+__all__ = ["RunConfig", "audit", "compare", "load", "run", "tune"]
 
 
 def __dir__() -> list[str]:

@@ -166,8 +166,7 @@ def advise(directory: str | Path, limits: Limits, measure: str | None = None) ->
     if best is None:
         raise InputError(str(directory), nothing_within(limits), least_needed(offers, limits))
     beating = {offer.setting.name for offer in inside if offer in worthwhile}
-    judged = best.setting.evaluation
-    alike = not_told_apart(best.setting, comparable) if judged and judged.measure == chosen else []
+    alike = _alike(best.setting, comparable, chosen)
     better = [offer for offer in worthwhile if chosen.better(offer.accuracy.mean, best.accuracy.mean)]
     return Advice(
         limits,
@@ -178,6 +177,12 @@ def advise(directory: str | Path, limits: Limits, measure: str | None = None) ->
         tuple(_claimed_only(comparable, chosen, limits)),
         *_next_better(better, limits, sign),
     )
+
+
+def _alike(best: Setting, settings: Sequence[Setting], measure: Measure) -> list[Setting]:
+    """Return what cannot be told apart from a setting, if it is judged by its main measure."""
+    evaluation = best.evaluation
+    return not_told_apart(best, settings) if evaluation and evaluation.measure == measure else []
 
 
 def _comparable(directory: Path, column: str | None) -> tuple[list[Setting], Measure]:

@@ -1,4 +1,4 @@
-"""The command line: dprec run, compare, audit, report, advise, list, describe, schema and fetch.
+"""The command line: dprec run, compare, tune, audit, report, advise, list, describe, schema and fetch.
 
 Every command imports what it needs when it is called, so that the help appears at once.
 """
@@ -37,6 +37,7 @@ from simulation.console.parameters import (
 )
 from simulation.console.plain_help import PlainHelp
 from simulation.console.progress import progress_bar
+from simulation.console.tuning import tune
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -284,6 +285,9 @@ def describe(
     from simulation.console.describing import describe_named
 
     describe_named(name, set_ or [], as_json=as_json)
+
+
+app.command(cls=PlainHelp)(tune)
 
 
 @app.command(cls=PlainHelp)

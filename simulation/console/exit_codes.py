@@ -18,6 +18,7 @@ _OPTIONS = {
     "trials": "--trials",
     "confidence": "--confidence",
     "population": "--population",
+    "measure": "--measure",
 }
 """The option for each argument of the verbs that an error may name."""
 

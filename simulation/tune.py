@@ -1,0 +1,61 @@
+"""The verb "tune": settings chosen by trials on a validation part of the training ratings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dprec.progress import Progress, silent
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from simulation.configuration.models import RunConfig
+    from simulation.tuning.running import Tuned
+
+
+def tune(
+    configs: Sequence[RunConfig | Mapping[str, Any] | str | Path],
+    output: str | Path,
+    trials: int,
+    *,
+    overrides: Sequence[str] = (),
+    space: str | Path | None = None,
+    measure: str | None = None,
+    seed: int = 0,
+    resume: bool = False,
+    progress: Progress = silent,
+) -> list[Tuned]:
+    """Choose settings of configurations, each by the same number of trials; the test ratings are not used.
+
+    Parameters
+    ----------
+    configs : sequence of RunConfig, mapping, str or Path
+        Configurations of runs, as `simulation.load` takes them, with different names.
+    output : str or Path
+        Directory for the trials and for the configurations with the chosen settings.
+    trials : int
+        Trials of each configuration; the first has the settings as they are.
+    overrides : sequence of str
+        ``dotted.key=value`` replacements in all of them.
+    space : str or Path, optional
+        YAML file of what may be chosen; by default, ranges around the numbers of the components.
+    measure : str, optional
+        Column of comparison.csv to choose by; by default RMSE, or the sign accuracy.
+    seed : int
+        Of the choice, and of the validation part.
+    resume : bool
+        Continue an interrupted tuning, or one with fewer trials.
+    progress : callable, optional
+
+    Raises
+    ------
+    InputError
+        When something that is asked for cannot be used, or Optuna is not installed.
+    """
+    from simulation.configuration.loading import load
+    from simulation.tuning.running import Tuning, tune_configurations
+
+    tuning = Tuning(trials, space, measure, seed)
+    loaded = [load(config, overrides) for config in configs]
+    return tune_configurations(loaded, output, tuning, resume=resume, progress=progress)

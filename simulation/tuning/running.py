@@ -1,0 +1,211 @@
+"""Tunes configurations: as many trials for each, judged on a validation part of the training ratings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dprec.binarization import is_binary
+from dprec.errors import InputError, RunError
+from dprec.progress import Progress, silent
+from dprec.ratings import Ratings
+from simulation.analysis.measures import Measure, measures_in
+from simulation.configuration.loading import load
+from simulation.configuration.models import RunConfig
+from simulation.configuration.strict_yaml import dump_yaml, parse_yaml
+from simulation.execution import run_prepared
+from simulation.tuning.directory import TuningDirectory, check_replayed
+from simulation.tuning.space import (
+    Choices,
+    Scalar,
+    Space,
+    applicable,
+    current,
+    derived_space,
+    read_space,
+)
+from simulation.tuning.trials import Judgement, Study, Trial, best_trial, check_installed
+from simulation.tuning.validation import validation_parts
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What the trials of one configuration have shown.
+
+    Parameters
+    ----------
+    config : RunConfig
+        As it was given.
+    measure : Measure
+    trials : tuple of Trial
+    start : Trial or None
+        The one with the settings as they were; None where the space lacks these.
+    best : Trial or None
+        None if no trial could be run.
+    path : Path or None
+        The configuration with the best settings; None without one.
+    """
+
+    config: RunConfig
+    measure: Measure
+    trials: tuple[Trial, ...]
+    start: Trial | None
+    best: Trial | None
+    path: Path | None
+
+    @property
+    def spent(self) -> tuple[float | None, float | None]:
+        """What the losses of all trials add up to, per rating and per user; None where one has no bound."""
+        runs = [trial.judgement for trial in self.trials if trial.judgement.value is not None]
+        return _sum([run.epsilon_per_rating for run in runs]), _sum([run.epsilon_per_user for run in runs])
+
+    @property
+    def privacy_note(self) -> str:
+        """What the trials cost in privacy, in words."""
+        name = self.config.name
+        if "synthetic" in self.config.dataset.kind:
+            return f"{name}: its trials ran on synthetic ratings, which cost nobody's privacy."
+        per_rating, per_user = ("unbounded" if loss is None else f"{loss:.6g}" for loss in self.spent)
+        return (
+            f"{name}: every trial spends its budget on the training ratings again. Together, its "
+            f"{len(self.trials)} trials spend ε = {per_rating} per rating and at most {per_user} per user, "
+            "beside any later run, and the validation ratings are read in clear to judge them. Trials on "
+            "public or synthetic ratings (--set dataset=...) cost nothing."
+        )
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What is asked for; see `simulation.tune`."""
+
+    trials: int
+    space: str | Path | None
+    measure: str | None
+    seed: int
+
+    def spaces(self, configs: Mapping[str, RunConfig]) -> dict[str, Space]:
+        """Return the space of every configuration, by name."""
+        if self.space is None:
+            return {name: derived_space(config) for name, config in configs.items()}
+        return applicable(read_space(Path(self.space)), configs, str(self.space))
+
+
+def tune_configurations(
+    configs: Sequence[RunConfig],
+    output: str | Path,
+    tuning: Tuning,
+    *,
+    resume: bool = False,
+    progress: Progress = silent,
+) -> list[Tuned]:
+    """Carry out the trials; see `simulation.tune`."""
+    check_installed()
+    if tuning.trials < 1:
+        raise InputError("trials", str(tuning.trials), "at least 1")
+    by_name = {config.name: config for config in configs}
+    if len(by_name) < len(configs):
+        raise InputError("tune", "configurations of the same name", "a name of its own for each")
+    spaces = tuning.spaces(by_name)
+    directory = TuningDirectory.claim(output, _request(by_name, spaces, tuning), resume=resume)
+    known = directory.read()
+    done: dict[str, list[Trial]] = {}
+    results = []
+    for name, config in by_name.items():
+        chosen, carried_out = _trials(config, spaces[name], tuning)
+        earlier = iter(known.get(name, [])[: tuning.trials])
+        done[name] = []
+        for _ in range(tuning.trials):
+            done[name].append(carried_out(next(earlier, None), directory.path))
+            directory.write(known | done)
+            progress("tuning", sum(map(len, done.values())), tuning.trials * len(by_name))
+        results.append(_tuned(config, spaces[name], chosen, done[name], directory))
+    return results
+
+
+def _trials(
+    config: RunConfig, space: Space, tuning: Tuning
+) -> tuple[Measure, Callable[[Trial | None, Path], Trial]]:
+    """Return the measure of a configuration's trials, and what carries out the next one.
+
+    The latter takes the trial if it was carried out earlier, and where that is stored.
+    """
+    fit, judging = validation_parts(config, tuning.seed)
+    chosen = _measure(tuning.measure, judging)
+    lower = chosen.lower_is_better
+    study = Study(space, current(config, space), lower_is_better=lower, seed=tuning.seed)
+
+    def carry_out(stored: Trial | None, path: Path) -> Trial:
+        if stored is None:
+            return study.trial(lambda settings: _judged(config, settings, fit, judging, chosen))
+        trial = study.trial(lambda _: stored.judgement)
+        check_replayed(trial, stored, path)
+        return trial
+
+    return chosen, carry_out
+
+
+def _request(configs: Mapping[str, RunConfig], spaces: Mapping[str, Space], tuning: Tuning) -> str:
+    """Return what decides every trial; how many there are does not."""
+    plain = {
+        name: {
+            key: list(part.values)
+            if isinstance(part, Choices)
+            else {"low": part.low, "high": part.high, "log": part.log}
+            for key, part in space.items()
+        }
+        for name, space in spaces.items()
+    }
+    values = {name: parse_yaml(config.to_yaml(), name) for name, config in configs.items()}
+    request = {"seed": tuning.seed, "space": plain, "configurations": values}
+    return dump_yaml(request if tuning.measure is None else {"measure": tuning.measure, **request})
+
+
+def _measure(column: str | None, ratings: Ratings) -> Measure:
+    wanted = column or ("sign_accuracy" if is_binary(ratings.scale) else "rmse")
+    found = [measure for measure in measures_in([wanted]) if measure.column != "relative_error"]
+    if not found:
+        accepted = "a column of comparison.csv, such as rmse or ranking_ndcg_at_10"
+        raise InputError("measure", repr(wanted), accepted)
+    return found[0]
+
+
+def _judged(
+    config: RunConfig, settings: Mapping[str, Scalar], fit: Ratings, judging: Ratings, measure: Measure
+) -> Judgement:
+    """Run a configuration with some settings, and judge it."""
+    overrides = [f"{key}={json.dumps(value)}" for key, value in settings.items()]
+    try:
+        trial = load(config, [*overrides, "simulation.backend=local"])
+        summary = run_prepared(trial, fit, judging, None).summary
+    except (InputError, RunError) as error:
+        return Judgement(None, str(error))
+    measured = summary.accuracy.measures()
+    value = measured.get(measure.column)
+    if value is None:
+        known = ", ".join(each.column for each in measures_in(measured))
+        raise InputError("measure", f"{measure.column}, which {config.name} does not have", known)
+    privacy = summary.privacy
+    return Judgement(value, "", privacy.epsilon_per_rating, privacy.epsilon_per_user.max)
+
+
+def _tuned(
+    config: RunConfig, space: Space, measure: Measure, trials: Sequence[Trial], directory: TuningDirectory
+) -> Tuned:
+    start = trials[0] if trials[0].settings == current(config, space) else None
+    best = best_trial(trials, lower_is_better=measure.lower_is_better)
+    if best is None:
+        return Tuned(config, measure, tuple(trials), start, None, None)
+    chosen = load(config, [f"{key}={json.dumps(value)}" for key, value in best.settings.items()])
+    comment = (
+        f"# {config.name} with the best of {len(trials)} trials: {measure.label} "
+        f"{best.judgement.value:.6g} on validation ratings.\n"
+    )
+    path = directory.write_configuration(config.name, comment + chosen.to_yaml())
+    return Tuned(config, measure, tuple(trials), start, best, path)
+
+
+def _sum(losses: Sequence[float | None]) -> float | None:
+    known = [loss for loss in losses if loss is not None]
+    return sum(known) if len(known) == len(losses) else None

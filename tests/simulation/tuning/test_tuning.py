@@ -1,0 +1,185 @@
+"""Settings chosen by trials: what is read, what is tried, what it costs, and how it goes on."""
+
+import csv
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dprec.errors import InputError
+from simulation import load, run, tune
+from simulation.execution import load_ratings
+from simulation.tuning import validation
+from simulation.tuning.space import Choices, Range, derived_space, read_space
+from simulation.tuning.validation import validation_parts
+
+SPACE = """
+protocol.completion.rank: {low: 1, high: 6}
+protocol.mechanism.symbols: [4, 16, 256]
+"""
+
+
+class Untouchable:
+    def __getattribute__(self, name: str) -> Any:
+        raise AssertionError(f"the test ratings are read: {name}")
+
+
+@pytest.fixture
+def space(tmp_path: Path) -> Path:
+    path = tmp_path / "space.yaml"
+    path.write_text(SPACE)
+    return path
+
+
+@pytest.fixture
+def quick(tiny: dict[str, Any]) -> dict[str, Any]:
+    tiny["protocol"]["completion"]["iterations"] = 3
+    return tiny
+
+
+def lines(directory: Path) -> list[dict[str, str]]:
+    with (directory / "trials.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_test_ratings_are_not_read(
+    tmp_path: Path, quick: dict[str, Any], space: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (before,) = tune([quick], tmp_path / "before", 2, space=space)
+    monkeypatch.setattr(validation, "load_ratings", lambda config: (load_ratings(config)[0], Untouchable()))
+    (after,) = tune([quick], tmp_path / "after", 2, space=space)
+    assert after.trials == before.trials
+
+
+def test_validation_ratings_are_a_part_of_the_training_ratings(quick: dict[str, Any]) -> None:
+    config = load(quick)
+    train, _ = load_ratings(config)
+    fit, judging = validation_parts(config, 3)
+    cells = [
+        set(zip(part.users.tolist(), part.items.tolist(), strict=True)) for part in (train, fit, judging)
+    ]
+    assert cells[1] | cells[2] == cells[0]
+    assert not cells[1] & cells[2]
+    assert judging.count == round(0.2 * train.count)
+    assert validation_parts(config, 4)[1].items.tolist() != judging.items.tolist()
+
+
+def test_every_configuration_gets_as_many_trials_and_the_best_can_be_run(
+    tmp_path: Path, quick: dict[str, Any], space: Path
+) -> None:
+    other = {**quick, "name": "other", "protocol": {**quick["protocol"], "completion": {"kind": "svd"}}}
+    tuned = tune([quick, other], tmp_path / "out", 3, space=space)
+    table = lines(tmp_path / "out")
+    assert [line["name"] for line in table] == ["tiny"] * 3 + ["other"] * 3
+    assert [line["trial"] for line in table] == ["0", "1", "2"] * 2
+    for each in tuned:
+        assert each.start is not None
+        assert each.best is not None
+        values = [trial.judgement.value for trial in each.trials]
+        assert each.best.judgement.value == min(value for value in values if value is not None)
+        assert len({tuple(trial.settings.values()) for trial in each.trials}) > 1
+        chosen = load(tmp_path / "out" / f"{each.config.name}.yaml")
+        assert chosen.protocol.completion.rank == each.best.settings["protocol.completion.rank"]
+        assert chosen.protocol.privacy == each.config.protocol.privacy
+        assert run(chosen, page=False).summary["accuracy"]["rmse"] > 0
+
+
+def test_more_trials_go_on_where_fewer_ended(tmp_path: Path, quick: dict[str, Any], space: Path) -> None:
+    whole = tune([quick], tmp_path / "whole", 4, space=space)
+    tune([quick], tmp_path / "parts", 2, space=space)
+    with pytest.raises(InputError, match="it holds a tuning already"):
+        tune([quick], tmp_path / "parts", 4, space=space)
+    parts = tune([quick], tmp_path / "parts", 4, space=space, resume=True)
+    assert parts[0].trials == whole[0].trials
+    written = [(tmp_path / name / "trials.csv").read_bytes() for name in ("whole", "parts")]
+    assert written[0] == written[1]
+    with pytest.raises(InputError, match=r"tuning\.yaml: seed"):
+        tune([quick], tmp_path / "parts", 4, space=space, seed=1, resume=True)
+
+
+def test_trials_on_private_ratings_are_added_up(tmp_path: Path, quick: dict[str, Any], space: Path) -> None:
+    (tuned,) = tune([quick], tmp_path / "out", 2, space=space)
+    per_rating, per_user = tuned.spent
+    losses = [trial.judgement.epsilon_per_user for trial in tuned.trials]
+    assert per_rating == pytest.approx(2.0)
+    assert per_user == sum(loss for loss in losses if loss is not None) > 2
+    assert "nobody's privacy" in tuned.privacy_note
+    quick["dataset"] = {"kind": "movielens-100k", "path": "unread"}
+    note = replace(tuned, config=load(quick)).privacy_note
+    assert "2 trials spend ε = 2 per rating" in note
+
+
+def test_a_trial_that_cannot_be_run_counts_and_says_why(tmp_path: Path, quick: dict[str, Any]) -> None:
+    path = tmp_path / "space.yaml"
+    path.write_text("protocol.completion.rank: [2, 5000]\n")
+    (tuned,) = tune([quick], tmp_path / "out", 3, space=path)
+    reasons = [line["reason"] for line in lines(tmp_path / "out") if not line["value"]]
+    assert reasons
+    assert all("protocol.completion.rank" in reason for reason in reasons)
+    assert tuned.best is not None
+    assert tuned.best.settings == {"protocol.completion.rank": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("dataset.users: [1, 2]", "dataset.users.*a setting of the protocol"),
+        ("protocol.privacy.epsilon: {low: 1, high: 2}", "a setting of the protocol"),
+        ("protocol.completion.rank: {low: 3, high: 2}", "rank.high: 2; accepted: more than low, 3"),
+        ("protocol.completion.rank: {low: 0, high: 2, log: true}", "rank.low: 0; accepted: more than 0"),
+        ("protocol.completion.rank: 3", "rank: 3; accepted: {low"),
+        ("protocol.completion.rank: {low: 1}", "accepted: low and high"),
+        ("protocol.completion.rang: [1, 2]", "no such setting.*did you mean protocol.completion.rank"),
+        ("{}", "no settings"),
+    ],
+)
+def test_spaces_that_cannot_be_searched_are_refused(
+    tmp_path: Path, quick: dict[str, Any], text: str, complaint: str
+) -> None:
+    path = tmp_path / "space.yaml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=complaint):
+        tune([quick], tmp_path / "out", 1, space=path)
+
+
+def test_spaces_are_read_and_derived(space: Path, quick: dict[str, Any]) -> None:
+    assert read_space(space) == {
+        "protocol.completion.rank": Range(low=1, high=6),
+        "protocol.mechanism.symbols": Choices((4, 16, 256)),
+    }
+    assert derived_space(load(quick)) == {"protocol.completion.rank": Range(low=1, high=8, log=True)}
+    steps = derived_space(load("federated-mf"))
+    assert steps["protocol.step.size"] == Range(low=0.0125, high=0.2, log=True)
+    assert steps["protocol.step.momentum"].high <= 1
+    assert {"protocol.rank", "protocol.ridge"} < set(steps)
+    assert not any("epsilon" in key or "evaluate" in key for key in steps)
+    with pytest.raises(InputError, match="no number to tune in nothing-sent"):
+        derived_space(load("nothing-sent"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"trials": 0}, "trials: 0; accepted: at least 1"),
+        ({"measure": "relative_error"}, "measure: .relative_error.; accepted: a column"),
+        ({"measure": "ranking_ndcg_at_10"}, "which tiny does not have; accepted: rmse"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_refused(
+    tmp_path: Path, quick: dict[str, Any], space: Path, changes: dict[str, Any], complaint: str
+) -> None:
+    asked = {"trials": 1, "measure": None, **changes}
+    with pytest.raises(InputError, match=complaint):
+        tune([quick], tmp_path / "out", asked["trials"], space=space, measure=asked["measure"])
+    with pytest.raises(InputError, match="configurations of the same name"):
+        tune([quick, quick], tmp_path / "out", 1, space=space)
+
+
+def test_without_optuna_one_line_says_what_to_install(
+    tmp_path: Path, quick: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(InputError, match=r"Optuna is not installed; accepted: pip install 'dprec\[tune\]'"):
+        tune([quick], tmp_path / "out", 1)
