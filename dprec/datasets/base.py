@@ -14,6 +14,7 @@ from dprec.catalogue import Catalogue
 from dprec.errors import InputError, SettingError
 from dprec.options import Options, option
 from dprec.ratings import Ratings, RatingScale
+from dprec.validation import shown
 
 
 @dataclass(frozen=True)
@@ -152,14 +153,19 @@ def locate(path: str, *names: str) -> Path:
     if not path:
         raise SettingError("path", "missing", "the file of ratings, or the folder that holds it")
     place = Path(path).expanduser()
-    if place.is_dir():
+    try:
+        folder_given, there = place.is_dir(), place.exists()
+    except OSError as error:
+        raise InputError(shown(path), str(error.strerror).lower(), "a path that can be opened") from None
+    if folder_given:
         candidates = [place / name for name in names]
         for candidate in candidates:
             if candidate.exists():
                 return candidate
         folder = "a folder" if not names else f"a folder without {' or '.join(names)}"
         raise InputError(str(place), folder, f"a file{' or the folder that holds it' if names else ''}")
-    if not place.exists():
+    if not there:
         accepted = f"the file {' or '.join(names)}, or its folder" if names else "a file"
-        raise InputError(str(place), "no such file or folder", f"{accepted}, as the data set's path")
+        start = "" if place.is_absolute() else f", from {Path.cwd()}"
+        raise InputError(str(place), f"no such file or folder{start}", f"{accepted}, as the data set's path")
     return place

@@ -76,11 +76,19 @@ def required_columns(asked: Mapping[Role, str | int | None], header: Sequence[st
     """
     places = {role: _place(role, column, header, source) for role, column in asked.items()}
     unclear: list[Role] = [role for role, place in places.items() if place is None]
+    if unclear == ["rating"] and len(header) == 2:
+        raise no_ratings(source)
     if unclear:
         holds = " and ".join(f"the {role}s ({role}_column)" for role in unclear)
         found = f"{source}: which of the columns {_listed(map(repr, header))} holds {holds} is not clear"
         raise SettingError(f"{unclear[0]}_column", found, "the name of a column, or its position from 1")
     return [place for place in places.values() if place is not None]
+
+
+def no_ratings(source: str) -> SettingError:
+    """Return the error for a list of users and items, without ratings."""
+    accepted = "a column of ratings: in a list of pairs there is none to protect, or to predict"
+    return SettingError("rating_column", f"{source}: users and items without ratings", accepted)
 
 
 def _place(role: Role, column: str | int | None, header: Sequence[str], source: str) -> int | None:

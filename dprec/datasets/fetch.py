@@ -21,6 +21,7 @@ from dprec.datasets.base import Source
 from dprec.errors import InputError, RunError
 from dprec.progress import Progress, silent
 from dprec.registry import kind_of
+from dprec.validation import listed
 
 _CHUNK_BYTES = 1 << 20
 _TIMEOUT_SECONDS = 60
@@ -56,10 +57,13 @@ def fetch(kind: str, cache: str | Path, *, url: str | None = None, progress: Pro
         When the download fails, or what was received is not the expected archive. Nothing of it is
         left in the cache.
     """
-    source = DATASETS[kind].distribution
-    if source is None:
-        offered = ", ".join(kind_of(dataset) for dataset in DATASETS if dataset.distribution is not None)
-        raise InputError("dataset", f"{kind!r}, which is not offered for download", offered)
+    offered = {
+        kind_of(dataset): dataset.distribution for dataset in DATASETS if dataset.distribution is not None
+    }
+    if kind not in offered:
+        found = f"{kind!r}, which is not offered for download" if kind in DATASETS.kinds else repr(kind)
+        raise InputError("dataset", found, listed(list(offered), kind))
+    source = offered[kind]
     url = url or source.url
     if not url.lower().startswith(("http://", "https://")):
         raise InputError("url", repr(url), "an http or https address")

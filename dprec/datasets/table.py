@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
 from dprec.datasets.base import FileDataset, locate
+from dprec.datasets.column_names import no_ratings
 from dprec.datasets.columns import RatingColumns
 from dprec.datasets.compression import is_parquet
 from dprec.datasets.delimited import first_lines, read_rows
@@ -21,10 +23,15 @@ from dprec.datasets.item_columns import ItemColumns
 from dprec.datasets.layout import Layout
 from dprec.datasets.parquet import column_names, read_table
 from dprec.datasets.sniffing import found_separator, is_number, split_line
-from dprec.errors import SettingError, within
+from dprec.errors import InputError, SettingError, within
 from dprec.options import option
 from dprec.rating_rows import RatingRows
 from dprec.ratings import Ratings
+
+_LISTED = (
+    "a line per rating, as the Netflix Prize becomes by: "
+    """awk -F, 'NF==1{film=$1+0;next}{print $1","film","$2","$3}' FILE > ratings.csv"""
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +73,11 @@ class DelimitedColumns(RatingColumns, FileDataset):
         separator = self.separator or found_separator(lines)
         layout = Layout(separator=separator)
         first = split_line(lines[0], layout.separator) if lines else []
+        if lines and re.fullmatch(r"\d+:", lines[0]):
+            raise InputError(f"{file}, line 1", f"{lines[0]!r}, with the ratings of a film below it", _LISTED)
         header = self._has_header(first) if self.has_header is None else self.has_header
+        if len(first) == 2 and not header:
+            raise no_ratings(f"{file}, line 1")
         if len(first) > 1:
             start = f"{file}, line 1"
             places = self.places(first, start, timed=timed) if header else self._positions()
@@ -139,6 +150,8 @@ class DelimitedTable(DelimitedColumns):
             )
         if train and test:
             return train, test
+        if not (self.path or train or test):
+            raise SettingError("path", "missing", "the file of ratings, or train_path and test_path")
         if train or test:
             missing = "test_path" if train else "train_path"
             raise SettingError(missing, "missing", "train_path and test_path, or path alone")

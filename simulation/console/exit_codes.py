@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 
 import typer
@@ -9,6 +10,7 @@ from click import ClickException
 from click.exceptions import NoArgsIsHelpError
 
 from dprec.errors import InputError, RunError
+from dprec.validation import shown
 
 _INPUT, _FAILED, _INTERRUPTED = 2, 1, 130
 
@@ -69,6 +71,10 @@ def _unexpected(error: Exception) -> int:
         return _fail(" ".join(error.format_message().split()), error.exit_code)
     if isinstance(error, MemoryError):
         return _fail(f"not enough memory: {error}", _FAILED)
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        return _fail(
+            str(InputError(shown(str(error.filename)), "a name that is too long", "a shorter one")), _INPUT
+        )
     if isinstance(error, PermissionError) and error.filename is not None:
         denied = InputError(str(error.filename), str(error.strerror), "a path with permission to use it")
         return _fail(str(denied), _INPUT)

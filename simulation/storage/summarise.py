@@ -32,6 +32,9 @@ from simulation.storage.summary import (
     TrafficSummary,
 )
 
+_MANY = 0.4
+"""Share of ratings of 0 or less, all of them alike, that suggests that they are none."""
+
 
 def summarise(
     config: RunConfig,
@@ -142,7 +145,14 @@ def _note_on_own_ratings(config: RunConfig, train: Ratings, test: Ratings) -> tu
     split = " ".join([config.split.kind, *chosen])
     settings = "low, high and step of the data set decide otherwise"
     scale = "" if is_binary(train.scale) else f"A rating is {train.scale.describe()} ({settings}). "
-    return (f"{scale}To test on: {test.count:,} of {train.count + test.count:,} ratings (split: {split}).",)
+    count, lowest = train.count + test.count, int(np.sum(train.levels == 1) + np.sum(test.levels == 1))
+    unrated = ""
+    if scale and train.scale.low <= 0 and lowest > _MANY * count:
+        unrated = (
+            f"Of all ratings, {lowest / count:.0%} are {train.scale.low:g}: if that means not rated, "
+            f"missing: [{train.scale.low:g}] of the data set leaves them out. "
+        )
+    return (f"{scale}{unrated}To test on: {test.count:,} of {count:,} ratings (split: {split}).",)
 
 
 def _note_on_composition(config: RunConfig) -> tuple[str, ...]:

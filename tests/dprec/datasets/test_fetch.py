@@ -198,8 +198,11 @@ def test_what_cannot_be_asked_for(tmp_path: Path) -> None:
         InputError, match="'csv', which is not offered for download; accepted: movielens-100k"
     ):
         fetch("csv", tmp_path)
-    with pytest.raises(InputError, match="dataset: 'netflix'"):
-        fetch("netflix", tmp_path)
+    with pytest.raises(
+        InputError, match=r"dataset: 'movielens'; accepted: movielens-100k, .* did you mean"
+    ) as caught:
+        fetch("movielens", tmp_path)
+    assert "csv" not in caught.value.accepted
     assert "http or https" in failed(tmp_path, InputError, "file:///etc/passwd")
 
 

@@ -150,5 +150,20 @@ def test_paths_that_do_not_go_together(settings: Any, message: str) -> None:
 
 
 def test_no_path_at_all() -> None:
-    with pytest.raises(InputError, match="path: missing; accepted: the file of ratings"):
+    with pytest.raises(InputError, match="path: missing; accepted: the file of ratings, or train_path and"):
         DelimitedTable().load()
+
+
+def test_a_path_that_no_file_can_have() -> None:
+    with pytest.raises(InputError, match=r"^a{80}\.\.\.: file name too long; accepted: a path"):
+        DelimitedTable(path="a" * 5000).load()
+
+
+def test_a_relative_path_that_is_not_there_is_looked_for_from_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        InputError, match=rf"absent.csv: no such file or folder, from {tmp_path}; accepted: a file"
+    ):
+        DelimitedTable(path="absent.csv").load()

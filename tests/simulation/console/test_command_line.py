@@ -322,6 +322,7 @@ def test_a_run_that_fails_is_one_line(dprec: Any, config: Path, tmp_path: Path) 
         (KeyboardInterrupt(), 130, "interrupted"),
         (MemoryError("Unable to allocate 89 GiB"), 1, "89 GiB"),
         (OSError(28, "No space left on device"), 1, "No space left on device"),
+        (OSError(36, "File name too long", "a" * 5000), 2, f"{'a' * 80}...: a name that is too long"),
         (
             PermissionError(13, "Permission denied", "/sealed/x"),
             2,
