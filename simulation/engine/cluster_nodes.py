@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,9 @@ from dprec.start import PACKAGES
 
 _NODE_SECONDS = 60.0
 """Longest wait for a node to start a worker and answer."""
+
+_ATTEMPTS = 3
+"""How often a node is asked whose workers fail."""
 
 _LIBRARIES = {"NumPy": "numpy", "SciPy": "scipy", "Flower": "flwr"}
 
@@ -55,27 +59,20 @@ def check_nodes(folder: Path | None, accepted: str) -> None:
 
     remote: Any = ray.remote(num_cpus=0, max_retries=0)(_examine)
     path = None if folder is None else str(folder)
-    nodes = working_nodes()
-    answers = {
-        node: remote.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)).remote(
-            path
-        )
-        for node in nodes
-    }
-    ours = installation()
-    for node, answer in answers.items():
-        name = nodes[node]
-        try:
-            theirs, seen = ray.get(answer, timeout=_NODE_SECONDS)
-        except ray.exceptions.GetTimeoutError as error:
-            raise RunError(f"the Ray node {name} did not answer within {_NODE_SECONDS:g} s") from error
-        except ray.exceptions.RayError as error:
-            if node not in working_nodes():
-                continue  # it left the cluster
-            raise RunError(f"the Ray node {name} cannot run dprec: {one_line(error)}") from error
-        check_same(name, theirs, ours)
+
+    def ask(node: str) -> Any:
+        place = NodeAffinitySchedulingStrategy(node, soft=False)
+        return remote.options(scheduling_strategy=place).remote(path)
+
+    ours, nodes = installation(), working_nodes()
+    for node, first in [(node, ask(node)) for node in nodes]:
+        answer = _answer(node, nodes[node], first, ask)
+        if answer is None:
+            continue
+        theirs, seen = answer
+        check_same(nodes[node], theirs, ours)
         if not seen:
-            raise InputError(str(path), f"not on the Ray node {name}", accepted)
+            raise InputError(str(path), f"not on the Ray node {nodes[node]}", accepted)
 
 
 def check_same(node: str, theirs: dict[str, str], ours: dict[str, str]) -> None:
@@ -104,6 +101,28 @@ def working_nodes() -> dict[str, str]:
         for node in nodes
         if node["Alive"] and node["Resources"].get("CPU", 0) >= 1
     }
+
+
+def _answer(
+    node: str, name: str, reference: Any, ask: Callable[[str], Any]
+) -> tuple[dict[str, str], bool] | None:
+    """Return a node's answer, or None if it leaves the cluster; its workers may die first."""
+    import ray
+
+    for attempt in range(_ATTEMPTS):
+        try:
+            answer: tuple[dict[str, str], bool] = ray.get(
+                reference if attempt == 0 else ask(node), timeout=_NODE_SECONDS
+            )
+        except ray.exceptions.GetTimeoutError as error:
+            raise RunError(f"the Ray node {name} did not answer within {_NODE_SECONDS:g} s") from error
+        except ray.exceptions.RayError as error:
+            if node not in working_nodes():
+                return None
+            reason = one_line(error)
+        else:
+            return answer
+    raise RunError(f"the Ray node {name} cannot run dprec: {reason}")
 
 
 def one_line(error: BaseException) -> str:

@@ -38,6 +38,11 @@ def bits(session: Session | None, config: RunConfig, folder: Path) -> dict[str, 
     else:
         directory = RunDirectory.claim(folder, config)
         directory.write(run_in(session, config, *load_ratings(config)))
+    return written(folder)
+
+
+def written(folder: Path) -> dict[str, Any]:
+    """Return what must not depend on the division, from the directory of a run."""
     summary = json.loads((folder / "summary.json").read_text())
     rounds = [json.loads(line) for line in (folder / "rounds.jsonl").read_text().splitlines()]
     return {

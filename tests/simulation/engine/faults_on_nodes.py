@@ -1,4 +1,4 @@
-"""What goes wrong on one node of a cluster: an app and a cell that end their node, an app without its disk.
+"""What goes wrong on one node of a cluster: an app that ends it, an app without its disk.
 
 A module of its own, since the workers of the cluster import it.
 """
@@ -12,19 +12,18 @@ import ray
 from flwr.app import Context, Message
 
 from clients.app import client_app
-from simulation.comparison.cell_runs import _run_cell
 
 ENDS = "ends"
 """File that names a node to end and the type of a message; the node answers one, and ends at the next."""
 
 DISKLESS = "diskless"
-"""File that names a node which does not see the population."""
+"""File that names a node which does not see something, and what."""
 
 
 def named(file: Path) -> list[str]:
     """Return what a file says about the node of this worker, nothing if it is about another one."""
     node, *rest = file.read_text().split() if file.exists() else ["nobody"]
-    return rest or [""] if node == ray.get_runtime_context().get_node_id() else []
+    return rest if node == ray.get_runtime_context().get_node_id() else []
 
 
 def end_node() -> None:
@@ -56,10 +55,3 @@ class FaultyApp:
             answered.touch()
         root = "/nowhere" if named(self.faults / DISKLESS) else self.root
         return client_app(root)(message, context)
-
-
-def ending_cell(directory: str) -> str | None:
-    """Run a cell, unless its node is to end."""
-    if named(Path(directory).parents[2] / ENDS):
-        end_node()
-    return _run_cell(directory)

@@ -1,6 +1,10 @@
 """A cluster of two Ray nodes on one machine gives the bits of one process, also when a node dies."""
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -8,14 +12,17 @@ from typing import Any
 import pytest
 from ray.cluster_utils import Cluster
 
+import simulation
 from dprec.errors import InputError, RunError
 from dprec.messages import TRAIN
-from simulation.configuration.models import SimulationOptions
+from simulation.configuration.models import RunConfig, SimulationOptions
+from simulation.configuration.strict_yaml import parse_yaml
 from simulation.engine import cluster_nodes, runtime
 from simulation.engine.cluster_nodes import check_nodes, working_nodes
 from simulation.engine.ray_connection import ADDRESS, connected_to_ray
 from simulation.engine.session import Session, open_session
-from tests.simulation.divisions import bits, compare, divided, one_shot
+from tests.simulation.conftest import TINY
+from tests.simulation.divisions import bits, compare, divided, written
 from tests.simulation.engine.faults_on_nodes import DISKLESS, ENDS, FaultyApp
 
 QUICK_TO_NOTICE = {
@@ -35,8 +42,15 @@ ROUNDS: dict[str, Any] = {
 }
 
 
+RUN = """
+import json, sys
+from simulation import run
+run(json.loads(sys.argv[1]), sys.argv[2], page=False)
+"""
+
+
 class TwoNodes:
-    """A cluster whose second node may end."""
+    """A cluster whose second node may end; with two workers there is one on it, and room for a third."""
 
     def __init__(self) -> None:
         head = {"num_cpus": 1, "include_dashboard": False, "node_name": "first"}
@@ -46,10 +60,13 @@ class TwoNodes:
         self.second: Any = None
 
     def complete(self) -> None:
-        """Start the second node, unless it runs."""
-        if self.second is not None and self.second.alive():
-            return
-        self.second = self.cluster.add_node(num_cpus=1, node_name="second")
+        """Start the second node, unless it lives."""
+        if not self.second_lives:
+            self.second = self.cluster.add_node(num_cpus=2, node_name="second")
+
+    @property
+    def second_lives(self) -> bool:
+        return self.second is not None and "raylet" in dict(self.second.live_processes())
 
 
 @pytest.fixture(scope="module")
@@ -67,67 +84,103 @@ def two_nodes() -> Iterator[TwoNodes]:
             nodes.cluster.shutdown()
 
 
-@pytest.fixture(scope="module")
-def faults(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("faults")
-
-
-@pytest.fixture(scope="module")
-def joined(two_nodes: TwoNodes, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """Join the cluster, whose nodes are checked."""
-    with connected_to_ray(2, tmp_path_factory.mktemp("seen")) as usable:
-        yield usable
-
-
-@pytest.fixture(scope="module")
-def session(joined: int, faults: Path) -> Iterator[Session]:
-    """Start a session whose devices have the faults, with a worker on each node."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runtime, "client_app", partial(FaultyApp, faults=faults))
-        with open_session(SimulationOptions(backend="ray", workers=joined), 4) as session:
-            yield session
-
-
 def node_id(name: str) -> str:
     """Return the id of a node that is alive."""
     (node,) = (node for node, its_name in working_nodes().items() if its_name == name)
     return node
 
 
-def test_a_node_with_other_versions_is_named(joined: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert joined == 2
-    own = cluster_nodes.installation()
-    monkeypatch.setattr(cluster_nodes, "installation", lambda: {**own, "SciPy": "0.1"})
-    with pytest.raises(RunError, match=rf"^the Ray node (first|second) has SciPy {own['SciPy']}, not 0\.1$"):
-        check_nodes(None, "")
+@contextmanager
+def another_process(config: RunConfig, folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """Start a run in a process of its own."""
+    values = json.dumps(parse_yaml(config.to_yaml(), "configuration"))
+    command = [sys.executable, "-c", RUN, values, str(folder)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
-def test_a_node_that_does_not_see_a_folder_is_named(joined: int, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=rf"^{tmp_path}/no: not on the Ray node \w+; accepted: seen$"):
-        check_nodes(tmp_path / "no", "seen")
+@pytest.fixture(scope="module")
+def other(
+    two_nodes: TwoNodes, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """Start a run in another process, which shares the cluster meanwhile."""
+    folder = tmp_path_factory.mktemp("other")
+    with another_process(divided(TINY, "ray", 1, 10), folder) as process:
+        yield process, folder
 
 
-def test_what_a_dying_node_was_asked_is_done_again_elsewhere(
-    session: Session, faults: Path, tiny: dict[str, Any], tmp_path: Path
+class TestTheNodesOfACluster:
+    """One connection to the cluster and one session serve all, so their order matters."""
+
+    @pytest.fixture(scope="class")
+    def faults(self, tmp_path_factory: pytest.TempPathFactory) -> Path:
+        return tmp_path_factory.mktemp("faults")
+
+    @pytest.fixture(scope="class")
+    def joined(self, other: object, faults: Path) -> Iterator[int]:
+        """Join the cluster, whose nodes are checked."""
+        with connected_to_ray(2, faults) as usable:
+            yield usable
+
+    @pytest.fixture(scope="class")
+    def session(self, joined: int, faults: Path) -> Iterator[Session]:
+        """Start a session whose devices have the faults."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(runtime, "client_app", partial(FaultyApp, faults=faults))
+            with open_session(SimulationOptions(backend="ray", workers=joined), 4) as session:
+                yield session
+
+    def test_other_versions_are_named(self, joined: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert joined == 2
+        own = cluster_nodes.installation()
+        monkeypatch.setattr(cluster_nodes, "installation", lambda: {**own, "SciPy": "0.1"})
+        with pytest.raises(RunError, match=rf"^the Ray node \w+ has SciPy {own['SciPy']}, not 0\.1$"):
+            check_nodes(None, "")
+
+    def test_a_folder_that_is_not_seen_is_named(self, joined: int, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match=rf"^{tmp_path}/no: not on the Ray node \w+; accepted: seen$"):
+            check_nodes(tmp_path / "no", "seen")
+
+    def test_what_a_dying_node_was_asked_is_done_again_elsewhere(
+        self, session: Session, faults: Path, tiny: dict[str, Any], tmp_path: Path
+    ) -> None:
+        """In rounds of which devices remember the last broadcast, and which some have answered already."""
+        tiny["protocol"] = ROUNDS
+        expected = bits(None, divided(tiny, "local", 1, "all"), tmp_path / "local")
+        (faults / ENDS).write_text(f"{node_id('second')} {TRAIN}")
+        compare(expected, bits(session, divided(tiny, "ray", 2, 10), tmp_path / "run"))
+        assert list(working_nodes().values()) == ["first"]
+
+    def test_what_is_left_goes_on(self, session: Session, tiny: dict[str, Any], tmp_path: Path) -> None:
+        expected = bits(None, divided(tiny, "local", 1, "all"), tmp_path / "local")
+        compare(expected, bits(session, divided(tiny, "ray", 2, 10), tmp_path / "run"))
+
+    def test_a_node_without_the_population_ends_the_run(
+        self, session: Session, faults: Path, tiny: dict[str, Any], tmp_path: Path
+    ) -> None:
+        (faults / DISKLESS).write_text(f"{node_id('first')} population")
+        message = r"^a node .*failed: /nowhere/.*population.json: not on .*\(on the Ray node first\)$"
+        with pytest.raises(RunError, match=message):
+            bits(session, divided(tiny, "ray", 2, 10), tmp_path / "run")
+
+
+def test_a_run_that_shared_the_cluster_ends_with_its_bits(
+    other: tuple[subprocess.Popen[str], Path], tiny: dict[str, Any], tmp_path: Path
 ) -> None:
-    """In rounds of which devices remember the last broadcast, and which some have answered already."""
-    tiny["protocol"] = ROUNDS
-    expected = bits(None, divided(tiny, "local", 1, "all"), tmp_path / "local")
-    (faults / ENDS).write_text(f"{node_id('second')} {TRAIN}")
-    compare(expected, bits(session, divided(tiny, "ray", 2, 10), tmp_path / "run"))
-    assert list(working_nodes().values()) == ["first"]
+    """Its worker may have died with the second node; then it has waited for a processor of the first."""
+    process, folder = other
+    _, complaint = process.communicate(timeout=100)
+    assert (process.returncode, complaint) == (0, "")
+    compare(bits(None, divided(tiny, "local", 1, "all"), tmp_path / "local"), written(folder))
 
 
-def test_what_is_left_of_a_cluster_goes_on(session: Session, tiny: dict[str, Any], tmp_path: Path) -> None:
-    values = one_shot(tiny, "per rating")
-    expected = bits(None, divided(values, "local", 1, "all"), tmp_path / "local")
-    compare(expected, bits(session, divided(values, "ray", 2, 10), tmp_path / "run"))
-
-
-def test_a_node_without_the_population_ends_the_run(
-    session: Session, faults: Path, tiny: dict[str, Any], tmp_path: Path
+def test_an_audit_is_what_it_is_without_a_cluster(
+    two_nodes: TwoNodes, tiny: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (faults / DISKLESS).write_text(node_id("first"))
-    message = r"^a node .*failed: /nowhere/.*population.json: not on .*\(on the Ray node first\)$"
-    with pytest.raises(RunError, match=message):
-        bits(session, divided(tiny, "ray", 2, 10), tmp_path / "run")
+    tiny["simulation"]["backend"] = "ray"
+    joined = simulation.audit(tiny, trials=200).values()
+    monkeypatch.delenv(ADDRESS)
+    assert joined == simulation.audit(tiny, trials=200).values()
