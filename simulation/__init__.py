@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from simulation.audit import audit
 from simulation.compare import compare
+from simulation.plot import plot
 from simulation.run import run
 from simulation.tune import tune
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from simulation.configuration.loading import load
     from simulation.configuration.models import RunConfig
 
-__all__ = ["RunConfig", "audit", "compare", "load", "run", "tune"]
+__all__ = ["RunConfig", "audit", "compare", "load", "plot", "run", "tune"]
 
 
 def __dir__() -> list[str]:

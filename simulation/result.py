@@ -1,12 +1,16 @@
-"""The result of a run for use from Python: plain mappings, columns and a figure."""
+"""The result of a run for use from Python: plain mappings, columns, data frames and a figure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from dprec.errors import InputError
+from simulation.configuration.dotted_keys import flatten
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
     from dprec.privacy.device_channel import DeviceChannel
@@ -64,6 +68,37 @@ class RunResult:
     def privacy(self) -> PrivacyLedger:
         """Every charge to a user's privacy, round by round."""
         return self.record.privacy
+
+    def to_pandas(self, table: Literal["predictions", "traffic", "rounds"] = "predictions") -> pd.DataFrame:
+        """Return a table of the run as a data frame.
+
+        Parameters
+        ----------
+        table : {"predictions", "traffic", "rounds"}
+            A line per test rating, per user or per round.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            When pandas is not installed.
+        InputError
+            When there is no such table.
+        """
+        import pandas as pd
+
+        tables: dict[str, Any] = {
+            "predictions": self.predictions,
+            "traffic": self.traffic,
+            "rounds": [flatten(line) for line in self.rounds],
+        }
+        if table not in tables:
+            raise InputError("table", repr(table), ", ".join(tables))
+        return pd.DataFrame(tables[table])
+
+    def _repr_html_(self) -> str:
+        from simulation.pages import run_html
+
+        return run_html(self.summary)
 
     def plot(self) -> Figure:
         """Draw the run's three answers: how accurate, how private, how many bytes per user.

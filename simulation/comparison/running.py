@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dprec.errors import InputError, within
 from dprec.progress import Progress, silent
@@ -23,6 +24,9 @@ from simulation.execution import load_ratings, prepared_ratings
 from simulation.storage.claims import fingerprint
 from simulation.storage.comparison_directory import ComparisonDirectory
 from simulation.storage.tables import Row
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,23 @@ class ComparisonResult:
     rows: list[Row]
     timings: list[Row]
     failures: dict[str, str]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return comparison.csv as a data frame.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            When pandas is not installed.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self.rows)
+
+    def _repr_html_(self) -> str:
+        from simulation.pages import comparison_html
+
+        return comparison_html(self.rows, self.comparison.config.name)
 
 
 def run_comparison(

@@ -49,14 +49,7 @@ def load(
         if not overrides and not parts:
             return config
         config = dict(config)
-    if isinstance(config, Mapping):
-        values, source = copy.deepcopy(dict(config)), "configuration"
-    elif not isinstance(config, str | Path):
-        accepted = "a file, the name of a preset, a mapping or a RunConfig"
-        raise InputError("config", f"a value of type {type(config).__name__}", accepted)
-    else:
-        path = find_configuration(config)
-        values, source = read_yaml(path), str(path)
+    values, source = _values_of(config)
     if "protocols" in values and "protocol" not in values:
         raise InputError(source, "the configuration of a comparison", f"a run's, or: dprec compare {source}")
     replace_parts(values, parts or {})
@@ -67,3 +60,14 @@ def load(
     if replaces_dataset(replaced) and not replaces_split(replaced):
         loaded = loaded.model_copy(update={"split": fitting_split(loaded.dataset, loaded.split)})
     return loaded
+
+
+def _values_of(config: Mapping[str, Any] | str | Path) -> tuple[dict[str, Any], str]:
+    """Return the values of a configuration that may be changed, and where they come from."""
+    if isinstance(config, Mapping):
+        return copy.deepcopy(dict(config)), "configuration"
+    if not isinstance(config, str | Path):
+        accepted = "a file, the name of a preset, a mapping or a RunConfig"
+        raise InputError("config", f"a value of type {type(config).__name__}", accepted)
+    path = find_configuration(config)
+    return read_yaml(path), str(path)

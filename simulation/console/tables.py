@@ -10,26 +10,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from simulation.analysis.columns import (
-    BUDGET,
-    BYTES_DOWN,
-    BYTES_UP,
-    LOSSES,
-    SERVER_SEES,
-    STATUS,
-    SettingColumn,
-    accuracy_column,
-    best_columns,
-    composed_column,
-    floor_columns,
-    spread_column,
-)
-from simulation.analysis.evaluations import distinguishing_words
-from simulation.analysis.measures import Measure, headlines
 from simulation.analysis.numbers import DASH, number
 from simulation.analysis.projection import METHOD, Projection
-from simulation.analysis.settings import Setting, by_evaluation, measures_of, settings_of
-from simulation.configuration.dotted_keys import flatten
+from simulation.analysis.small_tables import SmallTable, run_table, tables_of_comparison
 from simulation.storage.tables import Row
 
 if TYPE_CHECKING:
@@ -38,31 +21,12 @@ if TYPE_CHECKING:
 
 def results_table(summary: Mapping[str, Any]) -> Table:
     """Return a run as one line: accuracy, privacy and bytes side by side."""
-    setting = _run_as_setting(summary)
-    measures = _measures([setting])
-    return _settings_table("run", [*map(accuracy_column, measures), *_costs([setting])], [setting])
+    return _of_settings(run_table(summary))
 
 
 def comparison_tables(rows: Sequence[Row]) -> list[Table]:
-    """Return one table per evaluation, with one line per protocol and epsilon.
-
-    Figures are averages over folds and seeds; only the main accuracy is shown with its spread.
-    """
-    groups = by_evaluation(settings_of(rows))
-    tables = []
-    for evaluation, settings in groups.items():
-        main = evaluation.measure
-        others = [accuracy_column(each) for each in _measures(settings) if each != main]
-        columns = [
-            spread_column(main, settings),
-            *floor_columns(main, settings),
-            *best_columns(main, settings),
-            *others,
-        ]
-        table = _settings_table("protocol", [BUDGET, *columns, *_costs(settings)], settings)
-        table.title = ", ".join(distinguishing_words(evaluation, list(groups))) or None
-        tables.append(table)
-    return tables
+    """Return one table per evaluation, with one line per protocol and epsilon."""
+    return [_of_settings(table) for table in tables_of_comparison(rows)]
 
 
 def audit_table(audit: Audit) -> Table:
@@ -109,44 +73,16 @@ _HEADING = 12
 """Characters per line of a heading, so that the numbers below it decide the width of a column."""
 
 
-def _costs(settings: Sequence[Setting]) -> tuple[SettingColumn, ...]:
-    return STATUS, *LOSSES, composed_column(settings), BYTES_UP[0], BYTES_DOWN[0], SERVER_SEES
-
-
-def _measures(settings: Sequence[Setting]) -> list[Measure]:
-    """Return the headline measures that any of the settings has."""
-    return headlines(measures_of(settings))
-
-
-def _settings_table(first: str, columns: Sequence[SettingColumn], settings: Sequence[Setting]) -> Table:
+def _of_settings(small: SmallTable) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), title_justify="left")
-    table.add_column(first, no_wrap=True)
-    for column in columns:
+    table.title = small.title
+    table.add_column(small.first, no_wrap=True)
+    for column in small.columns:
         heading = "\n".join([*wrap(column.title, _HEADING), *wrap(column.hint, _HEADING)])
         table.add_column(heading, justify="right" if column.numeric else "left", no_wrap=True)
-    for setting in settings:
-        table.add_row(setting.name, *(column.text(setting) for column in columns))
+    for setting in small.settings:
+        table.add_row(setting.name, *(column.text(setting) for column in small.columns))
     return table
-
-
-def _run_as_setting(summary: Mapping[str, Any]) -> Setting:
-    """Return a run as a setting with a single row."""
-    privacy, traffic = summary["privacy"], summary["traffic"]
-    row = {
-        **{key.replace(".", "_"): value for key, value in flatten(summary["accuracy"]).items()},
-        "epsilon_per_rating": privacy["epsilon_per_rating"],
-        "epsilon_per_user_max": privacy["epsilon_per_user"]["max"],
-        "delta": privacy["delta"],
-        "epsilon_composed_max": privacy["epsilon_composed"]["max"],
-        "epsilon_claimed_per_rating": privacy["epsilon_claimed"]["per_rating"],
-        "epsilon_claimed_per_user": privacy["epsilon_claimed"]["per_user"],
-        "status": privacy["status"],
-        "uplink_message_mean_per_user": traffic["uplink"]["message_mean_per_user"],
-        "downlink_message_mean_per_user": traffic["downlink"]["message_mean_per_user"],
-        "trusts_server": privacy["trusts_server"],
-        "hides_rated_items": privacy["hides_rated_items"],
-    }
-    return Setting(summary["name"], None, (row,))
 
 
 def projection_table(rows: Sequence[tuple[str, Projection]], population: float) -> Table:

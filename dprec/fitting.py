@@ -1,0 +1,137 @@
+"""A completion of ratings that a notebook holds: without devices, a server or a configuration."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dprec.completion.base import Completed, Completion, Observations
+from dprec.datasets.columns import RatingColumns
+from dprec.datasets.held import HeldRatings, ratings_from
+from dprec.errors import InputError
+from dprec.mechanisms.base import Mechanism
+from dprec.mechanisms.channel import Channel
+from dprec.mechanisms.raw import Raw
+from dprec.mechanisms.symbol_reports import SymbolReports
+from dprec.randomness import words
+from dprec.ratings import Ratings
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A completed matrix, whose users and items go by their own identifiers.
+
+    Parameters
+    ----------
+    ratings : Ratings
+        The true ratings.
+    observations : Observations
+        What the completion was given.
+    completed : Completed
+        Predictions by position, diagnostics and notes.
+    """
+
+    ratings: Ratings
+    observations: Observations
+    completed: Completed
+
+    def predict(self, users: ArrayLike, items: ArrayLike) -> NDArray[np.float64]:
+        """Predict ratings, not clipped to the scale.
+
+        Parameters
+        ----------
+        users, items : array_like, shape (cells,)
+            Identifiers, as in the data; a matrix's are its row and column numbers. One stands for all.
+
+        Returns
+        -------
+        ndarray of float64, shape (cells,)
+
+        Raises
+        ------
+        InputError
+            When a user or an item is not in the data.
+        """
+        user_places = _places(users, self.ratings.user_ids, "users")
+        item_places = _places(items, self.ratings.item_ids, "items")
+        return self.completed.predict(*np.broadcast_arrays(user_places, item_places))
+
+
+def fit(
+    completion: Completion,
+    ratings: HeldRatings,
+    *,
+    mechanism: Mechanism | None = None,
+    epsilon: float = math.inf,
+    seed: int = 0,
+    **columns: Any,
+) -> Fitted:
+    """Complete a matrix of ratings, as they are or as a mechanism would send them.
+
+    Parameters
+    ----------
+    completion : Completion
+    ratings : DataFrame, sparse matrix, arrays or Ratings
+        As for `dprec.datasets.InMemory.of`.
+    mechanism : Mechanism, optional
+        What perturbs every rating first; by default nothing does.
+    epsilon : float
+        Its budget per rating.
+    seed : int
+        Of the noise and of the completion.
+    **columns
+        Settings of `RatingColumns`: the columns of a frame, and the scale, such as ``low=1, high=5``.
+
+    Raises
+    ------
+    InputError
+        When the ratings, the mechanism or the completion's settings cannot be used.
+    RunError
+        When the completion diverges.
+    """
+    (held,) = ratings_from(ratings, None, RatingColumns(**columns), "error")
+    sender = Raw() if mechanism is None else mechanism
+    if sender.hides_rated_items or sender.compares_ratings:
+        accepted = "a mechanism that shows which items were rated and reports each rating alone"
+        raise InputError("mechanism", sender.kind, accepted)
+    channel = sender.channel(held.scale, epsilon)
+    shape = (held.n_users, held.n_items)
+    completion.check_scale(held.scale)
+    completion.check(shape)
+    symbols = channel.sample(held.levels, words(seed, "fit", 0, held.count)).astype(np.int64)
+    observations = _observed(held, channel, symbols, private=sender.private)
+    return Fitted(held, observations, completion.fit(observations, seed))
+
+
+def _observed(
+    ratings: Ratings, channel: Channel, symbols: NDArray[np.int64], *, private: bool
+) -> Observations:
+    """Return what a server makes of one symbol per rating."""
+    return Observations(
+        ratings.users,
+        ratings.items,
+        channel.values[symbols],
+        (ratings.n_users, ratings.n_items),
+        ratings.scale,
+        noise_variance=float(channel.variance().mean()) if private else None,
+        likelihood=channel.probabilities[:, symbols].T,
+        symbols=SymbolReports((channel.probabilities,), symbols, np.zeros_like(symbols)),
+    )
+
+
+def _places(ids: ArrayLike, known: NDArray[Any], what: str) -> NDArray[np.int64]:
+    """Return the positions of identifiers among those of the data, which ascend."""
+    asked = np.atleast_1d(np.asarray(ids))
+    if (asked.dtype.kind == "U") != (known.dtype.kind == "U"):
+        accepted = f"identifiers as in the data, such as {known[0].item()!r}"
+        raise InputError(what, f"identifiers of type {asked.dtype}", accepted)
+    places = np.minimum(np.searchsorted(known, asked), known.size - 1)
+    unknown = np.flatnonzero(known[places] != asked)
+    if unknown.size:
+        found = f"{asked[unknown[0]].item()!r}, which has no rating"
+        raise InputError(what, found, f"identifiers in the data, such as {known[0].item()!r}")
+    return places

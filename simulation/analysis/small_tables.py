@@ -1,0 +1,105 @@
+"""The small tables of a run and of a comparison, for the terminal and for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from simulation.analysis.columns import (
+    BUDGET,
+    BYTES_DOWN,
+    BYTES_UP,
+    LOSSES,
+    SERVER_SEES,
+    STATUS,
+    SettingColumn,
+    accuracy_column,
+    best_columns,
+    composed_column,
+    floor_columns,
+    spread_column,
+)
+from simulation.analysis.evaluations import distinguishing_words
+from simulation.analysis.measures import Measure, headlines
+from simulation.analysis.settings import Setting, by_evaluation, measures_of, settings_of
+from simulation.configuration.dotted_keys import flatten
+from simulation.storage.tables import Row
+
+
+@dataclass(frozen=True)
+class SmallTable:
+    """A table with one line per setting.
+
+    Parameters
+    ----------
+    title : str or None
+    first : str
+        Heading of the settings' names.
+    columns : tuple of SettingColumn
+    settings : tuple of Setting
+    """
+
+    title: str | None
+    first: str
+    columns: tuple[SettingColumn, ...]
+    settings: tuple[Setting, ...]
+
+
+def run_table(summary: Mapping[str, Any]) -> SmallTable:
+    """Return a run as one line: accuracy, privacy and bytes side by side."""
+    setting = _run_as_setting(summary)
+    columns = (*map(accuracy_column, _measures([setting])), *_costs([setting]))
+    return SmallTable(None, "run", columns, (setting,))
+
+
+def tables_of_comparison(rows: Sequence[Row]) -> list[SmallTable]:
+    """Return one table per evaluation, with one line per protocol and epsilon.
+
+    Figures are averages over folds and seeds; only the main accuracy is shown with its spread.
+    """
+    groups = by_evaluation(settings_of(rows))
+    tables = []
+    for evaluation, settings in groups.items():
+        main = evaluation.measure
+        others = [accuracy_column(each) for each in _measures(settings) if each != main]
+        columns = (
+            BUDGET,
+            spread_column(main, settings),
+            *floor_columns(main, settings),
+            *best_columns(main, settings),
+            *others,
+            *_costs(settings),
+        )
+        title = ", ".join(distinguishing_words(evaluation, list(groups))) or None
+        tables.append(SmallTable(title, "protocol", columns, tuple(settings)))
+    return tables
+
+
+def _costs(settings: Sequence[Setting]) -> tuple[SettingColumn, ...]:
+    return STATUS, *LOSSES, composed_column(settings), BYTES_UP[0], BYTES_DOWN[0], SERVER_SEES
+
+
+def _measures(settings: Sequence[Setting]) -> list[Measure]:
+    """Return the headline measures that any of the settings has."""
+    return headlines(measures_of(settings))
+
+
+def _run_as_setting(summary: Mapping[str, Any]) -> Setting:
+    """Return a run as a setting with a single row."""
+    privacy, traffic = summary["privacy"], summary["traffic"]
+    row = {
+        **{key.replace(".", "_"): value for key, value in flatten(summary["accuracy"]).items()},
+        "epsilon_per_rating": privacy["epsilon_per_rating"],
+        "epsilon_per_user_max": privacy["epsilon_per_user"]["max"],
+        "delta": privacy["delta"],
+        "epsilon_composed_max": privacy["epsilon_composed"]["max"],
+        "epsilon_claimed_per_rating": privacy["epsilon_claimed"]["per_rating"],
+        "epsilon_claimed_per_user": privacy["epsilon_claimed"]["per_user"],
+        "status": privacy["status"],
+        "uplink_message_mean_per_user": traffic["uplink"]["message_mean_per_user"],
+        "downlink_message_mean_per_user": traffic["downlink"]["message_mean_per_user"],
+        "trusts_server": privacy["trusts_server"],
+        "hides_rated_items": privacy["hides_rated_items"],
+    }
+    return Setting(summary["name"], None, (row,))
