@@ -19,7 +19,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from dprec.exact_loss import loss_of_draws
 from dprec.mechanisms.rounding import rounded_to_draws
-from dprec.randomness import DRAWS, whole_draws
+from dprec.randomness import DRAW_BITS, DRAWS, whole_draws
+
+_TABLE_BITS = 12
+"""First bits of a draw, by which a table says where its symbol is."""
+
+_CELLS_AT_ONCE = 1 << 14
+"""Cells that are sampled together: little enough for the processor's cache."""
 
 _NEARLY = 2.0**-50
 """Relative error of a ratio in floating point, and more."""
@@ -131,12 +137,48 @@ class Channel:
         ndarray of uint16, shape (cells,)
             Symbols, from 0.
         """
-        draws = whole_draws(random_words)
         symbols = np.empty(levels.size, dtype=np.uint16)
+        for start in range(0, levels.size, _CELLS_AT_ONCE):
+            block = slice(start, start + _CELLS_AT_ONCE)
+            rows, draws = levels[block].astype(np.int64) - self.first_level, whole_draws(random_words[block])
+            # A table pays for itself with many cells only.
+            look_up = self._looked_up if levels.size >= _CELLS_AT_ONCE else self._searched
+            symbols[block] = look_up(rows, draws)
+        return symbols
+
+    def _searched(self, rows: NDArray[np.int64], draws: NDArray[np.uint64]) -> NDArray[np.uint16]:
+        """Return how many thresholds of its row each draw has reached."""
+        symbols = np.empty(rows.size, dtype=np.uint16)
         for row, thresholds in enumerate(self._thresholds):
-            cells = np.flatnonzero(levels == row + self.first_level)
+            cells = np.flatnonzero(rows == row)
             symbols[cells] = np.searchsorted(thresholds, draws[cells], side="right")
         return symbols
+
+    def _looked_up(self, rows: NDArray[np.int64], draws: NDArray[np.uint64]) -> NDArray[np.uint16]:
+        """Return what `_searched` does: from a table where there is one threshold to compare with at most."""
+        table, crowded, thresholds = self._table
+        places = (rows << _TABLE_BITS) + (draws >> np.uint64(DRAW_BITS - _TABLE_BITS)).view(np.int64)
+        symbols: NDArray[np.uint16] = table[places]
+        symbols += thresholds[rows * self.symbols + symbols] <= draws
+        cells = np.flatnonzero(crowded[places])
+        symbols[cells] = self._searched(rows[cells], draws[cells])
+        return symbols
+
+    @cached_property
+    def _table(self) -> tuple[NDArray[np.uint16], NDArray[np.bool_], NDArray[np.uint64]]:
+        """What is known of draws by their first bits, row by row.
+
+        How many thresholds they have reached at least, and whether more than one follows up to the next such
+        bits; and the thresholds, after the last of each row one that no draw reaches.
+        """
+        starts = np.arange((1 << _TABLE_BITS) + 1, dtype=np.uint64) << np.uint64(DRAW_BITS - _TABLE_BITS)
+        reached = np.array([np.searchsorted(row, starts, side="right") for row in self._thresholds])
+        never = np.full((len(self.inputs), 1), np.iinfo(np.uint64).max, dtype=np.uint64)
+        return (
+            reached[:, :-1].astype(np.uint16).ravel(),
+            (np.diff(reached, axis=1) > 1).ravel(),
+            np.hstack([self._thresholds, never]).ravel(),
+        )
 
     def marginal(self, prior: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Return the distribution of the symbols, shape (symbols,).

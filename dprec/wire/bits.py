@@ -22,13 +22,24 @@ def put(
 ) -> None:
     """Write each value into the field of its width that begins at its position, in place.
 
-    The fields must hold zeros, and each value must fit into its field.
+    The positions ascend, the fields must hold zeros, and each value must fit into its field, of up to
+    `MAX_FIELD_BITS` bits.
     """
-    widest = int(widths.max(initial=0))
-    aligned = values.astype(np.int64) << (widest - widths)
-    for bit in range(widest):
-        ones = np.flatnonzero((aligned >> (widest - 1 - bit)) & 1 != 0)
-        bits[positions[ones] + bit] = 1
+    if not positions.size:
+        return
+    # A field reaches over at most two words: it is moved to where it begins in the first, in both at once.
+    moved = values.astype(np.uint64) << (64 - (positions & 31) - widths).astype(np.uint64)
+    word = positions >> 5
+    firsts = np.concatenate([np.zeros(1, dtype=np.int64), np.flatnonzero(word[1:] != word[:-1]) + 1])
+    # Fields do not overlap, so adding up those that begin in the same word never carries.
+    sums = np.add.reduceat(moved, firsts)
+    start, stop = int(word[0]), int(word[-1]) + 2
+    words = np.zeros(stop - start, dtype=np.uint32)
+    own = word[firsts] - start
+    words[own] = sums >> np.uint64(32)
+    words[own + 1] |= sums.astype(np.uint32)
+    target = bits[start * 32 : stop * 32]
+    target |= np.unpackbits(words.astype(">u4").view(np.uint8), count=target.size)
 
 
 class BitStream:
@@ -52,6 +63,7 @@ class BitStream:
 
     @cached_property
     def _words(self) -> NDArray[np.uint32]:
+        """The four bytes from every byte on; after the last byte, a word of zeros."""
         wide = self._bytes.astype(np.uint32)
         words = (wide[:-3] << 24) | (wide[1:-2] << 16) | (wide[2:-1] << 8) | wide[3:]
         return words.astype(np.uint32, copy=False)
@@ -63,7 +75,9 @@ class BitStream:
 
     def peek(self, positions: NDArray[np.int64], widths: NDArray[np.int64] | int) -> NDArray[np.int64]:
         """Read fields of up to `MAX_FIELD_BITS` bits; bits past the end of the stream read as 0."""
-        past = positions >> 3 >= self._words.size
-        words = self._words[np.where(past, self._words.size - 1, positions >> 3)].astype(np.int64)
-        fields = (words >> (32 - (positions & 7) - widths)) & ((1 << np.asarray(widths, dtype=np.int64)) - 1)
-        return np.where(past, 0, fields)
+        words: NDArray[np.int64] = self._words[np.minimum(positions >> 3, self._words.size - 1)].astype(
+            np.int64
+        )
+        words >>= 32 - (positions & 7) - widths
+        words &= (1 << widths) - 1 if isinstance(widths, int) else (1 << widths.astype(np.int64)) - 1
+        return words

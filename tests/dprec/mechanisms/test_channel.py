@@ -78,3 +78,20 @@ def test_rows_that_are_no_distributions_are_refused(bad: list[list[float]]) -> N
 def test_shapes_that_disagree_are_refused() -> None:
     with pytest.raises(ValueError, match="shape"):
         Channel.from_probabilities(np.ones((2, 3)), [1.0, 2.0], [1.0, 2.0], math.inf)
+
+
+@pytest.mark.parametrize("crowded", [False, True])
+def test_symbols_are_the_same_whether_looked_up_or_searched(crowded: bool) -> None:
+    """Every draw at a threshold, beside it and at the first of those that share their first bits."""
+    rare = [2.0**-20] * 7 if crowded else [0.0] * 7
+    rows = np.array([[0.25, 0.25, 0.5, *rare], [0.5, 0.25, 0.25, *rare]])
+    channel = Channel.from_probabilities(rows, [1.0, 2.0], np.arange(10.0), math.inf)
+    thresholds = np.cumsum(channel.weights, axis=1, dtype=np.uint64)[:, :-1].ravel()
+    near = np.concatenate([thresholds, thresholds - np.uint64(1), thresholds + np.uint64(1), [np.uint64(0)]])
+    words = np.resize(np.concatenate([near << np.uint64(4), [np.uint64(2**64 - 1)]]), 1 << 15)
+    levels = np.repeat([1, 2], words.size // 2).astype(np.uint8)
+    few = [
+        channel.sample(levels[start : start + 64], words[start : start + 64])
+        for start in range(0, words.size, 64)
+    ]
+    assert channel.sample(levels, words).tolist() == np.concatenate(few).tolist()
