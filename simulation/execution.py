@@ -26,6 +26,14 @@ from simulation.protocols import Outcome, Protocol, Task
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_record import RunRecord, prediction_columns, traffic_columns
 from simulation.storage.summarise import summarise
+from strategies.round_record import RoundRecord
+
+RoundEnded = Callable[[RoundRecord], None]
+"""Called with the record of a round."""
+
+
+def _unheard(record: RoundRecord) -> None:
+    """Ignore a round."""
 
 
 def prepared_ratings(
@@ -67,6 +75,7 @@ def run_prepared(
     *,
     progress: Progress = silent,
     started: float | None = None,
+    ended: RoundEnded = _unheard,
 ) -> RunRecord:
     """Run a configuration in its own session, on ratings that are already loaded.
 
@@ -79,6 +88,8 @@ def run_prepared(
     progress : callable, optional
     started : float, optional
         When the run began, on the clock of `time.perf_counter`; by default now.
+    ended : callable, optional
+        Called with the record of every round of an iterative protocol as it ends.
     """
     began = time.perf_counter() if started is None else started
     with within("protocol"):
@@ -86,7 +97,9 @@ def run_prepared(
     progress("starting Flower", 0, 1)
     nodes = math.ceil(train.n_users / config.simulation.cohort_size(train.n_users))
     with open_session(config.simulation, nodes) as session:
-        record = run_in(session, config, train, test, directory, progress=progress, started=began)
+        record = run_in(
+            session, config, train, test, directory, progress=progress, started=began, ended=ended
+        )
     return record if directory is None else directory.write(record)
 
 
@@ -99,12 +112,13 @@ def run_in(
     *,
     progress: Progress = silent,
     started: float | None = None,
+    ended: RoundEnded = _unheard,
 ) -> RunRecord:
     """Run a configuration in a session that is already open; see `run_prepared`."""
     began = time.perf_counter() if started is None else started
     with within("dataset"):
         evaluator = Evaluator(train, test, config.evaluation, config.dataset.hidden())
-    task = _task(session, config, evaluator, directory, progress)
+    task = _task(session, config, evaluator, directory, progress, ended)
     # Sums in dense linear algebra depend on how many threads share the work, so there is one.
     with threadpool_limits(limits=1):
         outcome = _outcome(session, config.protocol, task)
@@ -141,6 +155,7 @@ def _task(
     evaluator: Evaluator,
     directory: RunDirectory | None,
     progress: Progress,
+    ended: RoundEnded,
 ) -> Task:
     """Install the ratings on the devices and return the protocol's task."""
     train = evaluator.train
@@ -168,6 +183,7 @@ def _task(
         measure=evaluator,
         checkpoints=checkpoints,
         restore=partial(session.restore, group),
+        ended=ended,
     )
 
 

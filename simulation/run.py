@@ -26,6 +26,7 @@ def run(
     resume: bool = False,
     population: float | None = None,
     page: bool = True,
+    track: Sequence[str] = (),
     progress: Progress = silent,
     **parts: Unpack[GivenParts],
 ) -> RunResult:
@@ -45,16 +46,16 @@ def run(
         Number of users in a deployment; the page projects their traffic.
     page : bool
         Whether to draw the page and its figures, which `report` can do later.
+    track : sequence of str
+        Trackers that are given the rounds as they come: csv, mlflow, tensorboard, wandb.
     progress : callable, optional
     **parts
         Ratings that you hold, or other parts to replace; see `simulation.configuration.parts.GivenParts`.
 
     Raises
     ------
-    InputError
-        When the configuration, the data or the output directory cannot be used.
-    RunError
-        When the run could not be completed.
+    InputError, RunError
+        When the configuration, the data or the output directory cannot be used; when the run has failed.
     """
     from simulation.analysis.projection import check_population
     from simulation.configuration.loading import load
@@ -62,18 +63,25 @@ def run(
     from simulation.result import RunResult
 
     check_population(population)
-    record = _record(load(config, overrides, checked_parts(parts)), output, resume, progress)
+    record = _record(load(config, overrides, checked_parts(parts)), output, resume, progress, track)
     if output is not None and page:
-        from simulation.pages import report
-
-        report(Path(output), population)
+        _draw(Path(output), population)
     return RunResult(record)
 
 
-def _record(config: RunConfig, output: str | Path | None, resume: bool, progress: Progress) -> RunRecord:
+def _draw(directory: Path, population: float | None) -> None:
+    from simulation.pages import report
+
+    report(directory, population)
+
+
+def _record(
+    config: RunConfig, output: str | Path | None, resume: bool, progress: Progress, track: Sequence[str]
+) -> RunRecord:
     """Return the record of a run: the one that the directory already holds, or a new one."""
     from simulation.execution import load_ratings, run_prepared
     from simulation.storage.run_directory import RunDirectory
+    from simulation.tracking.recording import recording
 
     started = time.perf_counter()
     train, test = load_ratings(config)
@@ -82,4 +90,9 @@ def _record(config: RunConfig, output: str | Path | None, resume: bool, progress
     directory = RunDirectory.claim(output, config, resume=resume) if output is not None else None
     if directory is not None and directory.finished:
         return directory.read(config, train, test)
-    return run_prepared(config, train, test, directory, progress=progress, started=started)
+    with recording(track, config, None if directory is None else directory.path) as recorded:
+        record = run_prepared(
+            config, train, test, directory, progress=progress, started=started, ended=recorded.round
+        )
+        recorded.finish(record)
+    return record

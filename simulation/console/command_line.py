@@ -33,6 +33,7 @@ from simulation.console.parameters import (
     PopulationDir,
     Quiet,
     Resume,
+    Track,
     Trials,
 )
 from simulation.console.plain_help import PlainHelp
@@ -71,6 +72,7 @@ def run(
     resume: Resume = False,
     population: Population = None,
     page: Page = True,
+    track: Track = None,
     quiet: Quiet = False,
 ) -> None:
     """Run CONFIG, a YAML file or the name of a preset, and keep the result in a run directory."""
@@ -80,7 +82,13 @@ def run(
     folder = output_folder(output, loaded.name, resume, quiet)
     with progress_bar(quiet) as progress:
         result = simulation.run(
-            loaded, folder, resume=resume, population=population, page=page, progress=progress
+            loaded,
+            folder,
+            resume=resume,
+            population=population,
+            page=page,
+            track=track or (),
+            progress=progress,
         )
     if not quiet:
         console = wide_console()

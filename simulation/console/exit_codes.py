@@ -21,6 +21,7 @@ _OPTIONS = {
     "confidence": "--confidence",
     "population": "--population",
     "measure": "--measure",
+    "track": "--track",
 }
 """The option for each argument of the verbs that an error may name."""
 

@@ -49,3 +49,7 @@ AuditSeed = Annotated[
     int | None, typer.Option(metavar="N", parser=whole_number, help="Seed of the audit's runs.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors only.")]
+Track = Annotated[
+    list[str] | None,
+    typer.Option(metavar="csv|mlflow|tensorboard|wandb", help="Record rounds there as they come."),
+]

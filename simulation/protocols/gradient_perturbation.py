@@ -153,6 +153,7 @@ class GradientPerturbationProtocol(Protocol):
             if done + 1 < self.rounds:
                 measured = task.measure(matrix.predict, matrix.hidden)
                 strategy.records[-1] = replace(strategy.records[-1], accuracy=measured)
+                task.ended(strategy.records[-1])
             task.progress("rounds", done + 1, self.rounds)
         if not any(record.replies for record in strategy.records):
             raise RunError(f"no usable report arrived in any round (rounds: {self.rounds})")

@@ -199,6 +199,7 @@ class IterativeProtocol(Protocol):
             state.records[-1] = replace(record, accuracy=task.measure(predict))
         if task.checkpoints is not None:
             task.checkpoints.save(state)
+        task.ended(state.records[-1])
         task.progress("rounds", record.round, self.rounds)
         if state.empty_rounds >= self.max_empty_rounds:
             raise RunError(

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from clients.population import HeldFactors
     from strategies.iterative import State
     from strategies.roster import Roster
+    from strategies.round_record import RoundRecord
 
 
 class Measure(typing.Protocol):
@@ -63,6 +64,9 @@ class Task:
         Where a protocol with rounds keeps its state.
     restore : callable
         Gives the devices what they had received before the run was interrupted.
+    ended : callable
+        Called with the record of every round that has ended, where a protocol has several; those of the
+        others are in the outcome.
     """
 
     train: Ratings
@@ -76,3 +80,4 @@ class Task:
     measure: Measure
     checkpoints: Checkpoints | None
     restore: Callable[[HeldFactors], None]
+    ended: Callable[[RoundRecord], None]
