@@ -33,9 +33,8 @@ def commands() -> list[list[str]]:
 
 
 def typed(*beginning: str) -> list[str]:
-    """Return the only command that begins with some words."""
-    (command,) = [words for words in commands() if words[: len(beginning)] == list(beginning)]
-    return command[1:]
+    """Return the first command that begins with some words."""
+    return next(words for words in commands() if words[: len(beginning)] == list(beginning))[1:]
 
 
 @pytest.fixture
@@ -53,7 +52,7 @@ def dprec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[list[str
 
 def test_every_command_is_tried_here() -> None:
     tried = [["make", "demo"], ["make", "test"]]
-    tried += [["dprec", verb] for verb in ("compare", "run", "advise", "audit")]
+    tried += [["dprec", verb] for verb in ("compare", "run", "advise", "audit", "run", "audit")]
     assert [command[:2] for command in commands()] == tried
 
 
@@ -91,18 +90,40 @@ def test_the_audit_is_run(dprec: Callable[[list[str]], None], capsys: pytest.Cap
 
 
 def test_a_run_in_python(capsys: pytest.CaptureFixture[str]) -> None:
-    program, _ = blocks("python")
+    program, _, _ = blocks("python")
     exec(program, {})
     assert 0.5 < float(capsys.readouterr().out.splitlines()[0]) < 2.0
 
 
+@pytest.fixture
+def geometric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Write the files of the mechanism that the README shows to the current directory; return it."""
+    for source in blocks("python")[1:]:
+        (tmp_path / source.splitlines()[0].removeprefix("# ")).write_text(source)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    for module in ("geometric", "test_geometric"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    return tmp_path
+
+
 class TestTheMechanismOfTheReadme(MechanismContract):
     @pytest.fixture
-    def mechanism(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mechanism:
-        """Import the file that the README shows."""
-        _, source = blocks("python")
-        (tmp_path / "geometric.py").write_text(source)
-        monkeypatch.syspath_prepend(tmp_path)
-        monkeypatch.delitem(sys.modules, "geometric", raising=False)
+    def mechanism(self, geometric: Path) -> Mechanism:
         mechanism: Mechanism = importlib.import_module("geometric").Geometric()
         return mechanism
+
+
+def test_the_tests_of_the_mechanism_are_those_of_every_mechanism(geometric: Path) -> None:
+    assert issubclass(importlib.import_module("test_geometric").TestGeometric, MechanismContract)
+
+
+def test_the_mechanism_is_run_and_audited(
+    geometric: Path, dprec: Callable[[list[str]], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran, audited = [words for words in commands() if "geometric:Geometric" in " ".join(words)]
+    small = ["--set", "dataset={kind: synthetic, users: 40, items: 30, ratings: 400}"]
+    dprec([*ran[1:], *LOCAL, *small, "--no-page"])
+    assert "kind: geometric:Geometric" in (geometric / "runs" / "geometric" / "config.yaml").read_text()
+    dprec([*audited[1:], *TRIALS])
+    assert "no evidence against it" in capsys.readouterr().out
