@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dprec.errors import RunError
-from simulation.engine.cluster_nodes import one_line
+from simulation.engine.cluster_nodes import check_nodes, one_line, working_nodes
 
 _ATTEMPTS = 3
 """How often a message is asked, and how many actors may die in a row before they run."""
@@ -106,6 +106,7 @@ class ActorPool:
         self._idle: list[Any] = []
         self._busy: set[Any] = set()
         self._nodes: dict[Any, str] = {}
+        self._checked = set(working_nodes())
         self._failed_starts = 0
         self._closed = False
         self._reason = "the simulation has ended"
@@ -210,22 +211,33 @@ class ActorPool:
             time.sleep(_IDLE_POLL_SECONDS)
 
     def _admit(self) -> None:
-        """Make the actors that have started idle."""
+        """Make the actors that have started idle.
+
+        Raises
+        ------
+        RunError
+            When one runs on a node with other versions.
+        """
         import ray
 
         if not self._starting:
             return
         started, _ = ray.wait(list(self._starting), num_returns=len(self._starting), timeout=0)
         for reference in started:
-            actor = self._starting.pop(reference)
+            actor = self._starting[reference]
             try:
                 self._nodes[actor] = ray.get(reference)
             except ray.exceptions.RayError as error:
+                del self._starting[reference]
                 self._failed_starts += 1
                 self._reason = f"{self._failed_starts} workers died at their start: {one_line(error)}"
                 if self._failed_starts < _ATTEMPTS:
                     self._add()
             else:
+                if self._nodes[actor] not in self._checked:
+                    check_nodes(None, "")  # it has joined the cluster since
+                    self._checked.update(working_nodes())
+                del self._starting[reference]
                 self._failed_starts = 0
                 self._idle.append(actor)
 

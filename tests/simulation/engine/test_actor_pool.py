@@ -58,6 +58,7 @@ def pool(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[ActorPool, list
     monkeypatch.setattr(
         ray, "nodes", lambda: [{"NodeID": n, "NodeName": f"the {n}"} for n in ("node", "other")]
     )
+    monkeypatch.setattr(actor_pool, "working_nodes", lambda: {"node": "the node"})
     monkeypatch.setattr(actor_pool, "_PROCESSOR_SECONDS", 0.1)
     monkeypatch.setattr(actor_pool, "_IDLE_POLL_SECONDS", 0.01)
 
@@ -140,6 +141,19 @@ def test_an_exception_names_the_node_and_keeps_the_actor(pool: Any) -> None:
         with pytest.raises(RunError, match=r"^no disk \(on the Ray node the node\)$"):
             ask(made)
     assert len(started) == 1
+
+
+def test_a_node_that_joins_later_is_checked(pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise RunError("the Ray node late has other versions")
+
+    monkeypatch.setattr(actor_pool, "check_nodes", refuse)
+    made, _ = pool(1)
+    assert ask(made) == ("reply", "context")
+    late, _ = pool(1, (lambda: "late", answers))
+    for _ in range(2):
+        with pytest.raises(RunError, match=r"^the Ray node late has other versions$"):
+            ask(late)
 
 
 def test_nothing_is_asked_after_the_end(pool: Any) -> None:
