@@ -6,12 +6,15 @@ import math
 import os
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dprec.binarization import Binarization
+from dprec.catalogue import Catalogue
 from dprec.datasets import Dataset
 from dprec.errors import within
 from dprec.progress import Progress, silent
@@ -67,12 +70,41 @@ def load_ratings(
     return train, test
 
 
+@dataclass(frozen=True, eq=False)
+class SideData:
+    """What a data set knows beside the ratings.
+
+    Parameters
+    ----------
+    catalogue : Catalogue or None
+        Public data about the items.
+    truth : ndarray of float64, shape (users, items), or None
+        The hidden matrix that the ratings were drawn from.
+    """
+
+    catalogue: Catalogue | None
+    truth: NDArray[np.float64] | None
+
+    @classmethod
+    def of(cls, dataset: Dataset, train: Ratings) -> SideData:
+        """Read what a data set knows about the items of the train ratings.
+
+        Raises
+        ------
+        InputError
+            When the data cannot be read.
+        """
+        with within("dataset"):
+            return cls(dataset.catalogue(train.item_ids), dataset.hidden())
+
+
 def run_prepared(
     config: RunConfig,
     train: Ratings,
     test: Ratings,
     directory: RunDirectory | None,
     *,
+    side: SideData | None = None,
     progress: Progress = silent,
     started: float | None = None,
     ended: RoundEnded = _unheard,
@@ -85,6 +117,8 @@ def run_prepared(
     train, test : Ratings
     directory : RunDirectory or None
         Where the state is kept between rounds and the result at the end.
+    side : SideData, optional
+        By default, it is read.
     progress : callable, optional
     started : float, optional
         When the run began, on the clock of `time.perf_counter`; by default now.
@@ -98,7 +132,7 @@ def run_prepared(
     nodes = math.ceil(train.n_users / config.simulation.cohort_size(train.n_users))
     with open_session(config.simulation, nodes) as session:
         record = run_in(
-            session, config, train, test, directory, progress=progress, started=began, ended=ended
+            session, config, train, test, directory, side=side, progress=progress, started=began, ended=ended
         )
     return record if directory is None else directory.write(record)
 
@@ -110,15 +144,16 @@ def run_in(
     test: Ratings,
     directory: RunDirectory | None = None,
     *,
+    side: SideData | None = None,
     progress: Progress = silent,
     started: float | None = None,
     ended: RoundEnded = _unheard,
 ) -> RunRecord:
     """Run a configuration in a session that is already open; see `run_prepared`."""
     began = time.perf_counter() if started is None else started
-    with within("dataset"):
-        evaluator = Evaluator(train, test, config.evaluation, config.dataset.hidden())
-    task = _task(session, config, evaluator, directory, progress, ended)
+    side = side or SideData.of(config.dataset, train)
+    evaluator = Evaluator(train, test, config.evaluation, side.truth)
+    task = _task(session, config, evaluator, side.catalogue, directory, progress, ended)
     # Sums in dense linear algebra depend on how many threads share the work, so there is one.
     with threadpool_limits(limits=1):
         outcome = _outcome(session, config.protocol, task)
@@ -153,6 +188,7 @@ def _task(
     session: Session,
     config: RunConfig,
     evaluator: Evaluator,
+    catalogue: Catalogue | None,
     directory: RunDirectory | None,
     progress: Progress,
     ended: RoundEnded,
@@ -169,8 +205,6 @@ def _task(
         setup=config.protocol.setup(),
     )
     checkpoints = None if directory is None else directory.checkpoints(config, train, evaluator.test)
-    with within("dataset"):
-        catalogue = config.dataset.catalogue(train.item_ids)
     return Task(
         train=train,
         catalogue=catalogue,

@@ -1,38 +1,32 @@
 """Runs the cells of a comparison, many at a time, each into its own run directory.
 
-One start of Ray serves all cells: each cell is a Ray task that runs its whole population in one worker,
-which gives the same bits as any other division of the work and leaves no core idle.
+Each cell runs its whole population in one process, which gives the same bits as any other division of the
+work and leaves no core idle.
 """
 
 from __future__ import annotations
 
-from collections import deque
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
-from dprec.binarization import Binarization
-from dprec.datasets.base import Dataset
 from dprec.errors import InputError, RunError
-from dprec.own_classes import reference_of
-from dprec.packing import packed, unpacked
-from dprec.ratings import Ratings
-from dprec.splits import Split
+from simulation.comparison.cell_work import CellEnd, run_cell
+from simulation.comparison.ray_workers import run_on_ray
+from simulation.comparison.schedule import Schedule
+from simulation.comparison.shared_ratings import SharedRatings, packed_config, ratings_key
 from simulation.comparison.templates import Cell
-from simulation.configuration.loading import load
-from simulation.configuration.models import RunConfig
-from simulation.engine.ray_connection import connected_to_ray
-from simulation.execution import prepared_ratings, run_prepared
-from simulation.storage.names import CONFIG, SUMMARY
+from simulation.engine.ray_connection import ADDRESS
+from simulation.storage.names import SUMMARY
 from simulation.storage.run_directory import RunDirectory
 
 Failure = str
 
 
 def run_cells(
-    cells: Sequence[Cell], folder: Path, jobs: int, backend: str
+    cells: Sequence[Cell], folder: Path, jobs: int | None, backend: str
 ) -> Iterator[tuple[Cell, Failure | None]]:
     """Run the unfinished cells, and yield every cell as it ends; finished ones at once.
 
@@ -41,8 +35,8 @@ def run_cells(
     cells : sequence of Cell
     folder : Path
         Holds one run directory per cell.
-    jobs : int
-        Number of cells to run at a time.
+    jobs : int or None
+        Number of cells to run at a time; by default one per core, of a cluster all that are free.
     backend : {"ray", "local"}
 
     Yields
@@ -59,64 +53,44 @@ def run_cells(
             # Claimed here, so that a directory that cannot be written to stops the comparison at once.
             RunDirectory.claim(folder / cell.key, cell.config, resume=True)
             waiting.append(cell)
-    if backend == "local" or not waiting:
-        for cell in waiting:
-            yield cell, _run_cell(str(folder / cell.key), *_own_configuration(cell))
+    if not waiting:
         return
-    yield from _on_ray(waiting, folder, min(jobs, len(waiting)))
+    if backend == "local":
+        ended = _in_this_process(waiting, folder)
+    else:
+        ended = run_on_ray(waiting, folder, jobs or _processors(len(waiting)))
+    for cell, end in ended:
+        yield cell, _stored(cell, end, RunDirectory(folder / cell.key))
 
 
-def _on_ray(cells: Sequence[Cell], folder: Path, jobs: int) -> Iterator[tuple[Cell, Failure | None]]:
-    import ray
-
-    with connected_to_ray(jobs) as at_once:
-        remote: Any = ray.remote(num_cpus=1, max_retries=0)(_run_cell)
-        waiting = deque(cells)
-        running: dict[Any, Cell] = {}
-        while waiting or running:
-            while waiting and len(running) < at_once:
-                cell = waiting.popleft()
-                place = str((folder / cell.key).absolute())
-                running[remote.remote(place, *_own_configuration(cell))] = cell
-            (done,), _ = ray.wait(list(running), num_returns=1)
-            cell = running.pop(done)
-            try:
-                yield cell, ray.get(done)
-            except ray.exceptions.RayError as error:
-                yield cell, f"its worker was lost: {type(error).__name__}"
+def _processors(cells: int) -> int:
+    """Return how many cells to run at a time, if nobody says."""
+    joined = os.environ.get(ADDRESS, "").strip() not in ("", "local")
+    return cells if joined else os.cpu_count() or 1
 
 
-def _own_configuration(cell: Cell) -> tuple[bytes, ...]:
-    """Return the configuration of a cell if its file cannot hold it all: with classes of somebody's own."""
-    own = [reference_of(component) for component in cell.config.own_classes()]
-    return (packed(cell.config.with_absolute_paths(), " and ".join(own)),) if own else ()
+def _in_this_process(cells: Sequence[Cell], folder: Path) -> Iterator[tuple[Cell, CellEnd]]:
+    schedule = Schedule(cells)
+    load = lru_cache(maxsize=2)(SharedRatings.load)
+    while schedule:
+        cell = schedule.next_for("this process")
+        try:
+            shared = load(*ratings_key(cell.config))
+        except InputError as error:
+            yield cell, CellEnd(str(error), 0.0)
+            continue
+        end = run_cell(shared, packed_config(cell.config), str(folder / cell.key))
+        schedule.ended(cell, end.seconds)
+        yield cell, end
 
 
-def _run_cell(directory: str, packed_config: bytes | None = None) -> Failure | None:
-    """Run the cell whose configuration is in a directory; return why it failed, if it did."""
-    try:
-        file = Path(directory) / CONFIG
-        config = load(file) if packed_config is None else unpacked(packed_config, str(file))
-        train, test = _ratings(config.dataset, config.split, config.binarization, config.seed)
-        run_prepared(_in_this_process(config, directory), train, test, RunDirectory(Path(directory)))
-    except (InputError, RunError) as error:
-        return str(error)
-    except Exception as error:  # a defect in one cell must not end the others
-        return f"{type(error).__name__}: {error}"
-    return None
-
-
-def _in_this_process(config: RunConfig, directory: str) -> RunConfig:
-    """Return a configuration for one process; the cells of a comparison hold different ratings."""
-    place = config.simulation.population_dir
-    own = None if place is None else f"{place}/{Path(directory).name}"
-    options = replace(config.simulation, backend="local", population_dir=own)
-    return config.model_copy(update={"simulation": options})
-
-
-@lru_cache(maxsize=2)
-def _ratings(
-    dataset: Dataset, split: Split, binarization: Binarization | None, seed: int
-) -> tuple[Ratings, Ratings]:
-    """Load ratings once for the cells of a worker that share them."""
-    return prepared_ratings(dataset, split, binarization, seed)
+def _stored(cell: Cell, end: CellEnd, directory: RunDirectory) -> Failure | None:
+    """Write the result of a cell if its worker could not; return why the cell failed, if it did."""
+    if end.record is not None:
+        try:
+            directory.write(replace(end.record, config=cell.config))
+        except RunError as error:
+            return str(error)
+    elif end.failure is None and not directory.finished:
+        return f"its worker wrote to another folder named {directory.path}"
+    return end.failure

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -104,7 +103,7 @@ def run_comparison(
         directory.write_noise(noise)
     failures: dict[str, str] = {}
     backend = comparison.config.simulation.backend
-    ended = run_cells(comparison.cells, directory.cells, jobs or os.cpu_count() or 1, backend)
+    ended = run_cells(comparison.cells, directory.cells, jobs, backend)
     for done, (cell, failure) in enumerate(ended, start=1):
         if failure:
             failures[cell.key] = failure

@@ -63,6 +63,14 @@ class Protocol(Options):
     def completion_name(self) -> str:
         """Name of what completes the matrix, for the summary."""
 
+    @property
+    def shared_fit(self) -> Options | None:
+        """What is fitted to the ratings as they are, without a draw; None if noise or a seed changes the fit.
+
+        Runs on the same ratings that fit the same have the same fit.
+        """
+        return None
+
     @abstractmethod
     def check(self, train: Ratings) -> None:
         """Refuse settings that do not suit the ratings, before anything runs.

@@ -10,7 +10,7 @@ import numpy as np
 from dprec.completion.averages import ItemAverage
 from dprec.completion.base import Completed
 from dprec.completion.calibrated.completion import Calibrated, CalibratedModel
-from dprec.completion.one_bit.completion import HiddenMatrix
+from dprec.completion.one_bit.completion import HiddenMatrix, OneBit
 from dprec.errors import SettingError, within
 from dprec.mechanisms import BitsAndCounts
 from dprec.messages import PRIOR, REPORT
@@ -97,6 +97,11 @@ class OneShotProtocol(Protocol):
     def completion_name(self) -> str:
         """Kind of the completion."""
         return self.completion.kind
+
+    @property
+    def shared_fit(self) -> OneBit | None:
+        """The completion of true signs."""
+        return self.completion if isinstance(self.completion, OneBit) and not self.private else None
 
     def check(self, train: Ratings) -> None:
         """Refuse a mechanism, budget, completion and catalogue that do not fit together."""

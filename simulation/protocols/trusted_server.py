@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dprec.completion.one_bit.calibration import CalibratedNoise
 from dprec.completion.one_bit.completion import OneBit
+from dprec.completion.one_bit.perturbation import OutputPerturbation
 from dprec.errors import within
 from dprec.mechanisms.raw import Raw
 from dprec.messages import REPORT
@@ -70,6 +71,11 @@ class TrustedServerProtocol(Protocol):
     def completion_name(self) -> str:
         """Kind of the completion."""
         return self.completion.kind
+
+    @property
+    def shared_fit(self) -> OneBit | None:
+        """The completion of true signs, if noise is only added to what it estimates."""
+        return self.completion if isinstance(self.perturbation, OutputPerturbation) else None
 
     def check(self, train: Ratings) -> None:
         """Refuse a budget, calibration, completion and ratings that do not fit together."""

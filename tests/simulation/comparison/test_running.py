@@ -108,21 +108,21 @@ def test_a_killed_comparison_resumes_to_the_same_table(pair: Path, tmp_path: Pat
 def test_a_failed_cell_is_reported_and_the_others_are_kept(
     pair: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from simulation.comparison import cell_runs
+    from simulation.comparison import cell_work
 
-    whole = cell_runs.run_prepared
+    whole = cell_work.run_prepared
 
     def fail_once(config: Any, *rest: Any, **named: Any) -> Any:
         if config.name == "private" and config.seed == 2:
             raise ZeroDivisionError("planted")
         return whole(config, *rest, **named)
 
-    monkeypatch.setattr(cell_runs, "run_prepared", fail_once)
+    monkeypatch.setattr(cell_work, "run_prepared", fail_once)
     result = compare(pair, tmp_path / "out", page=False)
     assert sorted(result.failures) == ["private-eps0.5-seed2", "private-eps2.0-seed2"]
     assert "planted" in result.failures["private-eps0.5-seed2"]
     assert len(rows(tmp_path / "out")) == 4
-    monkeypatch.setattr(cell_runs, "run_prepared", whole)
+    monkeypatch.setattr(cell_work, "run_prepared", whole)
     assert not compare(pair, tmp_path / "out", resume=True, page=False).failures
     assert len(rows(tmp_path / "out")) == 6
 

@@ -1,4 +1,4 @@
-"""What goes wrong on one node of a cluster: an app that ends it, an app without its disk.
+"""What goes wrong on one node of a cluster: an app or a worker that ends it, an app without its disk.
 
 A module of its own, since the workers of the cluster import it.
 """
@@ -12,6 +12,9 @@ import ray
 from flwr.app import Context, Message
 
 from clients.app import client_app
+from simulation.comparison.cell_work import CellEnd
+from simulation.comparison.ray_workers import CellWorker
+from simulation.comparison.shared_ratings import SharedRatings
 
 ENDS = "ends"
 """File that names a node to end and the type of a message; the node answers one, and ends at the next."""
@@ -55,3 +58,13 @@ class FaultyApp:
             answered.touch()
         root = "/nowhere" if named(self.faults / DISKLESS) else self.root
         return client_app(root)(message, context)
+
+
+class EndingWorker(CellWorker):
+    """A worker of a comparison whose node may have to end before it runs a cell."""
+
+    def run(self, shared: SharedRatings, config: bytes, place: str) -> CellEnd:
+        """Run a cell, unless its node is to end."""
+        if "cell" in named(Path(place).parents[2] / ENDS):
+            end_node()
+        return super().run(shared, config, place)

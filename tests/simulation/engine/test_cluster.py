@@ -9,12 +9,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from ray.cluster_utils import Cluster
 
 import simulation
+from dprec.datasets import InMemory
 from dprec.errors import InputError, RunError
 from dprec.messages import TRAIN
+from simulation.comparison import ray_workers
 from simulation.configuration.models import RunConfig, SimulationOptions
 from simulation.configuration.strict_yaml import parse_yaml
 from simulation.engine import cluster_nodes, runtime
@@ -23,7 +26,7 @@ from simulation.engine.ray_connection import ADDRESS, connected_to_ray
 from simulation.engine.session import Session, open_session
 from tests.simulation.conftest import TINY
 from tests.simulation.divisions import bits, compare, divided, written
-from tests.simulation.engine.faults_on_nodes import DISKLESS, ENDS, FaultyApp
+from tests.simulation.engine.faults_on_nodes import DISKLESS, ENDS, EndingWorker, FaultyApp
 
 QUICK_TO_NOTICE = {
     "health_check_initial_delay_ms": 0,
@@ -184,3 +187,28 @@ def test_an_audit_is_what_it_is_without_a_cluster(
     joined = simulation.audit(tiny, trials=200).values()
     monkeypatch.delenv(ADDRESS)
     assert joined == simulation.audit(tiny, trials=200).values()
+
+
+def test_a_cell_whose_node_dies_runs_again_elsewhere(
+    two_nodes: TwoNodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ratings are in no file that a node could read."""
+    random = np.random.default_rng(3)
+    cells = random.permutation(30 * 19)[:300]
+    values = {
+        "name": "both",
+        "dataset": InMemory.of([cells // 19, cells % 19, random.integers(1, 6, 300)]),
+        "split": {"kind": "holdout"},
+        "seeds": [1, 2, 3],
+        "protocols": ["blp-mf", "item-average"],
+        "epsilons": [1.0],
+        "floors": False,
+    }
+    two_nodes.complete()
+    (tmp_path / ENDS).write_text(f"{two_nodes.second.node_id} cell")
+    monkeypatch.setattr(ray_workers, "CellWorker", EndingWorker)
+    joined = simulation.compare(values, tmp_path / "ray", page=False)
+    assert not two_nodes.second_lives
+    assert not joined.failures
+    values["simulation"] = {"backend": "local"}
+    assert joined.rows == simulation.compare(values, tmp_path / "local", page=False).rows
