@@ -108,7 +108,8 @@ def numbers(block: Block, table: NDArray[np.uint8], name: str) -> NDArray[np.flo
     if np.any(unread):
         row = int(np.argmax(unread))
         text = table[:, row].tobytes().rstrip(b"\0").decode()
-        raise block.error(row, f"{text!r} in {name}", "a finite number")
+        point = ", with a point before the decimals" if "," in text else ""
+        raise block.error(row, f"{text!r} in {name}", f"a finite number{point}")
     return column
 
 

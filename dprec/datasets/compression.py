@@ -84,7 +84,7 @@ def opened(path: Path) -> Iterator[Readable]:
             yield _Unpacked(stack.enter_context(_only_member(path, stack)), path)
         elif start.startswith(b"\x1f\x8b"):
             yield _Unpacked(stack.enter_context(gzip.open(path)), path)
-        elif start.startswith(b"BZh"):
+        elif start.startswith(b"BZh") and start[4:] == b"1AY&SY":
             yield _Unpacked(stack.enter_context(bz2.open(path)), path)
         elif start.startswith(b"\xfd7zXZ\0"):
             yield _Unpacked(stack.enter_context(lzma.open(path)), path)
@@ -95,7 +95,7 @@ def opened(path: Path) -> Iterator[Readable]:
 def _beginning(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            return file.read(8)
+            return file.read(10)
     except OSError:
         return b""
 

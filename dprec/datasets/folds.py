@@ -48,7 +48,9 @@ def read_fold(
         for rows in (train, test)
     )
     if not np.any((learnt.counts > 0) & (tested.counts > 0)):
-        raise InputError(test.source, f"none of the users of {train.source}", "a test file of the same users")
+        raise InputError(
+            test.source, f"none of the users of {train.source}", "test ratings of the same users"
+        )
     leaks = np.flatnonzero(np.isin(rated_cells(tested), rated_cells(learnt)))
     if leaks.size:
         user, item = user_ids[tested.users[leaks[0]]], item_ids[tested.items[leaks[0]]]

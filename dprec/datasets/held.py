@@ -124,6 +124,8 @@ def _table(held: HeldRatings, columns: RatingColumns, source: str) -> _Table:
             raise InputError(source, f"a sparse array of {cells.ndim} dimensions", "users x items")
         rows = table_rows([*cells.coords, cells.data], source).without(columns.missing)
         return _Table(rows, (np.arange(cells.shape[0]), np.arange(cells.shape[1])))
+    if hasattr(held, "collect_schema") and hasattr(held, "collect"):
+        held = held.collect()  # a lazy frame of polars
     if hasattr(held, "columns"):
         triples: Sequence[ArrayLike] = _columns(held, columns, source)
     elif isinstance(held, np.ndarray) and held.ndim == 2 and held.shape[1] in (3, 4):
@@ -179,7 +181,10 @@ def table_rows(columns: Sequence[ArrayLike], source: str) -> RatingRows:
     InputError
         When there are none, they are not of one length, or one is not what it should be.
     """
-    users, items, values, *times = columns
+    try:
+        users, items, values, *times = map(_whole, columns)
+    except ValueError:
+        raise InputError(source, "columns that are no arrays, or hide values", "one value per row") from None
     ids = _identifiers(users, f"{source}: user"), _identifiers(items, f"{source}: item")
     rows = replace(RatingRows.of(*ids, values, source), unit="row")
     if not rows.values.size:
@@ -193,6 +198,16 @@ def table_rows(columns: Sequence[ArrayLike], source: str) -> RatingRows:
     if when.shape != rows.values.shape:
         raise InputError(source, "columns of different lengths", "one time per rating")
     return replace(rows, times=when)
+
+
+def _whole(column: ArrayLike) -> NDArray[Any]:
+    """Return a column as an array; ValueError if its rows differ in length, or a mask hides some of them."""
+    if np.ma.is_masked(column):
+        raise ValueError("masked")
+    values = np.asarray(column)
+    # Floats of single precision have six decimals: 0.1 is not to become 0.10000000149.
+    single = values.dtype.kind == "f" and values.dtype.itemsize < np.dtype(np.float64).itemsize
+    return np.round(values.astype(np.float64), 6) if single else values
 
 
 def _identifiers(column: ArrayLike, where: str) -> NDArray[Any]:

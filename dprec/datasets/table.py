@@ -92,7 +92,8 @@ class DelimitedColumns(RatingColumns, FileDataset):
         if any(isinstance(column, str) for column in columns):
             return True
         place = self._positions()[2]
-        return place < len(first) and not is_number(first[place])
+        # A number with a decimal comma is no name; the reader says what is wrong with it.
+        return place < len(first) and not is_number(first[place].replace(",", "."))
 
     def _positions(self) -> list[int]:
         """Return the places of users, items, ratings and times, from 0, in a file without header."""

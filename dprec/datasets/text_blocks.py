@@ -86,7 +86,8 @@ def _decodable(block: Block) -> Block:
             text.decode()
         except UnicodeDecodeError as error:
             row = text.count(b"\n", 0, error.start)
-            raise block.error(row, f"byte 0x{text[error.start]:02x}", "text in UTF-8") from error
+            accepted = "text in UTF-8, such as: iconv -f latin1 -t utf-8 FILE"
+            raise block.error(row, f"byte 0x{text[error.start]:02x}", accepted) from error
     return replace(block, text=text.replace(b"\r\n", b"\n")) if b"\r" in text else block
 
 
@@ -107,7 +108,9 @@ def separated(block: Block, separator: str) -> tuple[Block, str]:
 
 def _unquoted(block: Block, separator: str) -> bytes:
     lines = block.text.decode().split("\n")[:-1]
-    rows = csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=True)
+    # Some write a quote inside quotes as \" in place of "".
+    escape = "\\" if b'\\"' in block.text else None
+    rows = csv.reader(lines, delimiter=separator, escapechar=escape, skipinitialspace=True, strict=True)
     plain: list[str] = []
     try:
         for row in rows:

@@ -213,3 +213,10 @@ def test_a_test_rating_that_was_learnt(tmp_path: Path) -> None:
         InputError, match=r"x.test, line 2: the rating of item 10 by user 1 is in .*x.base too"
     ):
         read_fold(*fold(tmp_path, "1,10,3\n", "1,11,5\n1,10,5\n"), STARS, "error")
+
+
+@pytest.mark.parametrize("quote", ['""', '\\"'])
+def test_quotes_inside_quotes(quote: str, path: Path) -> None:
+    rows = read(path, f'"7";"{quote}038{quote}";"4"\n"8";"a";"5"\n', Layout(separator=";"))
+    assert rows.items.tolist() == ['"038"', "a"]
+    assert rows.values.tolist() == [4, 5]

@@ -26,6 +26,8 @@ HELD = {
     "pandas": pd.DataFrame(COLUMNS),
     "pandas, nullable": pd.DataFrame(COLUMNS).convert_dtypes(),
     "polars": pl.DataFrame(COLUMNS),
+    "polars, lazy": pl.DataFrame(COLUMNS).lazy(),
+    "single precision": pd.DataFrame(COLUMNS).astype({"stars": np.float32}),
     "sparse array": sp.csr_array((RATINGS, (USERS, ITEMS))),
     "sparse matrix": sp.coo_matrix((RATINGS, (USERS, ITEMS))),
     "lists": (USERS, ITEMS, RATINGS),
@@ -53,6 +55,11 @@ def test_text_as_identifiers(make: Any) -> None:
     assert ratings.user_ids.tolist() == ["a", "b"]
     assert ratings.user_ids.dtype.kind == "U"
     assert InMemory.of(make(names)) == InMemory.of((names["user"], names["item"], names["rating"]))
+
+
+def test_single_precision_has_even_levels() -> None:
+    tenths = np.array([0.1, 0.2, 0.3, 0.7, 1.1], dtype=np.float32)
+    np.testing.assert_allclose(InMemory.of(frame(rating=tenths)).load().scale.values, np.arange(1, 12) / 10)
 
 
 def test_users_and_items_without_ratings_stay() -> None:
@@ -137,6 +144,11 @@ def test_a_file_names_ratings_that_are_present_and_only_those() -> None:
         ((USERS, ITEMS, [1, np.inf, 2, 3, 4]), "dataset, row 2: rating inf; accepted: a finite number"),
         ((USERS, ITEMS, RATINGS[:-1]), "dataset: columns of different lengths"),
         ((USERS, ITEMS, list("abcde")), "dataset: .*; accepted: ratings that are numbers"),
+        (
+            (np.ma.array(USERS, mask=[0, 1, 0, 0, 0]), ITEMS, RATINGS),
+            "dataset: columns that are no arrays, or hide",
+        ),
+        (([1, [2]], [1, 2], [1, 2]), "dataset: columns that are no arrays"),
         (frame(item=[0.5, 1, 2, 3, 4]), "dataset: item: identifiers of type float64; accepted: whole"),
         (([1, "a"], [1, 2], [1, 2]), None),
         ((np.array([1, "a"], dtype=object), [1, 2], [1, 2]), "dataset: user: identifiers of type object"),
