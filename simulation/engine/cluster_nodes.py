@@ -18,7 +18,7 @@ from clients.places import place_of
 from dprec.errors import InputError, RunError
 from dprec.start import PACKAGES
 
-_NODE_SECONDS = 60.0
+_NODE_SECONDS = 120.0
 """Longest wait for a node to start a worker and answer."""
 
 _ATTEMPTS = 3
