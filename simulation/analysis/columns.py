@@ -101,7 +101,7 @@ def best_columns(measure: Measure, settings: Sequence[Setting]) -> list[SettingC
     settings : sequence of Setting
         Those that predict the same.
     """
-    compared = [compared for setting in settings if (compared := from_best(setting))]
+    compared, digits = [gain for each in settings if (gain := from_best(each))], gain_digits(measure)
     if not compared:
         return []
 
@@ -111,14 +111,15 @@ def best_columns(measure: Measure, settings: Sequence[Setting]) -> list[SettingC
         gain = from_best(setting)
         if gain is None:
             return DASH
-        return gain.written(measure.digits) + ("" if gain.told_apart else ", not told apart")
+        width = f" ± {number(gain.half_width, digits)}"
+        return number(-gain.mean, digits) + width + ("" if gain.told_apart else ", not told apart")
 
     def value(setting: Setting) -> float | None:
         gain = from_best(setting)
         return 0.0 if is_best(setting) else None if gain is None else -gain.mean
 
     hint = _hint(f"{measure.label}, same budget", *dict.fromkeys(gain.interval for gain in compared))
-    return [SettingColumn("from the best", hint, value, text)]
+    return [SettingColumn("behind the best", hint, value, text)]
 
 
 def _hint(first: str, *spreads: str) -> str:

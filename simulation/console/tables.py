@@ -108,5 +108,5 @@ def projection_table(rows: Sequence[tuple[str, Projection]], population: float) 
 def wide_console() -> Console:
     """Return a console that is wide enough for the columns of a table, even without a terminal."""
     console = Console()
-    console.width = max(console.width, 220)
+    console.width = max(console.width, 260)
     return console
