@@ -27,7 +27,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
-from scale import RATINGS_PER_USER, Rounds, dprec_rounds, measured, population
+from process_memory import GIGABYTE, measured
+from scale import RATINGS_PER_USER, Rounds, dprec_rounds, population
 
 from dprec.ratings import Ratings
 from simulation.configuration.loading import load
@@ -125,7 +126,8 @@ def _populations(sizes: list[int], chosen: argparse.Namespace) -> list[str]:
     runs: dict[int, Run] = {}
     missed = []
     for users in sizes:
-        [(run, peak)] = measured(pg_mf, users, chosen)
+        [(run, most)] = measured(pg_mf, users, chosen)
+        peak = most.everything / GIGABYTE
         runs[users] = run
         print(_line(users, run, peak), flush=True)
         if users >= REQUIRED_USERS and run.seconds + run.startup > REQUIRED_SECONDS:

@@ -23,6 +23,7 @@ from dprec.run_keys import ENTROPY_BYTES, RunKeys
 from dprec.setups import to_json
 from dprec.splits import Split
 from simulation.configuration.models import RunConfig
+from simulation.engine.memory import check_memory
 from simulation.engine.session import Session, open_session
 from simulation.evaluation import Evaluator, check_relevance
 from simulation.protocols import Outcome, Protocol, Task
@@ -62,6 +63,10 @@ def load_ratings(
     prepare : callable
         `prepared_ratings`, or a cached form of it.
     """
+    with within("dataset"):
+        size = config.dataset.known_size()
+    if size is not None:
+        _check_memory(config, *size)
     train, test = prepare(config.dataset, config.split, config.binarization, config.seed)
     with within("evaluation"):
         check_relevance(config.evaluation, train.scale)
@@ -98,6 +103,17 @@ class SideData:
             return cls(dataset.catalogue(train.item_ids), dataset.hidden())
 
 
+def _check_memory(config: RunConfig, users: int, items: int, ratings: int) -> None:
+    protocol = config.protocol.picked
+    check_memory(
+        users,
+        items,
+        protocol.seen_cells(users, items, ratings),
+        completion=protocol.completion_name,
+        simulation=config.simulation,
+    )
+
+
 def run_prepared(
     config: RunConfig,
     train: Ratings,
@@ -128,6 +144,7 @@ def run_prepared(
     began = time.perf_counter() if started is None else started
     with within("protocol"):
         config.protocol.check(train)
+    _check_memory(config, train.n_users, train.n_items, train.count)
     progress("starting Flower", 0, 1)
     nodes = math.ceil(train.n_users / config.simulation.cohort_size(train.n_users))
     with open_session(config.simulation, nodes) as session:

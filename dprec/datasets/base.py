@@ -71,6 +71,10 @@ class Dataset(Options):
         accepted = "data with times, or a split that needs none, such as holdout"
         raise SettingError("", f"{self.kind}, which comes without times", accepted)
 
+    def known_size(self) -> tuple[int, int, int] | None:
+        """Return the numbers of users, items and ratings if they are known without the ratings."""
+        return None
+
     def known_scale(self) -> RatingScale | None:
         """Return the rating scale if it is known without the ratings."""
         return None

@@ -42,15 +42,20 @@ class Synthetic(Dataset):
     noise: float = option("Standard deviation, in stars, of what no model can predict.", 0.85, ge=0)
     seed: int = option("Seed of the data; a run's own seed does not change them.", 0, ge=0)
 
+    def known_size(self) -> tuple[int, int, int]:
+        """Return what is configured; SettingError when there are more ratings than users x items."""
+        most = self.users * self.items
+        if self.ratings > most:
+            raise SettingError("ratings", str(self.ratings), f"at most users x items = {most}")
+        return self.users, self.items, self.ratings
+
     def known_scale(self) -> RatingScale:
         """Return 1 to 5 stars."""
         return _SCALE
 
     def load(self) -> Ratings:
-        """Return the ratings; SettingError when there are more than users x items."""
-        most = self.users * self.items
-        if self.ratings > most:
-            raise SettingError("ratings", str(self.ratings), f"at most users x items = {most}")
+        """Return the ratings; see `known_size`."""
+        self.known_size()
         counts = self._activity()
         cells = self._profiles(counts)
         items = (cells % self.items).astype(np.int32)

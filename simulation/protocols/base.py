@@ -81,6 +81,10 @@ class Protocol(Options):
             Naming the protocol's key.
         """
 
+    def seen_cells(self, users: int, items: int, ratings: int) -> int:
+        """Return how many cells the server may see as rated, at most."""
+        return ratings
+
     def held_ratings(self, train: Ratings, seed: int) -> Ratings:
         """Return the ratings that are installed on the devices."""
         return train

@@ -139,6 +139,10 @@ class OneShotProtocol(Protocol):
                 accepted = "0, or a mechanism that shows which items were rated and reports on each alone"
                 raise SettingError(key, found, accepted)
 
+    def seen_cells(self, users: int, items: int, ratings: int) -> int:
+        """Return the ratings, or all cells if reports hide which of them are rated."""
+        return users * items if self.mechanism.hides_rated_items else ratings
+
     def audited(self) -> Self:
         """Return the protocol without a costly completion; see `Protocol.audited`."""
         check_private(self.mechanism)

@@ -86,6 +86,15 @@ def test_the_population_stays_where_it_was_put_for_runs_with_the_same_ratings(
     assert "shard-00000.npy: 0 bytes" in one_line(cut, 2)
 
 
+def test_a_run_that_needs_more_memory_than_there_is_is_refused_before_it_starts(
+    dprec: Any, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("simulation.engine.memory.available_memory", lambda: 0.2e9)
+    line = one_line(dprec("run", config, "-o", tmp_path / "run"), 2)
+    assert "memory: 40 users, 30 items and 400 cells need about 0.3 GB, 0.2 GB are available" in line
+    assert not (tmp_path / "run").exists()
+
+
 def test_an_audit_leaves_nothing_with_the_population(dprec: Any, config: Path, tmp_path: Path) -> None:
     place = tmp_path / "population"
     finished = dprec(
