@@ -164,9 +164,15 @@ def _example(config: RunConfig) -> Example:
     """Return the population that the data set states, or the shape of MovieLens 100K."""
     dataset: Dataset = config.dataset
     scale = binary_scale() if config.binarization is not None else dataset.known_scale()
-    users, items = (getattr(dataset, name, shape) for name, shape in (("users", _USERS), ("items", _ITEMS)))
-    ratings = getattr(dataset, "ratings", _RATINGS * users) // users
+    users, items = _number(dataset, "users", _USERS), _number(dataset, "items", _ITEMS)
+    ratings = _number(dataset, "ratings", _RATINGS * users) // users
     return Example(scale or _STARS, users, items, min(items, max(1, ratings)))
+
+
+def _number(dataset: Dataset, name: str, usual: int) -> int:
+    """Return a number that a data set states; ``items`` may also say where to read about them."""
+    stated = getattr(dataset, name, None)
+    return stated if type(stated) is int else usual
 
 
 def _parts(options: Options, key: str) -> Iterator[Part]:

@@ -44,6 +44,19 @@ def test_the_channel_is_that_of_the_budget_on_the_data_sets_scale() -> None:
     assert (signs.sent.symbols, signs.example.scale.levels) == (2, 2)
 
 
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        "{kind: csv, path: x}",
+        "{kind: csv, path: x, items: {path: y}}",
+        "{kind: movielens-1m, path: x, items: true}",
+    ],
+)
+def test_sizes_that_a_file_would_tell_are_those_of_movielens_100k(dataset: str) -> None:
+    example = described("blp-mf", f"dataset={dataset}").example
+    assert (example.users, example.items) == (943, 1682)
+
+
 def test_a_budget_per_user_is_divided_among_the_ratings() -> None:
     sent = described("blp-mf", "protocol.privacy.per=user").sent
     assert sent is not None
