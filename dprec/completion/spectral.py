@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackError, LinearOperator, svds
 
 from dprec.completion.factors import inner_products
-from dprec.ragged import rows_of
 from dprec.randomness import generator
 
 DENSE_CELLS = 4_000_000
@@ -163,8 +162,7 @@ class SparsePlusLowRank:
 
     def _exact(self, **subset: list[float]) -> LowRank:
         dense = self.left @ self.right.T
-        rows = rows_of(np.diff(self.sparse.indptr))
-        dense[rows, self.sparse.indices] += self.sparse.data
+        dense += self.sparse.toarray()
         wide = dense.shape[0] <= dense.shape[1]
         shorter = dense if wide else dense.T
         gram = shorter @ shorter.T
