@@ -124,6 +124,12 @@ def _with_checked_budget(channel: Callable[..., Channel]) -> Callable[..., Chann
     def checked(self: Mechanism, scale: RatingScale, epsilon: float) -> Channel:
         if not epsilon > 0:
             raise InputError("epsilon", f"{epsilon:g}", "a number above 0")
-        return channel(self, scale, epsilon)
+        try:
+            return channel(self, scale, epsilon)
+        except InputError:
+            raise
+        except ValueError as error:
+            accepted = "rows that are distributions and together lose at most epsilon"
+            raise InputError(self.kind, f"no channel at epsilon {epsilon:g}: {error}", accepted) from error
 
     return checked

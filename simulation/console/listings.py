@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from dprec.errors import InputError
+
 _REGISTRIES = {
     "datasets": "dprec.datasets:DATASETS",
     "splits": "dprec.splits:SPLITS",
@@ -35,6 +37,10 @@ def listing(what: str) -> list[tuple[str, str]]:
 
     module, registry = _REGISTRIES[what].split(":")
     components = getattr(import_module(module), registry)
-    added = {name: components.find(name) for name in components.of_packages()}
-    every = {kind_of(component): component for component in components} | added
-    return [(kind, summary_of(component)) for kind, component in every.items()]
+    lines = [(kind_of(component), summary_of(component)) for component in components]
+    for name in components.of_packages():
+        try:
+            lines.append((name, summary_of(components.find(name))))
+        except InputError as error:  # of one package, which must not hide the others
+            lines.append((name, f"cannot be used: {error.found}."))
+    return lines

@@ -5,14 +5,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dprec.completion import COMPLETIONS
 from dprec.datasets import DATASETS
 from dprec.errors import InputError, SettingError
-from dprec.mechanisms import MECHANISMS, BoundedLaplace, Mechanism
+from dprec.mechanisms import MECHANISMS, BoundedLaplace, Channel, Mechanism
 from dprec.own_classes import imported, is_ours, reference_of
+from dprec.ratings import RatingScale
 from dprec.registry import kind_of, summary_of
+from simulation.console.listings import listing
 
 MINE = '''
 from dataclasses import dataclass
@@ -146,6 +149,24 @@ def test_packages_add_components(write: Callable[[str, str], None], monkeypatch:
     assert MECHANISMS.find("theirs").__name__ == "Named"
     with pytest.raises(SettingError, match=r"'thiers'; accepted: .*, theirs; did you mean theirs\?"):
         MECHANISMS.find("thiers")
+
+
+def test_a_package_that_cannot_be_used_is_listed_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = [Point("theirs", "own_nowhere:Nothing"), Point("alike", "dprec.mechanisms:Laplace")]
+    monkeypatch.setattr("dprec.registry.entry_points", lambda group: points)
+    shown = dict(listing("mechanisms"))
+    assert shown["theirs"] == "cannot be used: no module 'own_nowhere'."
+    assert shown["alike"] == shown["laplace"]
+
+
+def test_a_channel_that_loses_more_than_its_budget_is_refused_in_one_line() -> None:
+    class Loses(Mechanism):
+        def channel(self, scale: RatingScale, epsilon: float) -> Channel:
+            steps = np.abs(np.subtract.outer(np.arange(scale.levels), np.arange(scale.levels)))
+            return Channel.from_probabilities(np.exp(-epsilon * steps), scale.values, scale.values, epsilon)
+
+    with pytest.raises(InputError, match=r"Loses: no channel at epsilon 1: .*; accepted: rows that are dist"):
+        Loses().channel(RatingScale.evenly(1, 5, 1), 1.0)
 
 
 @pytest.mark.parametrize(("name", "other"), [("theirs", "own_fifth:Plain"), ("laplace", "dprec")])
