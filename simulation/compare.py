@@ -41,11 +41,8 @@ def compare(
         Number of cells to run at a time; one per core by default.
     resume : bool
         Continue an interrupted comparison; its finished cells are kept.
-    population : float, optional
-        Number of users in a deployment; the page projects their traffic.
-    page : bool
-        Whether to draw the page and its figures, which `report` can do later.
-    progress : callable, optional
+    population, page, progress
+        As for `simulation.run`.
     **parts
         Ratings that you hold, or other parts to replace; see `simulation.configuration.parts.GivenParts`.
 
