@@ -13,7 +13,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-_SAMPLE_SECONDS = 0.2
+_SAMPLE_SECONDS = 1.0
+"""To look at a process of several gigabytes takes a core a tenth of a second."""
+
 GIGABYTE = 2.0**30
 
 

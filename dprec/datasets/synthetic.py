@@ -58,7 +58,8 @@ class Synthetic(Dataset):
         self.known_size()
         counts = self._activity()
         cells = self._profiles(counts)
-        items = (cells % self.items).astype(np.int32)
+        items = np.remainder(cells, self.items, out=cells).astype(np.int32)
+        del cells  # twice as large as what is kept
         return Ratings(
             indptr=offsets(counts),
             items=items,
@@ -97,19 +98,23 @@ class Synthetic(Dataset):
             if not open_users.any():
                 break
             wanted = np.where(open_users, wanted, 0)
-            drawers = np.repeat(np.flatnonzero(open_users), missing[open_users])
-            drawn = categories(thresholds, random.random(drawers.size))
-            # Rounding may leave the last threshold just below 1.
-            drawn = np.minimum(drawn, self.items - 1)
-            cells = np.sort(np.concatenate([cells[~finished], drawers * self.items + drawn]))
-            cells = cells[np.diff(cells, prepend=-1) > 0]
+            first_cells = np.repeat(np.flatnonzero(open_users) * self.items, missing[open_users])
+            for start in range(0, first_cells.size, _CHUNK):
+                part = first_cells[start : start + _CHUNK]
+                # Rounding may leave the last threshold just below 1.
+                part += np.minimum(categories(thresholds, random.random(part.size)), self.items - 1)
+            cells = np.concatenate([cells[~finished], first_cells])
+            cells.sort()
+            cells = cells[_first_of_equals(cells)]
         log_weights = np.log(weights)
         for users in _stretches(np.flatnonzero(heavy), max(1, _CHUNK // self.items)):
             keys = log_weights + random.gumbel(size=(users.size, self.items))
             ranked = np.argsort(-keys, axis=1)
             chosen = np.arange(self.items) < counts[users, None]
             complete.append((users[:, None] * self.items + ranked)[chosen])
-        return np.sort(np.concatenate(complete))
+        whole = np.concatenate(complete)
+        whole.sort()
+        return whole
 
     def _levels(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.uint8]:
         """Return the level of each rating, from the rank of its opinion among all opinions."""
@@ -134,6 +139,13 @@ class Synthetic(Dataset):
         levels = np.empty(users.size, dtype=np.uint8)
         levels[np.argsort(opinions)] = rows_of(per_level, np.uint8) + np.uint8(1)
         return levels
+
+
+def _first_of_equals(ascending: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which values differ from the one before."""
+    first = np.ones(ascending.size, dtype=np.bool_)
+    np.not_equal(ascending[1:], ascending[:-1], out=first[1:])
+    return first
 
 
 def _stretches(values: NDArray[np.int64], length: int) -> list[NDArray[np.int64]]:
