@@ -23,20 +23,21 @@ class GivenParts(TypedDict, total=False):
 
     Parameters
     ----------
-    dataset : DataFrame, sparse matrix, arrays, Ratings, Dataset or mapping, optional
+    dataset : DataFrame, sparse matrix, arrays, Ratings, path, Dataset or mapping, optional
         The ratings: a data frame of pandas or polars with the columns user, item and rating, a SciPy matrix
-        of shape (users, items), three arrays (users, items, ratings), or a data set, as such or as in a file.
+        of shape (users, items), three arrays (users, items, ratings), a file of ratings, or a data set, as
+        such or as in a file.
         For other columns, or a scale that is not found, see `InMemory.of`.
-    test : DataFrame, sparse matrix, arrays or Ratings, optional
-        The ratings to test on; `dataset` is then the train part.
+    test : DataFrame, sparse matrix, arrays, Ratings or path, optional
+        The ratings to test on; `dataset` is then the train part, a file if this is one.
     split, binarization : Split, Binarization or mapping, optional
         Where the data set lacks the configuration's split and none is given, a random fifth is for testing.
     simulation, evaluation : SimulationOptions, EvaluationOptions or mapping, optional
         Keys to replace in these parts, such as ``{"backend": "local"}``.
     """
 
-    dataset: HeldRatings | Dataset | Mapping[str, Any] | None
-    test: HeldRatings | None
+    dataset: HeldRatings | Dataset | Mapping[str, Any] | str | Path | None
+    test: HeldRatings | str | Path | None
     split: Split | Mapping[str, Any] | None
     binarization: Binarization | Mapping[str, Any] | None
     simulation: SimulationOptions | Mapping[str, Any] | None
@@ -65,18 +66,26 @@ def checked_parts(given: GivenParts) -> dict[str, Any]:
     for name, part in parts.items():
         if not isinstance(part, Mapping | Options):
             raise InputError(name, f"a value of type {type(part).__name__}", "a mapping, as in a file")
-    if isinstance(dataset, Mapping | Dataset | str | Path):
-        if test is not None:
-            found = "a test part, beside a data set that is not in memory"
-            raise InputError("test", found, "both parts as data frames, matrices, arrays or Ratings")
-        if isinstance(dataset, str | Path):
-            raise InputError("dataset", repr(str(dataset)), "such as {'kind': 'csv', 'path': 'ratings.csv'}")
-        parts["dataset"] = dataset
-    elif dataset is not None:
-        parts["dataset"] = _in_memory(dataset, test)
+    if dataset is not None:
+        parts["dataset"] = _dataset(dataset, test)
     elif test is not None:
         raise InputError("test", "a test part without a train part", "dataset, the train part, too")
     return parts
+
+
+def _dataset(
+    dataset: HeldRatings | Dataset | Mapping[str, Any] | str | Path, test: HeldRatings | str | Path | None
+) -> Dataset | Mapping[str, Any]:
+    """Return the data set that a caller gives, with its test part if there is one."""
+    if isinstance(dataset, str | Path) and (test is None or isinstance(test, str | Path)):
+        train = "path" if test is None else "train_path"
+        return {"kind": "csv", train: str(dataset), **({} if test is None else {"test_path": str(test)})}
+    if test is not None and isinstance(dataset, Mapping | Dataset | str | Path):
+        accepted = "both parts as files, or both as data frames, matrices, arrays or Ratings"
+        raise InputError("test", "a test part, beside a data set of another form", accepted)
+    if isinstance(dataset, Mapping | Dataset):
+        return dataset
+    return _in_memory(dataset, test)
 
 
 def _in_memory(ratings: HeldRatings, test: HeldRatings | None) -> InMemory:

@@ -48,6 +48,19 @@ def test_a_train_and_a_test_part_are_kept_apart(tmp_path: Path) -> None:
         run("nothing-sent", tmp_path / "run", **parts, resume=True)
 
 
+def test_files_of_a_train_and_a_test_part(tmp_path: Path) -> None:
+    tested = np.arange(len(FRAME)) % 5 == 0
+    train, test = tmp_path / "train.csv", tmp_path / "test.csv"
+    FRAME[~tested].to_csv(train, index=False)
+    FRAME[tested].to_csv(test, index=False)
+    read = run("nothing-sent", dataset=train, test=str(test), simulation=LOCAL)
+    held = run("nothing-sent", dataset=FRAME[~tested], test=FRAME[tested], simulation=LOCAL)
+    np.testing.assert_array_equal(read.predictions["prediction"], held.predictions["prediction"])
+    assert read.config.split.kind == "predefined"
+    everything = run("nothing-sent", dataset=train, simulation=LOCAL)
+    assert everything.config.split.kind == "holdout"
+
+
 def test_a_written_configuration_needs_the_ratings_again(tmp_path: Path) -> None:
     frame = FRAME.assign(rating=6 - FRAME["rating"])
     run("nothing-sent", tmp_path / "run", dataset=frame, simulation=LOCAL, page=False)
@@ -62,7 +75,9 @@ def test_a_written_configuration_needs_the_ratings_again(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"dataset": "mine.csv"}, "dataset: 'mine.csv'; accepted: such as {'kind': 'csv', 'path'"),
+        ({"dataset": "absent.csv"}, "absent.csv: no such file or folder"),
+        ({"dataset": FRAME, "test": "mine.csv"}, "test: a value of type str"),
+        ({"dataset": "mine.csv", "test": FRAME}, "test: a test part, beside a data set of another form"),
         ({"dataset": {"kind": "csv", "path": "x"}, "test": FRAME}, "test: a test part, beside a data set"),
         ({"test": FRAME}, "test: a test part without a train part"),
         ({"split": 3}, "split: a value of type int; accepted: a mapping"),
