@@ -35,8 +35,8 @@ def place_of(location: str | Path) -> Path:
 
         place = UPath(str(location))
         place.exists()
-    except (ImportError, ValueError, OSError) as error:
-        raise InputError(str(location), " ".join(str(error).split()), _ACCEPTED) from None
+    except Exception as error:  # what opens a kind of URL has errors of its own
+        raise InputError(str(location), str(error) or type(error).__name__, _ACCEPTED) from None
     return cast(Path, place)
 
 
@@ -59,8 +59,9 @@ def folder_inside(place: Path) -> Iterator[Path]:
         folder.mkdir(parents=True)
         # Object stores have no empty folders.
         (folder / ".session").write_bytes(b"dprec")
-    except OSError as error:
-        raise InputError(str(place), f"cannot be written ({error.strerror or error})", _ACCEPTED) from None
+    except Exception as error:  # as above
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(str(place), f"cannot be written ({reason})", _ACCEPTED) from None
     try:
         yield folder
     finally:

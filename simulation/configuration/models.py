@@ -46,7 +46,7 @@ class SimulationOptions(Options):
     users_per_node: Annotated[int, Field(ge=1)] | Literal["auto", "all"] = option(
         "Users that one Flower node hosts.", "auto"
     )
-    population_dir: str | None = option(
+    population_dir: Annotated[str, Field(min_length=1)] | None = option(
         "Directory or URL, seen by every node, for the devices' ratings, which stay there for other runs; "
         "by default, a temporary one.",
         None,

@@ -81,6 +81,7 @@ def test_the_population_stays_where_it_was_put_for_runs_with_the_same_ratings(
         assert sorted(path.name for path in place.iterdir()) == ["ratings.json", "shard-00000.npy"]
     other = dprec("run", config, "-o", tmp_path / "three", *options, "--set", "dataset.seed=1")
     assert "population: the population of another run" in one_line(other, 2)
+    assert "simulation.population_dir: ''" in one_line(dprec("run", config, "--population-dir", ""), 2)
     (place / "shard-00000.npy").write_bytes(b"")
     cut = dprec("run", config, "-o", tmp_path / "four", *options)
     assert "shard-00000.npy: 0 bytes" in one_line(cut, 2)
