@@ -17,6 +17,7 @@ from typing import Any
 
 from dprec.errors import InputError, RunError
 from simulation.engine.cluster_nodes import check_nodes, one_line
+from simulation.engine.turns import TURN
 
 ADDRESS = "RAY_ADDRESS"
 """Environment variable that names a cluster, Ray's own."""
@@ -38,7 +39,7 @@ def connected_to_ray(
 ) -> Iterator[int]:
     """Join the cluster that RAY_ADDRESS names, or start a Ray of our own; leave it at the end.
 
-    A process that is connected already stays as it is.
+    A process that is connected already stays as it is; another thread waits until this one has left.
 
     Parameters
     ----------
@@ -63,24 +64,25 @@ def connected_to_ray(
     """
     import ray
 
-    if ray.is_initialized():
-        yield _usable(workers)
-        return
-    # Ray, too, takes an empty address for none.
-    address = os.environ.get(ADDRESS, "").strip() or "local"
-    try:
-        if address == "local":
-            _connect(address, num_cpus=workers, include_dashboard=False)
-            yield workers
-        else:
-            _check_address(address)
-            # Workers of a cluster inherit nothing from this process, not even where its packages are.
-            path = os.pathsep.join([*filter(None, sys.path), os.environ.get("PYTHONPATH", "")])
-            _connect(address, runtime_env={"env_vars": {"PYTHONPATH": path}})
-            check_nodes(folder, accepted)
+    with TURN:
+        if ray.is_initialized():
             yield _usable(workers)
-    finally:
-        ray.shutdown()
+            return
+        # Ray, too, takes an empty address for none.
+        address = os.environ.get(ADDRESS, "").strip() or "local"
+        try:
+            if address == "local":
+                _connect(address, num_cpus=workers, include_dashboard=False)
+                yield workers
+            else:
+                _check_address(address)
+                # Workers of a cluster inherit nothing from this process, not even where its packages are.
+                path = os.pathsep.join([*filter(None, sys.path), os.environ.get("PYTHONPATH", "")])
+                _connect(address, runtime_env={"env_vars": {"PYTHONPATH": path}})
+                check_nodes(folder, accepted)
+                yield _usable(workers)
+        finally:
+            ray.shutdown()
 
 
 def _usable(workers: int) -> int:

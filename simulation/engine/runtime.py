@@ -35,6 +35,7 @@ from simulation.engine.actor_pool import pool_of_at_most
 from simulation.engine.local_grid import LocalGrid
 from simulation.engine.ray_connection import connected_to_ray
 from simulation.engine.supervised_grid import SupervisedGrid
+from simulation.engine.turns import TURN
 
 _POLL_SECONDS = 0.05
 
@@ -83,14 +84,16 @@ def identity_restored() -> Iterator[None]:
 
     There is one identity per process, and each start of a grid sets it. Without this, a run in this process
     would make a simulation that is open at the same time send messages of a run that it does not know.
+    A simulation in another thread waits until this one is closed.
     """
     names = ("_task_id", "_run_id", "_node_id")
-    identity = {name: getattr(TaskIdentity, name) for name in names}
-    try:
-        yield
-    finally:
-        for name, value in identity.items():
-            setattr(TaskIdentity, name, value)
+    with TURN:
+        identity = {name: getattr(TaskIdentity, name) for name in names}
+        try:
+            yield
+        finally:
+            for name, value in identity.items():
+                setattr(TaskIdentity, name, value)
 
 
 @contextmanager
