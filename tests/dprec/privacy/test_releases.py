@@ -51,6 +51,30 @@ def test_the_loss_grows_with_the_draws_and_never_exceeds_the_sum() -> None:
     assert losses[-1] < 0.5 * draws[-1] * LAPLACE.epsilon
 
 
+def test_what_was_composed_before_is_not_composed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dprec.privacy import releases as module
+
+    composed = []
+
+    def counted(draws: list[tuple[LossDistribution, int]]) -> object:
+        composed.append(draws)
+        return total_loss(draws)
+
+    monkeypatch.setattr(module, "total_loss", counted)
+    zeros, draws = np.zeros(5, dtype=np.int64), np.array([3, 8, 3, 0, 8])
+    first, again = (
+        composed_losses([Releases((BoundedLaplace().channel(STARS, 0.37),), zeros, draws)], 1e-6)
+        for _ in range(2)
+    )
+    assert len(composed) == 2
+    np.testing.assert_array_equal(first, again)
+    for epsilon, delta in ((0.38, 1e-6), (0.37, 1e-5)):
+        channel = BoundedLaplace().channel(STARS, epsilon)
+        other = composed_losses([Releases((channel,), zeros, draws)], delta)
+        assert other[0] == pytest.approx(alone(channel, 3, delta), rel=1e-9)
+    assert len(composed) == 6
+
+
 def test_what_is_not_protected_has_no_bound() -> None:
     raw = CalibratedMechanism(Raw(), None, STARS, 40)
     losses = composed_losses([mechanism_releases(raw, COUNTS, EVERYBODY)], 1e-6)
