@@ -155,7 +155,7 @@ class FileDataset(Dataset):
 def locate(path: str, *names: str) -> Path:
     """Return the file that a ``path`` setting means: itself, or the first of `names` in that folder."""
     if not path:
-        raise SettingError("path", "missing", "the file of ratings, or the folder that holds it")
+        raise SettingError("path", "an empty name", "the file of ratings, or the folder that holds it")
     place = Path(path).expanduser()
     try:
         folder_given, there = place.is_dir(), place.exists()

@@ -99,7 +99,7 @@ def _connect(address: str, **options: Any) -> None:
         ray.init(address, logging_level=logging.ERROR, log_to_driver=False, **options)
     except ConnectionError as error:
         raise InputError(ADDRESS, f"{address} ({one_line(error)})", _ACCEPTED) from error
-    except (RuntimeError, ValueError, OSError, ray.exceptions.RayError) as error:
+    except Exception as error:  # Ray raises a bare one where its own processes do not start
         match _VERSIONS.findall(str(error)):
             case [(ray_there, python_there), (ray_here, python_here)]:
                 there, here = (

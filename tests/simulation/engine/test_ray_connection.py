@@ -105,9 +105,10 @@ def test_a_cluster_with_another_python_is_named_in_one_line(monkeypatch: pytest.
         pass
 
 
-def test_a_ray_that_refuses_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", [ValueError, Exception])
+def test_a_ray_that_refuses_ends_the_run(kind: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_arguments: Any, **_options: Any) -> None:
-        raise ValueError("no\nsuch thing")
+        raise kind("no\nsuch thing")
 
     monkeypatch.delenv(ADDRESS, raising=False)
     monkeypatch.setattr(ray, "init", refuse)
