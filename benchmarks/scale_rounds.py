@@ -85,7 +85,9 @@ def pg_mf(result: Connection, users: int, chosen: argparse.Namespace) -> None:
     settings = [f"protocol.rounds={ROUNDS}", f"simulation.workers={chosen.workers}"]
     config = load("pg-mf", settings)
     train = repeated(users)
-    test = train.select(np.arange(train.count) % _TESTED_EVERY == 0)
+    tested = np.zeros(train.count, dtype=np.bool_)
+    tested[::_TESTED_EVERY] = True
+    test = train.select(tested)
     started = time.perf_counter()
     record = run_prepared(config, train, test, None)
     startup = record.summary.time.startup_s

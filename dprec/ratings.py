@@ -338,7 +338,8 @@ class Ratings:
 
     def select(self, keep: NDArray[np.bool_]) -> Self:
         """Return the ratings where ``keep`` is true, in the same identifier spaces."""
-        counts = np.bincount(self.users[keep], minlength=self.n_users)
+        counts, filled = np.zeros(self.n_users, dtype=np.int64), np.flatnonzero(self.counts)
+        counts[filled] = np.add.reduceat(keep, self.indptr[filled], dtype=np.int64) if filled.size else 0
         return replace(
             self,
             indptr=offsets(counts),
