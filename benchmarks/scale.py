@@ -114,7 +114,7 @@ def dprec_rounds(result: Connection, users: int, chosen: argparse.Namespace) -> 
     protocol = OneShotProtocol(
         privacy=PrivacyBudget(epsilon=EPSILON, per="rating"),
         mechanism=BoundedLaplace(),
-        completion=MatrixFactorization(iterations=max(1, chosen.sweeps), tolerance=0.0),
+        completion=MatrixFactorization(rank=5, iterations=max(1, chosen.sweeps), tolerance=0.0),
     )
     calibrated = CalibratedMechanism(protocol.mechanism, protocol.privacy, train.scale, train.n_items)
     options = SimulationOptions(workers=chosen.workers)

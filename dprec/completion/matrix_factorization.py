@@ -31,6 +31,9 @@ from dprec.completion.variational import (
 from dprec.options import option
 from dprec.progress import Progress, silent
 
+_DEFAULT_RANK = 20
+"""Enough for any ratings seen so far; the priors drop what is too much."""
+
 _FEWEST_SWEEPS = 10
 """The noise variance hardly changes for a few sweeps, until the factors have left their random start."""
 
@@ -49,13 +52,17 @@ class MatrixFactorization(Completion):
     """Biased matrix factorisation by alternating least squares, ridges learned from the data."""
 
     kind: Literal["mf"] = "mf"
-    rank: int = option("Number of factors.", 5, ge=1)
+    rank: int | None = option(
+        f"Number of factors, at most; by default {_DEFAULT_RANK}, or as many as the catalogue allows.",
+        None,
+        ge=1,
+    )
     iterations: int = option("Sweeps over users and items, at most.", 60, ge=1)
     tolerance: float = option("Relative change of the noise variance that ends the sweeps.", 1e-4, ge=0)
 
     def check(self, shape: tuple[int, int]) -> None:
         """Refuse a rank that is too large for the catalogue."""
-        check_rank(self.rank, shape)
+        check_rank(self.rank or 1, shape)
 
     def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> BiasedFactors:
         """Complete the matrix; see `Completion.fit`."""
@@ -63,12 +70,14 @@ class MatrixFactorization(Completion):
         residuals = observations.values - mean
         spread = float(residuals.var()) if size else 1.0
         noise = max(spread, SMALLEST_VARIANCE)
-        users = Side.at_zero(observations.shape[0], self.rank, spread)
-        items = Side.at_random(observations.shape[1], self.rank, spread, seed)
+        rank = self.rank or min(_DEFAULT_RANK, min(observations.shape) - 1)
+        # From a narrower start, some factors that the data support would vanish.
+        users = Side.at_zero(observations.shape[0], rank, spread, sharing=1)
+        items = Side.at_random(observations.shape[1], rank, spread, sharing=1, seed=seed)
         ones = np.ones(size)
         by_user = WeightedCells.of(observations.by_user, residuals, ones)
         by_item = WeightedCells.of(observations.by_item, residuals, ones)
-        explained = np.zeros(self.rank)
+        explained = np.zeros(rank)
         done = calm = 0
         for sweep in range(self.iterations if size else 0):
             with naming_iteration("matrix factorisation", sweep + 1):

@@ -90,8 +90,8 @@ class VariationalMogMatrixFactorization(Completion):
 
     def _first_sides(self, shape: tuple[int, int], spread: float, seed: int) -> tuple[Side, Side]:
         """Return the initial users and items; with a fixed ridge, under the prior that it implies."""
-        users = Side.at_zero(shape[0], self.rank, spread)
-        items = Side.at_random(shape[1], self.rank, spread, seed)
+        users = Side.at_zero(shape[0], self.rank, spread, sharing=self.rank)
+        items = Side.at_random(shape[1], self.rank, spread, sharing=self.rank, seed=seed)
         if self.ridge is None:
             return users, items
         prior = np.eye(1 + self.rank) / self.ridge

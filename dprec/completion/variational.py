@@ -95,19 +95,28 @@ class Side:
     prior: NDArray[np.float64]
 
     @classmethod
-    def at_zero(cls, entities: int, rank: int, spread: float) -> Side:
-        """Start at zero; ``spread`` is the variance of the ratings."""
+    def at_zero(cls, entities: int, rank: int, spread: float, sharing: int) -> Side:
+        """Start at zero.
+
+        Parameters
+        ----------
+        entities, rank : int
+        spread : float
+            Variance of the ratings.
+        sharing : int
+            Factors that, together, have the prior variance of an effect: all of them, or 1.
+        """
         width = 1 + rank
         # A fifth of the spread per side is the right order of magnitude; the sweeps learn the rest.
         variances = np.full(width, max(0.2 * spread, SMALLEST_VARIANCE))
-        variances[1:] = np.sqrt(variances[1:] / rank)
+        variances[1:] = np.sqrt(variances[1:] / sharing)
         packed = width * (width + 1) // 2
         return cls(np.zeros((entities, width)), np.zeros((entities, packed)), np.diag(variances))
 
     @classmethod
-    def at_random(cls, entities: int, rank: int, spread: float, seed: int) -> Side:
-        """Start with factors drawn from their prior, effects at zero."""
-        side = cls.at_zero(entities, rank, spread)
+    def at_random(cls, entities: int, rank: int, spread: float, sharing: int, seed: int) -> Side:
+        """Start with factors drawn from their prior, effects at zero; see `at_zero`."""
+        side = cls.at_zero(entities, rank, spread, sharing)
         draws = generator(seed, "initial factors").standard_normal((entities, rank))
         side.means[:, 1:] = draws * np.sqrt(np.diag(side.prior)[1:])
         return side

@@ -6,6 +6,7 @@ import pytest
 import dprec.completion.matrix_factorization as module
 from dprec.completion import Observations
 from dprec.completion.matrix_factorization import MatrixFactorization
+from dprec.errors import SettingError
 from dprec.randomness import generator
 from tests.dprec.completion.planted import planted
 
@@ -37,3 +38,21 @@ def test_ratings_that_are_noise_leave_no_factor() -> None:
     model = MatrixFactorization(rank=4).fit(Observations(*cells, observed.shape, observed.scale), 0)
     assert model.diagnostics["ridge_factors"] == []
     assert np.abs(model.predict(observed.users, observed.items)).max() < 0.5
+
+
+def test_by_default_the_data_choose_among_as_many_factors_as_there_can_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_DEFAULT_RANK", 6)
+    observed, _ = planted(0, np.ones(1), np.array([0.5]))
+    chosen, stated = (MatrixFactorization(rank=rank).fit(observed, 0) for rank in (None, 6))
+    np.testing.assert_array_equal(chosen.user_factors, stated.user_factors)
+    monkeypatch.undo()
+    few = observed.items < 4
+    small = Observations(
+        observed.users[few], observed.items[few], observed.values[few], (400, 4), observed.scale
+    )
+    MatrixFactorization().check(small.shape)
+    assert MatrixFactorization(iterations=1).fit(small, 0).item_factors.shape == (4, 3)
+    with pytest.raises(SettingError, match="rank: 4; accepted: less than 4"):
+        MatrixFactorization(rank=4).check(small.shape)
