@@ -147,14 +147,13 @@ class Side:
             When a system is singular or its solution is not finite.
         """
         summed, reaching = other.seen_from_the_other_side()
-        summed_blocks = column_blocks(summed)
         prior_precision = np.linalg.inv(self.prior)
         width, packed = self.means.shape[1], self.covariances.shape[1]
         means = np.empty_like(self.means)
         covariances = np.empty_like(self.covariances)
 
         def solve_rows(rows: slice) -> float:
-            sums = sparse_product(cells.weights[rows], summed_blocks)
+            sums = sparse_product(cells.weights[rows], summed)
             reached = cells.targets[rows] @ reaching
             gram = unpack(sums[:, :packed])
             target = reached[:, :width] - sums[:, packed : packed + width]
@@ -172,28 +171,32 @@ class Side:
             raise np.linalg.LinAlgError(f"sum of squared residuals {misfit}")
         return Side(means, covariances, self.prior), misfit
 
-    def seen_from_the_other_side(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def seen_from_the_other_side(self) -> tuple[list[NDArray[np.float64]], NDArray[np.float64]]:
         """Return the terms that the other side's problems sum over their cells, one row per entity.
 
         Returns
         -------
-        summed : ndarray of float64, shape (entities, packed + width + 1)
-            Summed with the cells' weights: E[x x^T] as a packed triangle, E[x c] and E[c^2]. One
-            product over the pattern serves the Gram matrices, the right-hand sides and the misfit.
+        summed : list of ndarray of float64, together of shape (entities, packed + width + 1)
+            Column blocks, summed with the cells' weights: E[x x^T] as a packed triangle, E[x c], E[c^2].
+            One product over the pattern serves the Gram matrices, the right-hand sides and the misfit.
         reaching : ndarray of float64, shape (entities, width + 1)
             Summed with weight times residual: E[x] and E[c].
         """
-        design = self.means.copy()
-        design[:, 0] = 1.0
-        width = design.shape[1]
-        uncertain = self.covariances.copy()
-        uncertain[:, :width] = 0.0
-        moments = packed_outer(design) + uncertain
-        effects = self.means[:, :1]
-        offsets = design * effects
-        offsets[:, 1:] += self.covariances[:, 1:width]
-        squares = effects**2 + self.covariances[:, :1]
-        return np.hstack([moments, offsets, squares]), np.hstack([design, effects])
+        width, packed = self.means.shape[1], self.covariances.shape[1]
+        reaching = np.hstack([self.means, self.means[:, :1]])
+        reaching[:, 0] = 1.0
+        summed = np.empty((len(self.means), packed + width + 1))
+
+        def fill(rows: slice) -> None:
+            design, effects, uncertain = reaching[rows, :width], self.means[rows, :1], self.covariances[rows]
+            summed[rows, :packed] = packed_outer(design)
+            summed[rows, width:packed] += uncertain[:, width:]
+            summed[rows, packed:-1] = design * effects
+            summed[rows, packed + 1 : -1] += uncertain[:, 1:width]
+            summed[rows, -1:] = effects**2 + uncertain[:, :1]
+
+        map_blocks(fill, len(summed), _ROWS)
+        return column_blocks(summed), reaching
 
     def with_learned_variances(self) -> Side:
         """Re-estimate the prior variances from the posterior (empirical Bayes), without correlations."""

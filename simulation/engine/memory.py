@@ -36,7 +36,7 @@ class Bytes:
 
 
 NEEDS = {
-    "mf": Bytes(120, 800, 800),
+    "mf": Bytes(120, 7_000, 7_000),  # at its default rank, 20
     "item-average": Bytes(40, 150, 250),
     "federated-factorization": Bytes(65, 200, 100),
 }
