@@ -26,10 +26,13 @@ def place_of(location: str | Path) -> Path:
     Raises
     ------
     InputError
-        When what opens such a URL is not installed.
+        When what opens such a URL is not installed, or there is no such home directory.
     """
     if not is_url(location):
-        return Path(location).expanduser().absolute()
+        try:
+            return Path(location).expanduser().absolute()
+        except RuntimeError:  # of expanduser
+            raise InputError(str(location), "a home directory of nobody", _ACCEPTED) from None
     try:
         from upath import UPath
 

@@ -36,7 +36,7 @@ class Shard(Options):
     """A file of consecutive users."""
 
     name: str = option("Name of the file.")
-    users: int = option("Users in it.", ge=1)
+    users: int = option("Users in it.", ge=1, le=2**31 - 1)
     size: int = option("Bytes.", ge=1)
     sha256: str = option("Digest of the bytes, in hexadecimal digits.")
 
@@ -153,12 +153,15 @@ def contents_of(path: Path) -> bytes:
     Raises
     ------
     InputError
-        When this node does not see it.
+        When this node does not see it, or cannot read it.
     """
     try:
         return path.read_bytes()
     except FileNotFoundError:
         raise InputError(str(path), f"not on {platform.node()}", SEEN_BY_ALL) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(str(path), f"cannot be read ({reason})", SEEN_BY_ALL) from None
 
 
 def write_shards(folder: Path, ratings: Ratings) -> ShardIndex:
@@ -229,8 +232,16 @@ def _opened(folder: str, shard: Shard) -> Profiles:
     if hashlib.sha256(contents).hexdigest() != shard.sha256:
         raise InputError(str(path), "changed since it was written", f"the SHA-256 that {INDEX} lists")
     file = BytesIO(contents)
-    counts, items, levels = np.load(file).astype(np.int64), np.load(file), np.load(file)
-    exact = np.load(file) if file.tell() < len(contents) else None
+    try:
+        counts, items, levels = np.load(file).astype(np.int64), np.load(file), np.load(file)
+        exact = np.load(file) if file.tell() < len(contents) else None
+    except (ValueError, EOFError, MemoryError) as error:
+        raise InputError(str(path), f"no arrays ({error})", "a file that dprec has written") from None
+    columns = (items, levels) if exact is None else (items, levels, exact)
+    sizes = {(int(counts.sum()),), *(column.shape for column in columns)}
+    if counts.shape != (shard.users,) or len(sizes) > 1:
+        found = f"arrays of {counts.size} users and {items.size} ratings"
+        raise InputError(str(path), found, f"the {shard.users} users that {INDEX} lists, and their ratings")
     return Profiles(counts, items, levels, exact)
 
 

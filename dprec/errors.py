@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+_LONGEST_FOUND = 1000
+"""Characters of what was found that are shown; it can be a whole file."""
+
 
 class InputError(ValueError):
-    """Input that cannot be used, described in one line.
+    """Input that cannot be used, described in one line, which no terminal takes for commands.
 
     Parameters
     ----------
@@ -25,11 +28,22 @@ class InputError(ValueError):
 
     def __init__(self, where: str, found: str, accepted: str) -> None:
         self.where, self.found, self.accepted = where, found, accepted
-        line = f"{where}: {found}; accepted: {accepted}"
-        super().__init__(" ".join(line.split()))
+        line = f"{where}: {_cut(found)}; accepted: {accepted}"
+        super().__init__(_printable(" ".join(line.split())))
 
     def __reduce__(self) -> tuple[type[InputError], tuple[str, str, str]]:
         return type(self), (self.where, self.found, self.accepted)
+
+
+def _cut(found: str) -> str:
+    return found if len(found) <= _LONGEST_FOUND else f"{found[:_LONGEST_FOUND]}..."
+
+
+def _printable(line: str) -> str:
+    """Return a line with its control characters, and what is no Unicode, escaped."""
+    if line.isprintable():
+        return line
+    return "".join(mark if mark.isprintable() else mark.encode("unicode_escape").decode() for mark in line)
 
 
 class SettingError(InputError):

@@ -119,7 +119,9 @@ def _module(name: str) -> ModuleType:
         if error.name is not None and f"{name}.".startswith(f"{error.name}."):
             raise SettingError("kind", f"no module {error.name!r}", _modules_near(name, here)) from None
         raise _raised(name, error) from None
-    except (Exception, SystemExit) as error:
+    except (KeyboardInterrupt, MemoryError):
+        raise
+    except BaseException as error:  # A module can exit, or raise anything.
         raise _raised(name, error) from None
 
 
@@ -131,7 +133,7 @@ def _modules_near(name: str, here: str) -> str:
 
 def _raised(name: str, error: BaseException) -> SettingError:
     """Return the error for a module that cannot be imported, with its own reason and line."""
-    words = " ".join(str(error).split())
+    words = _words(error)
     found = f"{name}, whose import raised {type(error).__name__}" + (f": {words}" if words else "")
     trace = error.__traceback__
     line = None
@@ -142,10 +144,21 @@ def _raised(name: str, error: BaseException) -> SettingError:
     return SettingError("kind", found + (f" ({line})" if line else ""), "a module that can be imported")
 
 
+def _words(error: BaseException) -> str:
+    """Return what an exception says; nothing if it cannot say it."""
+    try:
+        return " ".join(str(error).split())
+    except Exception:
+        return ""
+
+
 def _attribute(module: ModuleType | None, name: str) -> Any:
     value: Any = module
     for part in name.split("."):
-        value = getattr(value, part, None)
+        try:
+            value = getattr(value, part, None)
+        except Exception:  # A module can define __getattr__.
+            return None
     return value
 
 

@@ -156,11 +156,13 @@ def locate(path: str, *names: str) -> Path:
     """Return the file that a ``path`` setting means: itself, or the first of `names` in that folder."""
     if not path:
         raise SettingError("path", "an empty name", "the file of ratings, or the folder that holds it")
-    place = Path(path).expanduser()
     try:
+        place = Path(path).expanduser()
         folder_given, there = place.is_dir(), place.exists()
     except OSError as error:
         raise InputError(shown(path), str(error.strerror).lower(), "a path that can be opened") from None
+    except RuntimeError:  # of expanduser
+        raise InputError(shown(path), "a home directory of nobody", "a path that can be opened") from None
     if folder_given:
         candidates = [place / name for name in names]
         for candidate in candidates:

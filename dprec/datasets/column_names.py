@@ -72,7 +72,7 @@ def required_columns(asked: Mapping[Role, str | int | None], header: Sequence[st
     Raises
     ------
     SettingError
-        Under the setting that names a column, such as "user_column".
+        Under the setting that names a column, such as "user_column", which is not there or has another role.
     """
     places = {role: _place(role, column, header, source) for role, column in asked.items()}
     unclear: list[Role] = [role for role, place in places.items() if place is None]
@@ -82,7 +82,12 @@ def required_columns(asked: Mapping[Role, str | int | None], header: Sequence[st
         holds = " and ".join(f"the {role}s ({role}_column)" for role in unclear)
         found = f"{source}: which of the columns {_listed(map(repr, header))} holds {holds} is not clear"
         raise SettingError(f"{unclear[0]}_column", found, "the name of a column, or its position from 1")
-    return [place for place in places.values() if place is not None]
+    chosen: dict[int, Role] = {}
+    for role, place in places.items():
+        if place is not None and chosen.setdefault(place, role) != role:
+            found = f"{source}: column {header[place]!r} for the {role}s too, beside the {chosen[place]}s"
+            raise SettingError(f"{role}_column", found, "a column of its own")
+    return list(chosen)
 
 
 def no_ratings(source: str) -> SettingError:

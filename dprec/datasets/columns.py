@@ -90,12 +90,15 @@ class RatingColumns(Options):
             Naming their source, when it cannot be found, or a few of them alone would widen it.
         """
         distinct, counts = np.unique(values, return_counts=True)
-        check_bulk(distinct, counts, self.low, self.high, source)
         low = float(distinct[0]) if self.low is None else float(self.low)
         high = float(distinct[-1]) if self.high is None else float(self.high)
+        least, most = min(low, float(distinct[0])), max(high, float(distinct[-1]))
+        if max(-least, most) > _LARGEST:
+            low, high = least, most
         if not low < high or max(-low, high) > _LARGEST:
             accepted = "low and high, with low < high, within 1e15"
             raise InputError(source, f"a scale from {low:g} to {high:g}", accepted)
+        check_bulk(distinct, counts, self.low, self.high, source)
         if self.step is not None:
             return self._by_step(low, high, self.step)
         given = self.low is not None and self.high is not None

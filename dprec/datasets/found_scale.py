@@ -28,7 +28,10 @@ def even_step(levels: NDArray[np.float64]) -> float | None:
     """
     reach = levels[-1] - levels[0]
     # Rounding keeps two spellings of one rating from counting as different levels.
-    steps = reach / np.diff(np.unique(np.round(levels, 9))).min()
+    apart = np.diff(np.unique(np.round(levels, 9)))
+    if not apart.size:
+        return None
+    steps = reach / apart.min()
     if not (abs(steps - round(steps)) < 1e-6 and steps < MAX_LEVELS):
         return None
     return float(reach / round(steps))
@@ -36,7 +39,7 @@ def even_step(levels: NDArray[np.float64]) -> float | None:
 
 def ends_around(low: float, high: float, step: float | None = None) -> tuple[float, float]:
     """Return round numbers around the ratings, at a distance that the step divides."""
-    unit = 1.0 if step is None else step
+    unit = 1.0 if step is None or not math.isfinite(max(-low, high) / step) else step
     return math.floor(low / unit) * unit, math.ceil(high / unit) * unit
 
 

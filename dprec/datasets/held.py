@@ -33,6 +33,10 @@ class Frame(Protocol):
 HeldRatings: TypeAlias = "Ratings | Frame | sp.sparray | sp.spmatrix | Sequence[ArrayLike] | NDArray[Any]"
 """What people hold their ratings in."""
 
+_LARGEST_SHAPE = 2**31 - 1
+_LONGEST_IDENTIFIER = 255
+"""Characters; as in files."""
+
 _ACCEPTED = (
     "a data frame of pandas or polars, a SciPy sparse matrix, three arrays (users, items, ratings), "
     "Ratings, a data set or a mapping"
@@ -88,7 +92,7 @@ def ratings_from(
     held = [
         _table(part, columns, source)
         for part, source in ((ratings, "dataset"), (test, "test"))
-        if part is not None
+        if part is not None or source == "dataset"
     ]
     scale = _scale(held, columns)
     if len(held) == 1:
@@ -119,14 +123,23 @@ def _table(held: HeldRatings, columns: RatingColumns, source: str) -> _Table:
         rows = RatingRows(users, items, ratings.values, source, unit="row")
         return _Table(rows, (ratings.user_ids, ratings.item_ids), ratings.scale)
     if sp.issparse(held):
-        cells = sp.coo_array(held)
+        try:
+            cells = sp.coo_array(held)
+        except ValueError as error:
+            raise InputError(source, f"a damaged sparse matrix ({error})", "users x items") from None
         if cells.ndim != 2:
             raise InputError(source, f"a sparse array of {cells.ndim} dimensions", "users x items")
         rows = table_rows([*cells.coords, cells.data], source).without(columns.missing)
+        if max(cells.shape) > _LARGEST_SHAPE:
+            found = f"a sparse matrix of {cells.shape[0]} x {cells.shape[1]}"
+            raise InputError(source, found, f"at most {_LARGEST_SHAPE} users, and as many items")
         return _Table(rows, (np.arange(cells.shape[0]), np.arange(cells.shape[1])))
     if hasattr(held, "collect_schema") and hasattr(held, "collect"):
-        held = held.collect()  # a lazy frame of polars
-    if hasattr(held, "columns"):
+        try:
+            held = held.collect()  # a lazy frame of polars
+        except Exception as error:  # Its steps can raise anything of polars.
+            raise InputError(source, f"a lazy frame that raised {error}", _ACCEPTED) from None
+    if hasattr(held, "columns") and (hasattr(held, "iloc") or hasattr(held, "lazy")):
         triples: Sequence[ArrayLike] = _columns(held, columns, source)
     elif isinstance(held, np.ndarray) and held.ndim == 2 and held.shape[1] in (3, 4):
         triples = list(held.T)
@@ -170,7 +183,10 @@ def _present(column: Any, where: str) -> NDArray[Any]:
     missing = np.flatnonzero(np.asarray(column.isna() if hasattr(column, "isna") else column.is_null()))
     if missing.size:
         raise InputError(f"{where}, row {missing[0] + 1}", "nothing", "a value in every row")
-    return np.asarray(column.to_numpy())
+    try:
+        return np.asarray(column.to_numpy())
+    except Exception as error:  # as above
+        raise InputError(where, str(error), "numbers or text that NumPy can hold") from None
 
 
 def table_rows(columns: Sequence[ArrayLike], source: str) -> RatingRows:
@@ -185,6 +201,8 @@ def table_rows(columns: Sequence[ArrayLike], source: str) -> RatingRows:
         users, items, values, *times = map(_whole, columns)
     except ValueError:
         raise InputError(source, "columns that are no arrays, or hide values", "one value per row") from None
+    if values.dtype.kind in "cmM":
+        raise InputError(source, f"ratings of type {values.dtype}", "ratings that are numbers")
     ids = _identifiers(users, f"{source}: user"), _identifiers(items, f"{source}: item")
     rows = replace(RatingRows.of(*ids, values, source), unit="row")
     if not rows.values.size:
@@ -216,9 +234,12 @@ def _identifiers(column: ArrayLike, where: str) -> NDArray[Any]:
     if values.dtype.kind == "O":
         types = set(map(type, values.ravel().tolist()))
         if types == {str}:
-            return values.astype(np.str_)
+            return _texts(values, where)
         if types and all(issubclass(each, int | np.integer) for each in types):
-            values = values.astype(np.int64)
+            try:
+                values = values.astype(np.int64)
+            except OverflowError:
+                raise InputError(where, "identifiers beyond 64 bits", "smaller ones, or text") from None
     if values.dtype.kind == "U":
         return values
     if values.dtype.kind in "iuf" and np.all(np.isfinite(values)):
@@ -227,3 +248,17 @@ def _identifiers(column: ArrayLike, where: str) -> NDArray[Any]:
         if np.array_equal(whole, values):
             return whole
     raise InputError(where, f"identifiers of type {values.dtype}", "whole numbers or text, none missing")
+
+
+def _texts(values: NDArray[Any], where: str) -> NDArray[np.str_]:
+    """Return texts as an array of them, which loses zeros at their ends and has room for the longest."""
+    longest = max(map(len, values.ravel().tolist()))
+    if longest > _LONGEST_IDENTIFIER:
+        raise InputError(where, f"an identifier of {longest} characters", f"at most {_LONGEST_IDENTIFIER}")
+    try:
+        zeros = b"\0" in "".join(values.ravel().tolist()).encode()
+    except UnicodeEncodeError:
+        raise InputError(where, "an identifier that is no Unicode", "text") from None
+    if zeros:
+        raise InputError(where, "an identifier with a zero character", "text without")
+    return values.astype(np.str_)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ ACCEPTED = "a number, or a date such as 2005-09-06 or 2005-09-06 17:30:00"
 
 
 def times_of(column: NDArray[Any], where: str) -> NDArray[np.float64]:
-    """Return times as numbers; dates become seconds since 1970, in the time zone in which they are written.
+    """Return times as numbers; dates become seconds since 1970.
+
+    A date counts as UTC, unless it says its offset from it.
 
     Parameters
     ----------
@@ -40,6 +43,9 @@ def times_of(column: NDArray[Any], where: str) -> NDArray[np.float64]:
 def _seconds(column: NDArray[Any]) -> NDArray[np.float64]:
     if column.dtype.kind != "M":
         distinct, places = np.unique(column.astype(np.str_), return_inverse=True)
-        column = np.char.rstrip(np.char.strip(distinct), "Z").astype("datetime64[us]")[places]
+        with warnings.catch_warnings():
+            # NumPy warns of an offset such as +02:00, which it takes into account.
+            warnings.simplefilter("ignore", UserWarning)
+            column = np.char.rstrip(np.char.strip(distinct), "Z").astype("datetime64[us]")[places]
     seconds = column.astype("datetime64[us]").astype(np.int64) / 1e6
     return np.where(np.isnat(column), np.nan, seconds)

@@ -50,16 +50,30 @@ class TuningDirectory:
         self.path = path
 
     @classmethod
-    def claim(cls, path: str | Path, request: str, *, resume: bool) -> TuningDirectory:
+    def claim(cls, path: str | Path, request: str, names: Iterable[str], *, resume: bool) -> TuningDirectory:
         """Create the directory and write what is asked for, as YAML, or take over one with the same request.
+
+        Parameters
+        ----------
+        path : str or Path
+        request : str
+        names : iterable of str
+            Those of the configurations, after which files are named.
+        resume : bool
 
         Raises
         ------
         InputError
-            When the directory cannot be written to, or already holds something else.
+            When the directory cannot be written to, or already holds something else; when a configuration has
+            the name of another file.
         """
         folder = Path(path)
-        claim_directory(folder, TUNING, request, resume=resume, held="a tuning already", others=_OTHERS)
+        written = [_file_of(name) for name in names]
+        if TUNING in written:
+            accepted = f"another name, as {TUNING} is what was asked for"
+            raise InputError("name", repr(TUNING.removesuffix(".yaml")), accepted)
+        others = [*_OTHERS, TRIALS, TABLE_OF_TRIALS, *written]
+        claim_directory(folder, TUNING, request, resume=resume, held="a tuning already", others=others)
         return cls(folder)
 
     def read(self) -> dict[str, list[Trial]]:
@@ -94,8 +108,13 @@ class TuningDirectory:
 
     def write_configuration(self, name: str, text: str) -> Path:
         """Write a configuration that can be run; return its path."""
-        write_files(self.path, {f"{name}.yaml": text})
-        return self.path / f"{name}.yaml"
+        write_files(self.path, {_file_of(name): text})
+        return self.path / _file_of(name)
+
+
+def _file_of(name: str) -> str:
+    """Return the file of a configuration."""
+    return f"{name}.yaml"
 
 
 def _rows(trials: Mapping[str, Sequence[Trial]]) -> Iterable[dict[str, object]]:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from dprec.binarization import is_binary
 from dprec.errors import InputError, RunError
+from dprec.messages import is_whole
+from dprec.own_classes import is_ours
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings
 from simulation.analysis.measures import Measure, measures_in
@@ -65,7 +67,7 @@ class Tuned:
     def privacy_note(self) -> str:
         """What the trials cost in privacy, in words."""
         name = self.config.name
-        if "synthetic" in self.config.dataset.kind:
+        if is_ours(type(self.config.dataset)) and "synthetic" in self.config.dataset.kind:
             return f"{name}: its trials ran on synthetic ratings, which cost nobody's privacy."
         per_rating, per_user = ("unbounded" if loss is None else f"{loss:.6g}" for loss in self.spent)
         return (
@@ -85,6 +87,17 @@ class Tuning:
     measure: str | None
     seed: int
 
+    def check(self) -> None:
+        """Refuse what is no number of trials, or no seed.
+
+        Raises
+        ------
+        InputError
+        """
+        for name, value, least in (("trials", self.trials, 1), ("seed", self.seed, 0)):
+            if not is_whole(value) or value < least:
+                raise InputError(name, repr(value), f"at least {least}, a whole number")
+
     def spaces(self, configs: Mapping[str, RunConfig]) -> dict[str, Space]:
         """Return the space of every configuration, by name."""
         if self.space is None:
@@ -102,13 +115,14 @@ def tune_configurations(
 ) -> list[Tuned]:
     """Carry out the trials; see `simulation.tune`."""
     check_installed()
-    if tuning.trials < 1:
-        raise InputError("trials", str(tuning.trials), "at least 1")
+    tuning.check()
+    if not configs:
+        raise InputError("tune", "no configurations", "at least one")
     by_name = {config.name: config for config in configs}
     if len(by_name) < len(configs):
         raise InputError("tune", "configurations of the same name", "a name of its own for each")
     spaces = tuning.spaces(by_name)
-    directory = TuningDirectory.claim(output, _request(by_name, spaces, tuning), resume=resume)
+    directory = TuningDirectory.claim(output, _request(by_name, spaces, tuning), by_name, resume=resume)
     known = directory.read()
     done: dict[str, list[Trial]] = {}
     results = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,10 +72,11 @@ def read_space(path: Path) -> Space:
     return {key: _parsed(value, f"{path}: {key}", key) for key, value in values.items()}
 
 
-def _parsed(value: Any, where: str, key: str) -> Range | Choices:
-    if not key.startswith("protocol.") or key.startswith("protocol.privacy"):
+def _parsed(value: Any, where: str, key: object) -> Range | Choices:
+    named = isinstance(key, str) and key.startswith("protocol.") and not key.startswith("protocol.privacy")
+    if not named:
         raise InputError(where, repr(key), "a setting of the protocol, such as protocol.completion.rank")
-    if isinstance(value, list) and len(value) > 1 and all(isinstance(each, Scalar) for each in value):
+    if isinstance(value, list) and len(value) > 1 and all(map(_is_choice, value)):
         return Choices(tuple(value))
     if not isinstance(value, Mapping) or not value.keys() <= {"low", "high", "log"}:
         raise InputError(where, repr(value), "{low: ..., high: ..., log: true|false}, or a list of values")
@@ -84,6 +86,10 @@ def _parsed(value: Any, where: str, key: str) -> Range | Choices:
         raise InputError(where, repr(dict(value)), "low and high") from None
     except SettingError as error:
         raise InputError(f"{where}.{error.key}", error.found, error.accepted) from None
+
+
+def _is_choice(value: object) -> bool:
+    return isinstance(value, Scalar) and not (isinstance(value, float) and not math.isfinite(value))
 
 
 def applicable(space: Space, configs: Mapping[str, RunConfig], source: str) -> dict[str, Space]:

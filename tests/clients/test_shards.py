@@ -1,10 +1,14 @@
+import hashlib
 import json
 import platform
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from clients import shards
 from clients.faults import FaultOptions
@@ -174,3 +178,34 @@ def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="file: cannot be written"), folder_inside(tmp_path / "file"):
         pass
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, ratings: Ratings) -> None:
+    index = write_shards(tmp_path, ratings)
+    path = tmp_path / index.shards[0].name
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(InputError, match=rf"{path.name}: cannot be read \(Is a directory\)"):
+        ShardedRatings.open(tmp_path).profiles(0, USERS)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "complaint"),
+    [
+        ([np.array([{}])], "no arrays"),
+        ([np.zeros(2, dtype=np.int32)], "no arrays"),
+        ([np.ones(2, dtype=np.int32), np.zeros(9, dtype=np.int32), np.zeros(9)], "arrays of 2 users and 9"),
+    ],
+)
+def test_a_shard_with_the_digest_of_other_arrays_is_refused(
+    tmp_path: Path, ratings: Ratings, arrays: list[NDArray[Any]], complaint: str
+) -> None:
+    index = write_shards(tmp_path, ratings)
+    file = BytesIO()
+    for array in arrays:
+        np.save(file, array)
+    contents = file.getvalue()
+    shard = replace(index.shards[0], size=len(contents), sha256=hashlib.sha256(contents).hexdigest())
+    (tmp_path / shard.name).write_bytes(contents)
+    with pytest.raises(InputError, match=f"{shard.name}: {complaint}"):
+        ShardedRatings(tmp_path, replace(index, shards=(shard, *index.shards[1:]))).profiles(0, USERS)

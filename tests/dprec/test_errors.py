@@ -10,6 +10,12 @@ def test_errors_are_one_line() -> None:
     assert str(error) == "a.csv, line 3: two lines; accepted: one"
 
 
+def test_errors_hold_nothing_that_a_terminal_obeys_or_cannot_show() -> None:
+    error = InputError("a\x1b[31m.csv", "\u202eb\ud800", "c\0")
+    assert str(error) == "a\\x1b[31m.csv: \\u202eb\\ud800; accepted: c\\x00"
+    assert str(InputError("a.csv", "x" * 100_000, "one")) == f"a.csv: {'x' * 1000}...; accepted: one"
+
+
 @pytest.mark.parametrize("kind", [InputError, SettingError])
 def test_errors_survive_a_trip_to_another_process(kind: type[InputError]) -> None:
     error = pickle.loads(pickle.dumps(kind("key", "found", "accepted")))

@@ -108,6 +108,8 @@ def test_a_class_is_found_in_the_current_directory(write: Callable[[str, str], N
         ),
         ("own_leaving:Plain", r"whose import raised SystemExit: 3"),
         ("own_unread:Plain", r"whose import raised SyntaxError"),
+        ("own_raising:Plain", r"own_raising, whose import raised Mute \(own_raising.py, line 3\)"),
+        ("own_hiding:Plain", r"no Plain in own_hiding"),
     ],
 )
 def test_what_is_no_component_is_refused(write: Callable[[str, str], None], kind: str, message: str) -> None:
@@ -116,6 +118,8 @@ def test_what_is_no_component_is_refused(write: Callable[[str, str], None], kind
     write("own_lacking", "import nowhere\n")
     write("own_leaving", "import sys\nsys.exit(3)\n")
     write("own_unread", "def\n")
+    write("own_raising", "class Mute(BaseException):\n    def __str__(self): return 1 / 0\nraise Mute\n")
+    write("own_hiding", "def __getattr__(name):\n    raise RuntimeError(name)\n")
     with pytest.raises(SettingError, match=message) as caught:
         MECHANISMS.find(kind)
     assert caught.value.key == "kind"

@@ -169,6 +169,52 @@ def test_what_cannot_be_used_is_refused_in_one_line(held: Any, message: str | No
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("held", "message"),
+    [
+        (frame(user=np.array([10**30, 2, 3, 4, 5], dtype=object)), "user: identifiers beyond 64 bits"),
+        (frame(user=["a", "a\0", "b", "c", "d"]), "user: an identifier with a zero character"),
+        (
+            (np.array(["\ud800", *"bcde"], dtype=object), ITEMS, RATINGS),
+            "user: an identifier that is no Unicode",
+        ),
+        (frame(item=["x" * 256, *"bcde"]), "item: an identifier of 256 characters; accepted: at most 255"),
+        (frame(rating=np.array(RATINGS) * 1j), "ratings of type complex128"),
+        (frame(rating=pd.to_timedelta(RATINGS, unit="s")), "ratings of type timedelta64"),
+        (frame(rating=np.array(RATINGS) * 5e-324), "low: dataset: ratings from .* that are as little as"),
+        (frame(rating=[1e307, -1e307, 1, 2, 3]), r"a scale from -1e\+307 to 1e\+307; accepted: low and high"),
+        (pl.DataFrame(COLUMNS).cast({"userId": pl.Int128}), "column 'userId': cannot convert i128"),
+        (pl.DataFrame(COLUMNS).lazy().select("nobody"), "a lazy frame that raised"),
+        (pl.DataFrame(COLUMNS).to_arrow(), "a value of type Table; accepted: a data frame of pandas"),
+        (sp.coo_array(([5.0], ([0], [0])), shape=(2**40, 2)), r"a sparse matrix of 1099511627776 x 2"),
+        (None, "a value of type NoneType"),
+    ],
+)
+def test_what_no_array_can_hold_is_refused_in_one_line(held: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        InMemory.of(held)
+
+
+def test_a_damaged_sparse_matrix_is_refused_in_one_line() -> None:
+    held = sp.csr_array((RATINGS, (USERS, ITEMS)))
+    held.indices[0] = 99
+    with pytest.raises(InputError, match="dataset: a damaged sparse matrix"):
+        InMemory.of(held)
+
+
+def test_two_roles_need_two_columns() -> None:
+    with pytest.raises(InputError, match=r"item_column: dataset: column 'user' for the items too"):
+        InMemory.of(frame(), item_column="user")
+
+
+def test_times_with_an_offset_count_from_it() -> None:
+    zoned = pd.date_range("2020-01-01", periods=5, tz="Europe/Berlin")
+    held = InMemory.of(frame(timestamp=zoned)).load_timed()
+    plain = InMemory.of(frame(timestamp=zoned.tz_convert("UTC").tz_localize(None))).load_timed()
+    assert held.times is not None
+    assert np.array_equal(held.times, plain.times)
+
+
 def test_settings_of_the_columns_and_the_scale() -> None:
     odd = frame().rename(columns={"item": "zork"})
     assert InMemory.of(odd, item_column="zork", low=0, high=10, step=1).load().scale.levels == 11

@@ -163,6 +163,9 @@ def test_spaces_are_read_and_derived(space: Path, quick: dict[str, Any]) -> None
     ("changes", "complaint"),
     [
         ({"trials": 0}, "trials: 0; accepted: at least 1"),
+        ({"trials": 1.5}, "trials: 1.5; accepted: at least 1, a whole number"),
+        ({"trials": True}, "trials: True; accepted: at least 1, a whole number"),
+        ({"seed": -1}, "seed: -1; accepted: at least 0"),
         ({"measure": "relative_error"}, "measure: .relative_error.; accepted: a column"),
         ({"measure": "ranking_ndcg_at_10"}, "which tiny does not have; accepted: rmse"),
     ],
@@ -170,11 +173,25 @@ def test_spaces_are_read_and_derived(space: Path, quick: dict[str, Any]) -> None
 def test_what_cannot_be_asked_for_is_refused(
     tmp_path: Path, quick: dict[str, Any], space: Path, changes: dict[str, Any], complaint: str
 ) -> None:
-    asked = {"trials": 1, "measure": None, **changes}
+    asked = {"trials": 1, **changes}
     with pytest.raises(InputError, match=complaint):
-        tune([quick], tmp_path / "out", asked["trials"], space=space, measure=asked["measure"])
+        tune([quick], tmp_path / "out", space=space, **asked)
+    with pytest.raises(InputError, match="tune: no configurations"):
+        tune([], tmp_path / "out", 1)
     with pytest.raises(InputError, match="configurations of the same name"):
         tune([quick, quick], tmp_path / "out", 1, space=space)
+
+
+def test_no_file_is_overwritten(tmp_path: Path, quick: dict[str, Any], space: Path) -> None:
+    with pytest.raises(InputError, match=r"name: 'tuning'; accepted: another name, as tuning.yaml"):
+        tune([{**quick, "name": "tuning"}], tmp_path / "out", 1, space=space)
+    for name in ("tiny.yaml", "trials.csv"):
+        held = tmp_path / name.replace(".", "-") / name
+        held.parent.mkdir()
+        held.write_text("mine")
+        with pytest.raises(InputError, match=rf"it holds {name} of something else"):
+            tune([quick], held.parent, 1, space=space)
+        assert held.read_text() == "mine"
 
 
 def test_without_optuna_one_line_says_what_to_install(
