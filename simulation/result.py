@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from simulation.storage.tables import Columns
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RunResult:
     """What a run produced.
 
@@ -94,6 +94,11 @@ class RunResult:
         if table not in tables:
             raise InputError("table", repr(table), ", ".join(tables))
         return pd.DataFrame(tables[table])
+
+    def __repr__(self) -> str:
+        from simulation.analysis.small_tables import run_lines
+
+        return run_lines(self.summary)
 
     def _repr_html_(self) -> str:
         from simulation.pages import run_html

@@ -35,7 +35,7 @@ def tune(
     output : str or Path
         Directory for the trials and for the configurations with the chosen settings.
     trials : int
-        Trials of each configuration; the first has the settings as they are.
+        Trials of each configuration; the first has the settings as they are, where the space has them.
     overrides : sequence of str
         ``dotted.key=value`` replacements in all of them.
     space : str or Path, optional

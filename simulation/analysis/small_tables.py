@@ -76,6 +76,15 @@ def tables_of_comparison(rows: Sequence[Row]) -> list[SmallTable]:
     return tables
 
 
+def run_lines(summary: Mapping[str, Any]) -> str:
+    """Return the table of a run as text, with a line per figure."""
+    small = run_table(summary)
+    lines = [(small.first, small.settings[0].name)]
+    lines += [(f"{each.title} {each.hint}".strip(), each.text(small.settings[0])) for each in small.columns]
+    width = max(len(label) for label, _ in lines)
+    return "\n".join(f"{label:<{width}}  {value}" for label, value in lines)
+
+
 def _costs(settings: Sequence[Setting]) -> tuple[SettingColumn, ...]:
     return STATUS, *LOSSES, composed_column(settings), BYTES_UP[0], BYTES_DOWN[0], SERVER_SEES
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ComparisonResult:
     """What a comparison produced.
 
@@ -61,6 +61,10 @@ class ComparisonResult:
         import pandas as pd
 
         return pd.DataFrame(self.rows)
+
+    def __repr__(self) -> str:
+        ended = f"{len(self.rows)} of {len(self.comparison.cells)} runs"
+        return f"ComparisonResult({self.comparison.config.name}: {ended}, in {self.directory})"
 
     def _repr_html_(self) -> str:
         from simulation.pages import comparison_html

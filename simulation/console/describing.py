@@ -67,7 +67,9 @@ def _print_components(components: Sequence[ComponentDescription], *, as_json: bo
     console = narrow_console()
     for component in components:
         papers = f" [{', '.join(component.papers)}]" if component.papers else ""
-        console.print(Text(f"{component.kind}: a {component.what}{papers}, {component.place}"))
+        # A class of one's own is named by its place.
+        place = "" if component.place == component.kind else f", {component.place}"
+        console.print(Text(f"{component.kind}: a {component.what}{papers}{place}"))
         console.print(Text(f"\n{component.words}\n"))
         if component.settings:
             console.print(_table(component.settings))

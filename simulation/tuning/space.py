@@ -147,8 +147,8 @@ def derived_space(config: RunConfig) -> Space:
         if isinstance(options, Options):
             space |= _ranges(options, f"protocol.{part}")
     if not space:
-        found = f"no number to tune in {config.protocol.kind}"
-        raise InputError(config.name, found, "a protocol with one, or a search space (--space)")
+        found = "no configured number of its completion or steps to tune"
+        raise InputError(config.name, found, "a search space (--space), or a protocol with one")
     return space
 
 

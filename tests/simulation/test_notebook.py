@@ -19,6 +19,9 @@ def test_a_run_is_a_small_table_and_data_frames(tiny: dict[str, Any]) -> None:
     assert html.count("<tr>") == 2
     for words in ("a-name", "RMSE", "ε per rating", "bytes up", f"{result.summary['accuracy']['rmse']:.4f}"):
         assert words in html
+    assert repr(result).splitlines()[0].split() == ["run", "a-name"]
+    assert f"{result.summary['accuracy']['rmse']:.4f}" in repr(result)
+    assert repr(result).splitlines()[-1].startswith("server sees")
     frame = result.to_pandas()
     assert list(frame.columns) == ["user", "item", "rating", "prediction"]
     assert len(frame) == result.summary["dataset"]["test_ratings"]
@@ -43,5 +46,6 @@ def test_a_comparison_is_a_small_table_and_a_data_frame(tiny: dict[str, Any], tm
     comparison = {**values, "name": "cmp", "epsilons": [1.0], "protocols": protocols, "floors": False}
     result = compare(comparison, tmp_path / "out", page=False)
     assert result.to_pandas()["name"].tolist() == ["mine"]
+    assert repr(result) == f"ComparisonResult(cmp: 1 of 1 runs, in {tmp_path / 'out'})"
     assert "<table>" in result._repr_html_()
     assert "mine" in result._repr_html_()

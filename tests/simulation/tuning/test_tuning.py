@@ -1,6 +1,7 @@
 """Settings chosen by trials: what is read, what is tried, what it costs, and how it goes on."""
 
 import csv
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from dprec.errors import InputError
 from simulation import load, run, tune
 from simulation.execution import load_ratings
 from simulation.tuning import validation
-from simulation.tuning.space import Choices, Range, derived_space, read_space
+from simulation.tuning.space import Choices, Range, applicable, derived_space, read_space
 from simulation.tuning.validation import validation_parts
 
 SPACE = """
@@ -155,8 +156,21 @@ def test_spaces_are_read_and_derived(space: Path, quick: dict[str, Any]) -> None
     assert steps["protocol.step.momentum"].high <= 1
     assert {"protocol.rank", "protocol.ridge"} < set(steps)
     assert not any("epsilon" in key or "evaluate" in key for key in steps)
-    with pytest.raises(InputError, match="no number to tune in nothing-sent"):
+    with pytest.raises(InputError, match=r"no configured number .* to tune; accepted: a search space"):
         derived_space(load("nothing-sent"))
+
+
+def test_the_example_of_the_page_has_something_to_tune(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "judging.md").read_text(encoding="utf-8")
+    command = re.search(r"dprec tune (.+?) --trials", page)
+    written = re.search(r"```yaml\n(protocol\..+?)```", page, re.DOTALL)
+    assert command
+    assert written
+    configs = {name: load(name) for name in command[1].split()}
+    assert all(derived_space(config) for config in configs.values())
+    path = tmp_path / "space.yaml"
+    path.write_text(written[1], encoding="utf-8")
+    assert applicable(read_space(path), configs, "space.yaml").keys() == configs.keys()
 
 
 @pytest.mark.parametrize(
