@@ -81,9 +81,10 @@ def _record(
     """Return the record of a run: the one that the directory already holds, or a new one."""
     from simulation.execution import load_ratings, run_prepared
     from simulation.storage.run_directory import RunDirectory
-    from simulation.tracking.recording import recording
+    from simulation.tracking.recording import check_trackers, recording
 
     started = time.perf_counter()
+    check_trackers(track)
     train, test = load_ratings(config)
     with within("protocol"):
         config.protocol.check(train)

@@ -6,10 +6,13 @@ import csv
 from collections.abc import Mapping
 from pathlib import Path
 
+from dprec.errors import InputError
 from simulation.storage.atomic import unusable
 from simulation.tracking.base import Scalar
 
 TRACKED = "tracked.csv"
+
+_HEADER = ["round", "figure", "value"]
 
 
 class CsvTracker:
@@ -26,20 +29,22 @@ class CsvTracker:
     Raises
     ------
     InputError
-        When the directory cannot be written to.
+        When the directory cannot be written to, or its tracked.csv is something else.
     """
 
     def __init__(self, name: str, directory: Path) -> None:
         path = directory / TRACKED
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            new = not path.exists()
+            new = not path.exists() or not path.stat().st_size
+            if not new:
+                _check_header(path)
             self._file = path.open("a", newline="", encoding="utf-8")
         except OSError as error:
             raise unusable(path, error) from None
         self._writer = csv.writer(self._file, lineterminator="\n")
         if new:
-            self._writer.writerow(["round", "figure", "value"])
+            self._writer.writerow(_HEADER)
 
     def settings(self, values: Mapping[str, Scalar]) -> None:
         """Keep nothing: config.yaml is in the same directory."""
@@ -53,3 +58,10 @@ class CsvTracker:
     def close(self, failure: str | None) -> None:
         """Close the file."""
         self._file.close()
+
+
+def _check_header(path: Path) -> None:
+    """Refuse a file that does not begin as this one does."""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        if file.readline(100).strip() != ",".join(_HEADER):
+            raise InputError(str(path), "a file of something else", "a new directory")

@@ -68,6 +68,18 @@ class Recording:
                 call(tracker)
 
 
+def check_trackers(names: Sequence[str]) -> None:
+    """Refuse trackers that do not exist, before a directory is claimed.
+
+    Raises
+    ------
+    InputError
+    """
+    for name in names:
+        if name not in TRACKERS:
+            raise InputError("track", repr(name), listed(list(TRACKERS), name))
+
+
 @contextmanager
 def recording(names: Sequence[str], config: RunConfig, directory: Path | None) -> Iterator[Recording]:
     """Open trackers for a run and close them at its end, however it ends.
@@ -83,13 +95,10 @@ def recording(names: Sequence[str], config: RunConfig, directory: Path | None) -
     Raises
     ------
     InputError
-        When a tracker does not exist or is not installed, or there is no directory.
+        When a tracker is not installed, or there is no directory.
     RunError
         When a tracker fails.
     """
-    for name in names:
-        if name not in TRACKERS:
-            raise InputError("track", repr(name), listed(list(TRACKERS), name))
     if not names:
         yield Recording({})
         return
