@@ -199,7 +199,7 @@ class OneBit(Completion):
 
         drawn = seed if isinstance(domain, NuclearBall) and not domain.small else None
         data = users, items, likelihood.given_plus, likelihood.given_minus, linear
-        effects, solution = last_or_new(f"{self} {shape} {drawn}", data, fit)
+        effects, solution = last_or_new(f"{self} {shape} {drawn}", data, fit, progress)
         return self._completed(observations, link, effects, solution)
 
     def _completed(

@@ -15,13 +15,19 @@ from numpy.typing import NDArray
 
 from dprec.completion.one_bit.effects import Effects
 from dprec.completion.one_bit.solver import Solution
+from dprec.progress import Progress, silent
 
 Fit = tuple[Effects, Solution[Any]]
 
 _LAST: dict[bytes, Fit] = {}
 
 
-def last_or_new(settings: str, data: tuple[NDArray[np.generic] | None, ...], fit: Callable[[], Fit]) -> Fit:
+def last_or_new(
+    settings: str,
+    data: tuple[NDArray[np.generic] | None, ...],
+    fit: Callable[[], Fit],
+    progress: Progress = silent,
+) -> Fit:
     """Return the last fit if it was of the same settings and data, or a new one.
 
     Parameters
@@ -30,6 +36,9 @@ def last_or_new(settings: str, data: tuple[NDArray[np.generic] | None, ...], fit
         All that the fit depends on beside the data.
     data : tuple of ndarray or None
     fit : callable
+        Reports its own progress.
+    progress : callable, optional
+        Told that all is done if nothing has to be fitted.
     """
     digest = hashlib.blake2b(settings.encode())
     for array in data:
@@ -43,4 +52,6 @@ def last_or_new(settings: str, data: tuple[NDArray[np.generic] | None, ...], fit
     if found is None:
         _LAST.clear()  # before a new one takes memory
         found = _LAST[key] = fit()
+    else:
+        progress("completing", 1, 1)
     return found

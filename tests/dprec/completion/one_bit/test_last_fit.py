@@ -40,6 +40,15 @@ def test_what_depends_on_no_draw_is_solved_once(model: OneBit, solved: list[Any]
     assert one.diagnostics == other.diagnostics
 
 
+def test_a_fit_that_is_shared_reports_that_it_is_done(solved: list[Any]) -> None:
+    model, seen = OneBit(alpha=0.33), observations()
+    model.fit(seen, 1)
+    steps: list[tuple[str, int, int]] = []
+    model.fit(seen, 2, progress=lambda *step: steps.append(step))
+    assert len(solved) == 1
+    assert steps == [("completing", 1, 1)]
+
+
 def test_other_signs_noise_or_settings_are_solved_anew(solved: list[Any]) -> None:
     seen, model = observations(), OneBit(alpha=0.32)
     flipped = replace(seen, values=seen.values * np.where(np.arange(seen.values.size) == 4, -1, 1))
