@@ -146,8 +146,10 @@ def _read(config: str | Path | Mapping[str, Any]) -> tuple[dict[str, Any], Path,
         source, values, replaced = Path("comparison"), copy.deepcopy(dict(config)), []
     elif Path(config).suffix.lower() not in _CONFIGURATIONS and Path(config).is_file():
         source = find_configuration(_ON_ANY_RATINGS)
-        own = {"dataset": {"kind": "csv", "path": str(config)}, "name": _slug(Path(config).name)}
-        values, replaced = read_yaml(source) | own, list(own)
+        values, file = read_yaml(source), Path(config).name
+        own = {"dataset": {"kind": "csv", "path": str(config)}, "name": _slug(file)}
+        values |= {**own, "title": f"{values['title']} on {file}"}
+        replaced = list(own)
     else:
         source, replaced = find_configuration(config), []
         values = read_yaml(source)

@@ -33,6 +33,7 @@ def dataset_override(path: Path) -> str:
 def test_a_file_of_ratings_is_compared_as_it_is(ratings: Path) -> None:
     comparison = load_comparison(str(ratings))
     assert comparison.config.name == "my-ratings"
+    assert comparison.config.title == "Published systems and ours on my ratings.csv"
     assert {cell.config.dataset.path for cell in comparison.cells} == {str(ratings)}  # type: ignore[attr-defined]
     names = {cell.protocol for cell in comparison.cells}
     assert {"nothing-sent", "best-on-device", "plain-mf", "isgd", "zheng-rr", "pg-mf"} <= names
