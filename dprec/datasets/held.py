@@ -234,7 +234,7 @@ def _identifiers(column: ArrayLike, where: str) -> NDArray[Any]:
     if values.dtype.kind == "O":
         types = set(map(type, values.ravel().tolist()))
         if types == {str}:
-            return _texts(values, where)
+            return as_texts(values, where)
         if types and all(issubclass(each, int | np.integer) for each in types):
             try:
                 values = values.astype(np.int64)
@@ -250,13 +250,25 @@ def _identifiers(column: ArrayLike, where: str) -> NDArray[Any]:
     raise InputError(where, f"identifiers of type {values.dtype}", "whole numbers or text, none missing")
 
 
-def _texts(values: NDArray[Any], where: str) -> NDArray[np.str_]:
-    """Return texts as an array of them, which loses zeros at their ends and has room for the longest."""
-    longest = max(map(len, values.ravel().tolist()))
+def as_texts(values: NDArray[Any], where: str) -> NDArray[np.str_]:
+    """Return texts as an array of them, which loses zeros at their ends and has room for the longest.
+
+    Parameters
+    ----------
+    values : ndarray of str objects
+    where : str
+
+    Raises
+    ------
+    InputError
+        When one is too long, holds a zero character or is no Unicode.
+    """
+    texts = values.ravel().tolist()
+    longest = max(map(len, texts), default=0)
     if longest > _LONGEST_IDENTIFIER:
         raise InputError(where, f"an identifier of {longest} characters", f"at most {_LONGEST_IDENTIFIER}")
     try:
-        zeros = b"\0" in "".join(values.ravel().tolist()).encode()
+        zeros = b"\0" in "".join(texts).encode()
     except UnicodeEncodeError:
         raise InputError(where, "an identifier that is no Unicode", "text") from None
     if zeros:

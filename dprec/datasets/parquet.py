@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.datasets.held import as_texts
 from dprec.errors import InputError
 
 
@@ -65,8 +66,10 @@ def _values(column: Any, where: str) -> NDArray[Any]:
         return np.asarray(column.to_numpy())
     whole = column.unify_dictionaries().combine_chunks()
     whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
-    texts = np.array(whole.dictionary.to_pylist())
-    return np.asarray(texts[whole.indices.to_numpy()])
+    distinct = whole.dictionary.to_pylist()
+    if all(isinstance(each, str) for each in distinct):
+        return np.asarray(as_texts(np.array(distinct, dtype=object), where)[whole.indices.to_numpy()])
+    return np.asarray(np.array(distinct)[whole.indices.to_numpy()])
 
 
 def _damaged(path: Path, error: BaseException) -> InputError:

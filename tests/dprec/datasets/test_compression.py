@@ -96,6 +96,10 @@ def test_parquet(users: Any, kind: Any, tmp_path: Path) -> None:
     frame.assign(score=[1.0, None, 2]).to_parquet(tmp_path / "mine.parquet")
     with pytest.raises(InputError, match=r"mine.parquet, column 'score', row 2: nothing; accepted: a value"):
         load(tmp_path / "mine.parquet")
+    for odd, message in (("x" * 256, "an identifier of 256 characters"), ("a\0", "with a zero character")):
+        frame.assign(userId=["a", odd, "b"]).to_parquet(tmp_path / "mine.parquet")
+        with pytest.raises(InputError, match=rf"mine.parquet, column 'userId': .*{message}"):
+            load(tmp_path / "mine.parquet")
     (tmp_path / "mine.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(InputError, match=r"mine.parquet: a Parquet table that cannot be read"):
         load(tmp_path / "mine.parquet")
