@@ -59,7 +59,7 @@ class Tuned:
 
     @property
     def spent(self) -> tuple[float | None, float | None]:
-        """What the losses of all trials add up to, per rating and per user; None where one has no bound."""
+        """What the losses of the trials that ran add up to, per rating and per user; None without a bound."""
         runs = [trial.judgement for trial in self.trials if trial.judgement.value is not None]
         return _sum([run.epsilon_per_rating for run in runs]), _sum([run.epsilon_per_user for run in runs])
 
@@ -70,11 +70,13 @@ class Tuned:
         if is_ours(type(self.config.dataset)) and "synthetic" in self.config.dataset.kind:
             return f"{name}: its trials ran on synthetic ratings, which cost nobody's privacy."
         per_rating, per_user = ("unbounded" if loss is None else f"{loss:.6g}" for loss in self.spent)
+        failed = sum(trial.judgement.value is None for trial in self.trials)
+        rest = f", without {failed} that did not end, some of which may have spent as much" if failed else ""
         return (
             f"{name}: every trial spends its budget on the training ratings again. Together, its "
-            f"{len(self.trials)} trials spend ε = {per_rating} per rating and at most {per_user} per user, "
-            "beside any later run, and the validation ratings are read in clear to judge them. Trials on "
-            "public or synthetic ratings (--set dataset=...) cost nothing."
+            f"{len(self.trials) - failed} trials spend ε = {per_rating} per rating and at most {per_user} "
+            f"per user{rest}, beside any later run, and the validation ratings are read in clear to judge "
+            "them. Trials on public or synthetic ratings (--set dataset=...) cost nothing."
         )
 
 

@@ -14,6 +14,7 @@ from simulation import load, run, tune
 from simulation.execution import load_ratings
 from simulation.tuning import validation
 from simulation.tuning.space import Choices, Range, applicable, derived_space, read_space
+from simulation.tuning.trials import Judgement
 from simulation.tuning.validation import validation_parts
 
 SPACE = """
@@ -110,6 +111,10 @@ def test_trials_on_private_ratings_are_added_up(tmp_path: Path, quick: dict[str,
     quick["dataset"] = {"kind": "movielens-100k", "path": "unread"}
     note = replace(tuned, config=load(quick)).privacy_note
     assert "2 trials spend ε = 2 per rating" in note
+    lost = replace(tuned.trials[0], judgement=Judgement(None, "too few replies"))
+    note = replace(tuned, config=load(quick), trials=(*tuned.trials, lost)).privacy_note
+    assert "its 2 trials spend ε = 2 per rating" in note
+    assert "without 1 that did not end" in note
 
 
 def test_a_trial_that_cannot_be_run_counts_and_says_why(tmp_path: Path, quick: dict[str, Any]) -> None:
