@@ -52,7 +52,7 @@ def dprec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[list[str
 
 def test_every_command_is_tried_here() -> None:
     tried = [["make", "demo"], ["make", "test"]]
-    tried += [["dprec", verb] for verb in ("compare", "run", "advise", "audit", "run", "audit")]
+    tried += [["dprec", verb] for verb in ("compare", "compare", "run", "advise", "audit", "run", "audit")]
     assert [command[:2] for command in commands()] == tried
 
 
@@ -71,6 +71,8 @@ def test_the_comparison_of_published_systems_is_accepted() -> None:
 def test_ratings_of_one_s_own_are_run(dprec: Callable[[list[str]], None], tmp_path: Path) -> None:
     rows = [f"{user},{item},{(user * item) % 5 + 1}" for user in range(20) for item in range(12)]
     (tmp_path / "ratings.csv").write_text("\n".join(["user,item,rating", *rows]) + "\n")
+    (compared,) = [words for words in commands() if words[1:] == ["compare", "ratings.csv"]]
+    assert {cell.config.dataset.kind for cell in load_comparison(compared[2]).cells} == {"csv"}
     dprec([*typed("dprec", "run"), *LOCAL])
     assert (tmp_path / "runs" / "mine" / "report.html").is_file()
 
