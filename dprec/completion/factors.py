@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 from dprec.completion.base import Completed
 
+FloatT = TypeVar("FloatT", bound=np.floating)
 ResultT = TypeVar("ResultT")
 
-_COLUMNS = 48
-"""Columns of a dense matrix that are multiplied at once."""
+_COLUMN_BYTES = 384
+"""Bytes in a row of those columns of a dense matrix that are multiplied at once."""
 
 BLOCK = 1 << 15
 """Rows that are solved together: bounds the dense temporaries for any number of users."""
@@ -78,7 +79,7 @@ def packed_outer(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     return products
 
 
-def unpack(packed: NDArray[np.float64]) -> NDArray[np.float64]:
+def unpack(packed: NDArray[FloatT]) -> NDArray[FloatT]:
     """Return the symmetric matrices of packed upper triangles, shape (rows, k, k)."""
     k = int((np.sqrt(8 * packed.shape[1] + 1) - 1) / 2)
     return np.take(packed, packed_places(k).ravel(), axis=1).reshape(-1, k, k)
@@ -98,7 +99,7 @@ def pack(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
     return matrices[:, upper, lower]
 
 
-def sparse_product(left: sp.csr_array, right: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+def sparse_product(left: sp.csr_array, right: Sequence[NDArray[FloatT]]) -> NDArray[FloatT]:
     """Return a sparse matrix times a dense one, given and taken in blocks of columns.
 
     Parameters
@@ -110,10 +111,11 @@ def sparse_product(left: sp.csr_array, right: Sequence[NDArray[np.float64]]) -> 
     return np.hstack([left @ block for block in right])
 
 
-def column_blocks(matrix: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+def column_blocks(matrix: NDArray[FloatT]) -> list[NDArray[FloatT]]:
     """Return a matrix cut into blocks of a few columns, each contiguous."""
-    starts = range(0, matrix.shape[1], _COLUMNS)
-    return [np.ascontiguousarray(matrix[:, start : start + _COLUMNS]) for start in starts]
+    columns = _COLUMN_BYTES // matrix.itemsize
+    starts = range(0, matrix.shape[1], columns)
+    return [np.ascontiguousarray(matrix[:, start : start + columns]) for start in starts]
 
 
 def map_blocks(function: Callable[[slice], ResultT], rows: int, size: int) -> list[ResultT]:

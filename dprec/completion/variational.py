@@ -64,7 +64,7 @@ class WeightedCells:
 
     @classmethod
     def of(
-        cls, positions: sp.csr_array, residuals: NDArray[np.float64], weights: NDArray[np.float64]
+        cls, positions: sp.csr_array, residuals: NDArray[np.float64], weights: NDArray[np.floating]
     ) -> WeightedCells:
         """Arrange cells by the pattern whose data are their positions (`Observations.by_user`)."""
         structure, shape = (positions.indices, positions.indptr), positions.shape
@@ -146,7 +146,7 @@ class Side:
         numpy.linalg.LinAlgError
             When a system is singular or its solution is not finite.
         """
-        summed, reaching = other.seen_from_the_other_side()
+        summed, reaching = other.seen_from_the_other_side(cells.weights.dtype)
         prior_precision = np.linalg.inv(self.prior)
         width, packed = self.means.shape[1], self.covariances.shape[1]
         means = np.empty_like(self.means)
@@ -171,12 +171,19 @@ class Side:
             raise np.linalg.LinAlgError(f"sum of squared residuals {misfit}")
         return Side(means, covariances, self.prior), misfit
 
-    def seen_from_the_other_side(self) -> tuple[list[NDArray[np.float64]], NDArray[np.float64]]:
+    def seen_from_the_other_side(
+        self, precision: np.dtype[Any]
+    ) -> tuple[list[NDArray[np.floating]], NDArray[np.float64]]:
         """Return the terms that the other side's problems sum over their cells, one row per entity.
+
+        Parameters
+        ----------
+        precision : dtype
+            Of what is summed with the weights: theirs, since SciPy would convert it in every product.
 
         Returns
         -------
-        summed : list of ndarray of float64, together of shape (entities, packed + width + 1)
+        summed : list of ndarray of this precision, together of shape (entities, packed + width + 1)
             Column blocks, summed with the cells' weights: E[x x^T] as a packed triangle, E[x c], E[c^2].
             One product over the pattern serves the Gram matrices, the right-hand sides and the misfit.
         reaching : ndarray of float64, shape (entities, width + 1)
@@ -185,7 +192,7 @@ class Side:
         width, packed = self.means.shape[1], self.covariances.shape[1]
         reaching = np.hstack([self.means, self.means[:, :1]])
         reaching[:, 0] = 1.0
-        summed = np.empty((len(self.means), packed + width + 1))
+        summed = np.empty((len(self.means), packed + width + 1), dtype=precision)
 
         def fill(rows: slice) -> None:
             design, effects, uncertain = reaching[rows, :width], self.means[rows, :1], self.covariances[rows]

@@ -53,10 +53,30 @@ def test_packing_is_the_upper_triangle() -> None:
 
 
 def test_a_product_by_blocks_of_columns_is_the_product(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(factors_module, "_COLUMNS", 3)
+    monkeypatch.setattr(factors_module, "_COLUMN_BYTES", 3 * 8)
     random = generator(0, "blocks")
     left, right = sp.random_array((6, 5), density=0.4, rng=random, format="csr"), random.normal(size=(5, 8))
     np.testing.assert_array_equal(sparse_product(left, column_blocks(right)), left @ right)
+
+
+def test_sums_in_single_precision_give_the_same_posterior() -> None:
+    random = generator(0, "precision")
+    pattern = sp.random_array((40, 30), density=0.5, rng=random, format="csr")
+    pattern.data = np.arange(pattern.nnz)
+    residuals, side, other = (
+        random.normal(size=pattern.nnz),
+        random_side(40, 3, "own"),
+        random_side(30, 3, "far"),
+    )
+    solved = [
+        side.solve(WeightedCells.of(pattern, residuals, np.ones(pattern.nnz, dtype=dtype)), other, 0.5)
+        for dtype in (np.float32, np.float64)
+    ]
+    (single, single_misfit), (double, double_misfit) = solved
+    np.testing.assert_allclose(single.means, double.means, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(single.covariances, double.covariances, rtol=0, atol=1e-6)
+    assert single_misfit == pytest.approx(double_misfit, rel=1e-6)
+    assert not np.array_equal(single.means, double.means)
 
 
 def test_a_transformed_side_has_the_moments_of_the_transformed_factors() -> None:
