@@ -91,10 +91,9 @@ def run(
             progress=progress,
         )
     if not quiet:
-        console = wide_console()
-        console.print(results_table(result.summary))
+        wide_console().print(results_table(result.summary))
         for note in result.record.summary.notes:
-            console.print(f"- {note}", highlight=False)
+            typer.echo(f"- {note}")
         _print_projection(folder, population)
         typer.echo(f"run directory: {folder}")
 
@@ -136,10 +135,9 @@ def compare(
             progress=progress,
         )
     if not quiet:
-        console = wide_console()
-        console.print(*comparison_tables(result.rows))
+        wide_console().print(*comparison_tables(result.rows))
         for each in result.comparison.left_out:
-            console.print(f"- {each.name} is left out: {each.reason}", highlight=False, markup=False)
+            typer.echo(f"- {each.name} is left out: {each.reason}")
         if result.rows:
             _print_projection(folder, population)
         typer.echo(f"comparison directory: {folder}")
