@@ -31,9 +31,9 @@ def zipped(path: Path, **members: bytes) -> Path:
     return path
 
 
-@pytest.mark.parametrize("packed", [gzip.compress(TEXT), bz2.compress(TEXT), lzma.compress(TEXT)])
-def test_packed_text(packed: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "mine"
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_packed_text(pack: Any, tmp_path: Path) -> None:
+    path, packed = tmp_path / "mine", pack(TEXT)
     path.write_bytes(packed)
     assert load(path).values.tolist() == [3, 4]
     path.write_bytes(packed[:-9])
