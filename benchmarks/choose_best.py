@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from dprec.datasets.movielens import MovieLens100K
 from dprec.mechanisms import BitsAndCounts, FisherOptimal, ThresholdBit
+from dprec.privacy.matched_budget import MatchedBudget
 from simulation import load
 from simulation.execution import run_prepared
 from simulation.protocols.best import BestProtocol
@@ -40,7 +41,7 @@ def main() -> int:
     for preset in ("best-on-device", "best-server"):
         config = load(preset, ["simulation.backend=local"])
         for epsilon in chosen.epsilons:
-            best = config.protocol.at_budget(epsilon, "rating")
+            best = config.protocol.at_budget(MatchedBudget(epsilon))
             assert isinstance(best, BestProtocol)
             figures: dict[str, float] = {}
             for mechanism in CANDIDATES:

@@ -27,6 +27,7 @@ class BitsAndCounts(Mechanism):
 
     kind: Literal["bits-and-counts"] = "bits-and-counts"
     papers: ClassVar[tuple[str, ...]] = ("warner1965", "ghosh2012")
+    composes: ClassVar[bool] = False
     threshold: float | Literal["middle"] = option(
         "Least rating whose bit is 1 and that is counted; or middle, for the first level above the middle of "
         "the scale.",

@@ -33,6 +33,9 @@ LARGEST_CELL_EPSILON = 20.0
 DELTA = 1e-6
 """Default: less than one in the number of users of any data set here."""
 
+SMALLEST_DELTA, LARGEST_DELTA = 1e-9, 0.1
+"""Range of delta: what floating-point numbers can tell from 0, and what is still small."""
+
 _SMALLEST_CELL_EPSILON = 1e-9
 
 
@@ -48,7 +51,10 @@ class PrivacyBudget(Options):
         "sum",
     )
     delta: float = option(
-        "Probability beyond which composed losses hold; sums hold without.", DELTA, ge=1e-9, le=0.1
+        "Probability beyond which composed losses hold; sums hold without.",
+        DELTA,
+        ge=SMALLEST_DELTA,
+        le=LARGEST_DELTA,
     )
 
     def __post_init__(self) -> None:

@@ -10,6 +10,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from dprec.component_types import Values
 from dprec.errors import SettingError
 from dprec.options import Options, option
+from dprec.privacy.calibration import LARGEST_DELTA, SMALLEST_DELTA
+from dprec.privacy.matched_budget import MatchedBudget
 from dprec.privacy.units import ComparableUnit, unit_from_text
 from simulation.configuration.models import EvaluationOptions, SimulationOptions
 from simulation.protocols.components import AnyBinarization, AnyDataset, AnySplit
@@ -25,6 +27,23 @@ class MatchOptions(Options):
     epsilon: Annotated[ComparableUnit, BeforeValidator(unit_from_text)] = option(
         "The unit in which every protocol gets the same epsilon.", "rating"
     )
+    delta: float | None = option(
+        "With an epsilon per user: the probability beyond which it holds. Draws that compose share the "
+        "budget by their privacy loss distributions; by default, each protocol composes as configured.",
+        None,
+        ge=SMALLEST_DELTA,
+        le=LARGEST_DELTA,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.delta is not None and self.epsilon == "rating":
+            accepted = "no delta, or epsilon: per-user, in which draws compose"
+            raise SettingError("delta", f"{self.delta:g}, with epsilon per rating", accepted)
+
+    def budget(self, epsilon: float) -> MatchedBudget:
+        """Return what every protocol is given at an epsilon."""
+        return MatchedBudget(epsilon, self.epsilon, self.delta)
 
 
 class Entry(BaseModel):

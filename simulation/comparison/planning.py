@@ -14,7 +14,7 @@ from dprec.errors import InputError
 from simulation.comparison.definition import ComparisonConfig, Entry
 from simulation.comparison.floors import added_floors, predicted
 from simulation.comparison.other_data import LeftOut, suited, with_fitting_split
-from simulation.comparison.templates import SHARED, Cell, Template
+from simulation.comparison.templates import COMPOSITION, SHARED, Cell, Template
 from simulation.configuration.dotted_keys import apply_override, check_overrides, flatten
 from simulation.configuration.parts import replace_parts, replaces_dataset, replaces_split
 from simulation.configuration.presets import find_configuration
@@ -215,16 +215,21 @@ def _cells(template: Template, config: ComparisonConfig) -> Iterator[Cell]:
     if template.run.protocol.private:
         epsilons = template.entry.epsilons or config.epsilons
     for epsilon, fold, seed in product(epsilons, config.folds or [None], config.seeds):
-        yield template.cell(epsilon, fold, seed, config.match.epsilon)
+        budget = None if epsilon is None else config.match.budget(epsilon)
+        yield template.cell(budget, fold, seed)
 
 
-_KEPT_OF_A_BUDGET = ("protocol.privacy.composition", "protocol.privacy.delta")
+_DELTA = "protocol.privacy.delta"
+
+_KEPT_OF_A_BUDGET = (COMPOSITION, _DELTA)
 """Keys of a budget that stay as they are at every epsilon."""
 
 
 def _check_changes(entry: Entry, config: ComparisonConfig, private: bool, where: str) -> None:
     """Refuse changes that the comparison's own axes would overwrite."""
     axes = {"name": "the entry's name", "seed": "the comparison's seeds"}
+    if config.match.delta is not None:
+        axes[_DELTA] = "the comparison's match.delta"
     if config.folds is not None:
         axes["split.fold"] = "the comparison's folds"
     budgets = [

@@ -5,14 +5,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from dprec.errors import InputError, SettingError, within
-from dprec.privacy.units import ComparableUnit
+from dprec.privacy.matched_budget import MatchedBudget
 from simulation.comparison.definition import Entry
-from simulation.configuration.dotted_keys import replace_value
+from simulation.configuration.dotted_keys import flatten, replace_value
 from simulation.configuration.models import RunConfig, parse_config
 from simulation.configuration.presets import presets
 from simulation.configuration.strict_yaml import read_yaml
@@ -21,6 +21,9 @@ from simulation.storage.names import cell_key
 
 SHARED = ("dataset", "split", "binarization", "simulation", "evaluation")
 """Keys of a comparison that replace those of every preset."""
+
+COMPOSITION = "protocol.privacy.composition"
+"""Key of how the draws about a user share a budget."""
 
 
 @dataclass(frozen=True)
@@ -98,12 +101,18 @@ class Template:
             replace_value(values, key, value, where)
         return cls(entry, values, parse_config(values, where), where)
 
-    def cell(self, epsilon: float | None, fold: int | str | None, seed: int, unit: ComparableUnit) -> Cell:
-        """Return the cell at a budget, a fold and a seed; None leaves the preset's value."""
+    def cell(self, budget: MatchedBudget | None, fold: int | str | None, seed: int) -> Cell:
+        """Return the cell at a budget, a fold and a seed; None leaves the preset's value.
+
+        An entry that sets its composition to the sum keeps it at every delta.
+        """
         protocol, split = self.run.protocol, self.run.split
-        if epsilon is not None:
+        if budget is not None:
+            if flatten(self.entry.changes).get(COMPOSITION) == "sum":
+                budget = replace(budget, delta=None)
             with of_entry(self.where), within("protocol"):
-                protocol = protocol.at_budget(epsilon, unit)
+                protocol = protocol.at_budget(budget)
+        epsilon = None if budget is None else budget.epsilon
         if fold is not None:
             values = copy.copy(self.values) | {"split": copy.copy(self.values["split"])}
             replace_value(values, "split.fold", fold, self.where)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,8 @@ from dprec.errors import SettingError, within
 from dprec.mechanisms import Mechanism
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.privacy.ledger import PrivacyLedger
-from dprec.privacy.units import ComparableUnit, PrivacyUnit
+from dprec.privacy.matched_budget import MatchedBudget
+from dprec.privacy.units import PrivacyUnit
 from dprec.wire.traffic import TrafficLedger
 from strategies.round_record import RoundRecord
 
@@ -23,25 +25,41 @@ EXACT_CHANNEL = (
 """Why the loss of a channel is proved."""
 
 
-def budget_at(privacy: PrivacyBudget | None, epsilon: float, unit: PrivacyUnit) -> PrivacyBudget:
-    """Return a budget with another epsilon and unit."""
-    if privacy is None:
-        return PrivacyBudget(epsilon=epsilon, per=unit)
+def budget_at(
+    privacy: PrivacyBudget | None, budget: MatchedBudget, per: PrivacyUnit, *, composes: bool = True
+) -> PrivacyBudget:
+    """Return a protocol's own budget with the epsilon, and the delta if there is one, of another.
+
+    Parameters
+    ----------
+    privacy : PrivacyBudget or None
+        The protocol's own.
+    budget : MatchedBudget
+    per : {"rating", "cell", "user"}
+        What the protocol promises it for.
+    composes : bool
+        Whether the draws about a user can share a budget by composition.
+    """
+    own: dict[str, Any] = {"epsilon": budget.epsilon, "per": per}
+    if budget.delta is not None and per == "user":
+        own |= {"composition": "pld", "delta": budget.delta} if composes else {"composition": "sum"}
     with within("privacy"):
-        return replace(privacy, epsilon=epsilon, per=unit)
+        return PrivacyBudget(**own) if privacy is None else replace(privacy, **own)
 
 
 def mechanism_budget(
-    mechanism: Mechanism, privacy: PrivacyBudget | None, epsilon: float, unit: ComparableUnit
+    mechanism: Mechanism, privacy: PrivacyBudget | None, budget: MatchedBudget
 ) -> PrivacyBudget:
     """Return the budget of a mechanism; if it hides the rated items, per rating means per cell.
 
     A mechanism that compares a user's ratings promises the same per user and per rating.
     """
+    per: PrivacyUnit = budget.unit
     if mechanism.compares_ratings:
-        return budget_at(privacy, epsilon, "user")
-    hidden = mechanism.hides_rated_items and unit == "rating"
-    return budget_at(privacy, epsilon, "cell" if hidden else unit)
+        per = "user"
+    elif mechanism.hides_rated_items and per == "rating":
+        per = "cell"
+    return budget_at(privacy, budget, per, composes=mechanism.composes)
 
 
 def check_private(mechanism: Mechanism) -> None:

@@ -10,7 +10,7 @@ from dprec.errors import SettingError
 from dprec.options import Options, option
 from dprec.privacy.calibration import DELTA, PrivacyBudget
 from dprec.privacy.guarantee import Guarantee
-from dprec.privacy.units import ComparableUnit
+from dprec.privacy.matched_budget import MatchedBudget
 from dprec.ratings import Ratings
 from dprec.setups import Setup
 from simulation.protocols.outcome import Outcome
@@ -44,13 +44,14 @@ class Protocol(Options):
         """Whether the protocol takes a privacy budget."""
 
     @abstractmethod
-    def at_budget(self, epsilon: float, unit: ComparableUnit) -> Self:
+    def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol calibrated to a budget in a unit that all protocols share.
 
         Parameters
         ----------
-        epsilon : float
-        unit : {"rating", "user"}
+        budget : MatchedBudget
+            With a delta, draws that compose share it by composition; see `budget_at` in
+            `simulation.protocols.accounting`.
         """
 
     @property

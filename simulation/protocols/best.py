@@ -15,7 +15,7 @@ from dprec.mechanisms import BitsAndCounts, FisherOptimal, HiddenThreshold, Mech
 from dprec.options import option
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.guarantee import Guarantee
-from dprec.privacy.units import ComparableUnit
+from dprec.privacy.matched_budget import MatchedBudget
 from dprec.ratings import Ratings
 from dprec.setups import Setup
 from simulation.protocols.accounting import budget_at
@@ -89,10 +89,10 @@ class BestProtocol(Protocol):
         }
         return f"Best picked {self.mechanism.kind}: {reasons[self.mechanism.kind]}."
 
-    def at_budget(self, epsilon: float, unit: ComparableUnit) -> Self:
+    def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget; where the item set is hidden, per rating means per cell."""
-        hidden = self.item_set == "hidden" and unit == "rating"
-        return replace(self, privacy=budget_at(self.privacy, epsilon, "cell" if hidden else unit))
+        hidden = self.item_set == "hidden" and budget.unit == "rating"
+        return replace(self, privacy=budget_at(self.privacy, budget, "cell" if hidden else budget.unit))
 
     @property
     def mechanism_name(self) -> str:

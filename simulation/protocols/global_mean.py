@@ -16,8 +16,8 @@ from dprec.options import option
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.device_channel import DeviceChannel, device_channel
 from dprec.privacy.guarantee import Guarantee
+from dprec.privacy.matched_budget import MatchedBudget
 from dprec.privacy.releases import mechanism_releases
-from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
 from dprec.setups import OneShotSetup
 from simulation.protocols.accounting import (
@@ -57,9 +57,9 @@ class GlobalMeanProtocol(Protocol):
         """Whether the mechanism takes a budget."""
         return self.mechanism.private
 
-    def at_budget(self, epsilon: float, unit: ComparableUnit) -> Self:
+    def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget: a mean stands for the whole profile, so both units are one."""
-        return replace(self, privacy=budget_at(self.privacy, epsilon, "user"))
+        return replace(self, privacy=budget_at(self.privacy, budget, "user"))
 
     @property
     def mechanism_name(self) -> str:

@@ -18,8 +18,8 @@ from dprec.options import option
 from dprec.privacy.calibration import LARGEST_CELL_EPSILON, PrivacyBudget
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.ledger import PrivacyLedger
+from dprec.privacy.matched_budget import MatchedBudget
 from dprec.privacy.releases import Releases
-from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
 from dprec.setups import GradientPerturbationSetup
 from dprec.wire import ReportCodec
@@ -78,9 +78,9 @@ class GradientPerturbationProtocol(Protocol):
         """A budget is always needed."""
         return True
 
-    def at_budget(self, epsilon: float, unit: ComparableUnit) -> Self:
+    def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget; `check` refuses a budget per user."""
-        return replace(self, privacy=budget_at(self.privacy, epsilon, unit))
+        return replace(self, privacy=budget_at(self.privacy, budget, budget.unit))
 
     @property
     def mechanism_name(self) -> str:

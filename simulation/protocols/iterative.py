@@ -16,8 +16,8 @@ from dprec.messages import TRAIN
 from dprec.options import option
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.guarantee import Guarantee
+from dprec.privacy.matched_budget import MatchedBudget
 from dprec.privacy.releases import Releases, least_private_channel
-from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
 from dprec.recommendation import Predict
 from dprec.setups import IterativeSetup
@@ -69,9 +69,9 @@ class IterativeProtocol(Protocol):
         """Whether the reports are protected."""
         return self.gradient.private
 
-    def at_budget(self, epsilon: float, unit: ComparableUnit) -> Self:
+    def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget; a promise per user holds per rating as well."""
-        return replace(self, privacy=budget_at(self.privacy, epsilon, "user"))
+        return replace(self, privacy=budget_at(self.privacy, budget, "user"))
 
     @property
     def mechanism_name(self) -> str:

@@ -10,7 +10,7 @@ from dprec.errors import SettingError
 from dprec.options import option
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.ledger import PrivacyLedger
-from dprec.privacy.units import ComparableUnit
+from dprec.privacy.matched_budget import MatchedBudget
 from dprec.ratings import Ratings
 from dprec.setups import SilentSetup
 from dprec.wire.traffic import TrafficLedger
@@ -44,7 +44,7 @@ class NothingSentProtocol(Protocol):
         """Never: there is nothing to spend a budget on."""
         return False
 
-    def at_budget(self, epsilon: float, unit: ComparableUnit) -> Self:
+    def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol as it is: nothing is sent at any budget."""
         return self
 

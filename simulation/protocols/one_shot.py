@@ -23,8 +23,8 @@ from dprec.privacy.calibrated_counts import CalibratedCounts
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.device_channel import device_channel
 from dprec.privacy.guarantee import Guarantee
+from dprec.privacy.matched_budget import MatchedBudget
 from dprec.privacy.residual_calibration import calibrated_for
-from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
 from dprec.recommendation import PredictRows
 from dprec.setups import OneShotSetup
@@ -84,9 +84,9 @@ class OneShotProtocol(Protocol):
         """Whether the mechanism takes a budget."""
         return self.mechanism.private
 
-    def at_budget(self, epsilon: float, unit: ComparableUnit) -> Self:
+    def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget; if the item set is hidden, per rating means per cell."""
-        return replace(self, privacy=mechanism_budget(self.mechanism, self.privacy, epsilon, unit))
+        return replace(self, privacy=mechanism_budget(self.mechanism, self.privacy, budget))
 
     @property
     def mechanism_name(self) -> str:

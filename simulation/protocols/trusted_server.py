@@ -19,7 +19,7 @@ from dprec.options import option
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.ledger import PrivacyLedger
-from dprec.privacy.units import ComparableUnit
+from dprec.privacy.matched_budget import MatchedBudget
 from dprec.ratings import Ratings
 from dprec.run_keys import seed_for
 from dprec.setups import OneShotSetup
@@ -58,9 +58,9 @@ class TrustedServerProtocol(Protocol):
         """A budget is always needed."""
         return True
 
-    def at_budget(self, epsilon: float, unit: ComparableUnit) -> Self:
+    def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget; `check` refuses a budget per user."""
-        return replace(self, privacy=budget_at(self.privacy, epsilon, unit))
+        return replace(self, privacy=budget_at(self.privacy, budget, budget.unit))
 
     @property
     def mechanism_name(self) -> str:

@@ -19,8 +19,8 @@ from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.privacy.device_channel import device_channel
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.ledger import PrivacyLedger
+from dprec.privacy.matched_budget import MatchedBudget
 from dprec.privacy.releases import mechanism_releases
-from dprec.privacy.units import ComparableUnit
 from dprec.ratings import Ratings
 from dprec.run_keys import seed_for
 from dprec.setups import ReplacementSetup, XMapSetup
@@ -73,17 +73,17 @@ class XMapProtocol(Protocol):
         """Whether any of the steps takes a budget."""
         return self.mechanism.private or self.replacement.private or self.recommendation.epsilon is not None
 
-    def at_budget(self, epsilon: float, unit: ComparableUnit) -> Self:
+    def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget: for the mechanism, or for each replacement and prediction."""
         if self.mechanism.private:
-            return replace(self, privacy=mechanism_budget(self.mechanism, self.privacy, epsilon, unit))
+            return replace(self, privacy=mechanism_budget(self.mechanism, self.privacy, budget))
         replacement, recommendation = self.replacement, self.recommendation
         if self.replacement.private:
             with within("replacement"):
-                replacement = replace(replacement, epsilon=epsilon)
+                replacement = replace(replacement, epsilon=budget.epsilon)
         if recommendation.epsilon is not None:
             with within("recommendation"):
-                recommendation = replace(recommendation, epsilon=epsilon)
+                recommendation = replace(recommendation, epsilon=budget.epsilon)
         return replace(self, replacement=replacement, recommendation=recommendation)
 
     @property

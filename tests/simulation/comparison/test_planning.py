@@ -92,6 +92,15 @@ def test_an_entry_composes_its_budgets(tmp_path: Path, comparison: dict[str, Any
         load_comparison(source)
 
 
+def test_with_a_delta_everything_that_composes_does(tmp_path: Path, comparison: dict[str, Any]) -> None:
+    summed = {"name": "summed", "preset": "private", "set": {"protocol.privacy.composition": "sum"}}
+    comparison.update(protocols=["private", summed, "clear"], match={"epsilon": "user", "delta": 1e-5})
+    budgets = {cell.protocol: cell.config.protocol.privacy for cell in load(tmp_path, comparison).cells}
+    assert budgets["clear"] is None
+    assert (budgets["private"].composition, budgets["private"].delta) == ("pld", 1e-5)
+    assert budgets["summed"].composition == "sum"
+
+
 def test_an_entry_changes_its_preset(tmp_path: Path, comparison: dict[str, Any]) -> None:
     entry = {"name": "other", "preset": "private", "set": {"protocol.completion.rank": 3}, "epsilons": [7.0]}
     comparison["protocols"] = [entry]
@@ -139,6 +148,8 @@ def test_an_entry_may_hold_its_protocol(tmp_path: Path, comparison: dict[str, An
         ({"match": {"epsilon": "per-item"}}, "match.epsilon: 'per-item'; accepted: 'rating' or 'user'"),
         ({"match": {"epsilon": "cell"}}, "match.epsilon: 'cell'; accepted: 'rating' or 'user'"),
         ({"match": {"epsilon": ["user"]}}, "match.epsilon: ['user']; accepted: 'rating' or 'user'"),
+        ({"match": {"delta": 1e-6}}, "match.delta: 1e-06, with epsilon per rating"),
+        ({"match": {"epsilon": "user", "delta": 0.5}}, "match.delta"),
         ({"protocls": []}, "protocls"),
         ({"protocols": [{"name": "private", "set": {"protocol.completion.rnk": 3}}]}, "rnk"),
     ],

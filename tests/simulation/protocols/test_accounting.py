@@ -1,15 +1,20 @@
 """What protocols account for alike, on reports that are made up."""
 
+from dataclasses import replace
+from typing import Literal
+
 import numpy as np
 import pytest
 
 from dprec.errors import SettingError
 from dprec.mechanisms import MECHANISMS
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.calibration import DELTA, CalibratedMechanism, PrivacyBudget
+from dprec.privacy.matched_budget import MatchedBudget
 from dprec.privacy.units import ComparableUnit, PrivacyUnit
 from dprec.ratings import RatingScale
 from dprec.wire.traffic import TrafficLedger
 from simulation.protocols.accounting import (
+    budget_at,
     check_unit,
     mean_payload,
     measured_deployment,
@@ -29,7 +34,7 @@ def record(replies: int, failures: int) -> RoundRecord:
 
 def calibrated(kind: str) -> CalibratedMechanism:
     mechanism = MECHANISMS[kind](kind=kind)
-    budget = mechanism_budget(mechanism, None, 1.0, "rating")
+    budget = mechanism_budget(mechanism, None, MatchedBudget(1.0))
     return CalibratedMechanism(mechanism, budget, RatingScale.evenly(1.0, 5.0, 1.0), ITEMS)
 
 
@@ -45,8 +50,27 @@ def calibrated(kind: str) -> CalibratedMechanism:
 def test_a_rating_is_a_cell_where_rated_items_are_hidden(
     kind: str, unit: ComparableUnit, per: PrivacyUnit
 ) -> None:
-    budget = mechanism_budget(MECHANISMS[kind](kind=kind), None, 0.5, unit)
+    budget = mechanism_budget(MECHANISMS[kind](kind=kind), None, MatchedBudget(0.5, unit))
     assert budget == PrivacyBudget(epsilon=0.5, per=per)
+
+
+@pytest.mark.parametrize(
+    ("kind", "composition", "delta"),
+    [("bounded-laplace", "pld", 1e-5), ("residual-bits", "pld", 1e-5), ("bits-and-counts", "sum", DELTA)],
+)
+def test_with_a_delta_what_composes_shares_the_budget_by_composition(
+    kind: str, composition: Literal["sum", "pld"], delta: float
+) -> None:
+    budget = mechanism_budget(MECHANISMS[kind](kind=kind), None, MatchedBudget(0.5, "user", 1e-5))
+    assert budget == PrivacyBudget(epsilon=0.5, per="user", composition=composition, delta=delta)
+
+
+def test_without_a_delta_a_protocol_composes_as_configured() -> None:
+    own = PrivacyBudget(epsilon=1.0, per="user", composition="pld", delta=1e-4)
+    assert budget_at(own, MatchedBudget(2.0, "user"), "user") == replace(own, epsilon=2.0)
+    assert budget_at(own, MatchedBudget(2.0, "user", 1e-5), "user").delta == 1e-5
+    with pytest.raises(SettingError, match=r"privacy\.composition: .pld. per rating"):
+        budget_at(own, MatchedBudget(2.0), "rating")
 
 
 def test_a_budget_in_another_unit_is_refused_with_the_reason() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from dprec.errors import InputError
+from dprec.privacy.matched_budget import MatchedBudget
 from simulation import audit, load
 from simulation.analysis.description import describe
 from simulation.protocols.best import COUNTS_UP_TO, BestProtocol
@@ -72,9 +73,7 @@ def test_a_run_is_that_of_the_pick_and_says_so() -> None:
 
 
 def test_a_budget_moves_to_the_unit_that_the_item_set_allows() -> None:
-    assert best().at_budget(2.0, "user").privacy.per == "user"
+    assert best().at_budget(MatchedBudget(2.0, "user")).privacy.per == "user"
     hidden = best(item_set="hidden", privacy__per="cell")
-    assert (hidden.at_budget(2.0, "rating").privacy.per, hidden.at_budget(2.0, "user").privacy.per) == (
-        "cell",
-        "user",
-    )
+    assert hidden.at_budget(MatchedBudget(2.0)).privacy.per == "cell"
+    assert hidden.at_budget(MatchedBudget(2.0, "user")).privacy.per == "user"

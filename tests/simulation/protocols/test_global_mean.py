@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from dprec.errors import InputError
+from dprec.privacy.matched_budget import MatchedBudget
+from dprec.privacy.units import COMPARABLE_UNITS
 from simulation.configuration.models import parse_config
 from simulation.execution import load_ratings
 from simulation.protocols.global_mean import GlobalMeanProtocol
@@ -96,7 +98,7 @@ def test_a_hidden_report_is_one_cell(noisy: dict[str, Any]) -> None:
 
 def test_a_budget_is_one_for_the_whole_profile() -> None:
     protocol = GlobalMeanProtocol()
-    per_rating, per_user = (protocol.at_budget(2.0, unit).privacy for unit in ("rating", "user"))
+    per_rating, per_user = (protocol.at_budget(MatchedBudget(2.0, unit)).privacy for unit in COMPARABLE_UNITS)
     assert per_rating == per_user
     assert per_user is not None
     assert per_user.per == "user"

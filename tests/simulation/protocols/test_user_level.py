@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dprec.errors import InputError
+from dprec.privacy.matched_budget import MatchedBudget
 from simulation import load
 from simulation.configuration.strict_yaml import read_yaml
 from simulation.protocols.sent import Example
@@ -60,7 +61,7 @@ def test_a_few_bits_tell_more_than_the_set_alone(user_level: dict[str, Any]) -> 
 
 @pytest.mark.parametrize("unit", ["rating", "user"])
 def test_in_a_comparison_the_budget_is_per_user_whatever_others_promise(unit: Any) -> None:
-    protocol = load("user-level-on-device").protocol.at_budget(3.0, unit)
+    protocol = load("user-level-on-device").protocol.at_budget(MatchedBudget(3.0, unit))
     assert protocol.privacy is not None
     assert (protocol.privacy.epsilon, protocol.privacy.per) == (3.0, "user")
 

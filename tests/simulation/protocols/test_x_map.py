@@ -16,6 +16,7 @@ from clients.population import Cohort, open_population
 from clients.replacement import alter_ego_reports
 from dprec.errors import InputError, RunError
 from dprec.messages import ReplacementRequest
+from dprec.privacy.matched_budget import MatchedBudget
 from dprec.run_keys import RunKeys
 from simulation import execution, load
 from simulation.configuration.dotted_keys import replace_value
@@ -226,10 +227,10 @@ def test_a_budget_goes_to_both_steps_or_to_the_mechanism() -> None:
     presets = ("x-map", "nx-map", "x-map-local")
     x_map, nx_map, local = (load(CONFIGS / f"{name}.yaml").protocol for name in presets)
     assert (x_map.private, nx_map.private, local.private) == (True, False, True)
-    spent = x_map.at_budget(0.25, "rating")
+    spent = x_map.at_budget(MatchedBudget(0.25))
     assert (spent.replacement.epsilon, spent.recommendation.epsilon) == (0.25, 0.25)
-    assert local.at_budget(0.25, "rating").privacy.per == "rating"
-    assert local.at_budget(0.25, "user").privacy.per == "user"
+    assert local.at_budget(MatchedBudget(0.25)).privacy.per == "rating"
+    assert local.at_budget(MatchedBudget(0.25, "user")).privacy.per == "user"
 
 
 @pytest.mark.parametrize(
