@@ -12,6 +12,7 @@ from dprec.splits import fitting_split
 from simulation.comparison.definition import ComparisonConfig, Entry
 from simulation.comparison.templates import Template
 from simulation.configuration.dotted_keys import flatten
+from simulation.configuration.parts import entries_of
 
 _DATASET = "dataset"
 
@@ -50,20 +51,16 @@ def suited(entry: Entry, shared: Mapping[str, Any], source: Path) -> Template | 
     source : Path
         The comparison's file.
     """
-    own = [key for key in flatten(entry.changes) if key.startswith(f"{_DATASET}.")]
-    if f"{_DATASET}.kind" in own or _kind(entry.changes.get(_DATASET)) is not None:
-        kind = flatten(entry.changes)[f"{_DATASET}.kind"]
-        if kind != _kind(shared[_DATASET]):
-            return LeftOut(entry.name, f"it is for the ratings of {kind}")
-    plain = _without(entry, [key for key in own if key.split(".")[1] in shared[_DATASET]])
+    changes, dataset = flatten(entry.changes), entries_of(shared[_DATASET])
+    own = [key for key in changes if key.startswith(f"{_DATASET}.")]
+    kind = changes.get(f"{_DATASET}.kind")
+    if kind is not None and kind != dataset.get("kind"):
+        return LeftOut(entry.name, f"it is for the ratings of {kind}")
+    plain = _without(entry, [key for key in own if key.split(".")[1] in dataset])
     try:
         return Template.of(plain, shared, source)
     except InputError:
         return Template.of(_without(entry, own), shared, source)
-
-
-def _kind(dataset: Any) -> Any:
-    return dataset.get("kind") if isinstance(dataset, Mapping) else None
 
 
 def _without(entry: Entry, keys: Sequence[str]) -> Entry:

@@ -108,14 +108,15 @@ def replace_parts(values: dict[str, Any], parts: Mapping[str, Any]) -> None:
     """
     for name, part in parts.items():
         if name in _MERGED:
-            values[name] = _entries(values.get(name) or {}) | _entries(part)
+            values[name] = entries_of(values.get(name) or {}) | entries_of(part)
         else:
             values[name] = part if isinstance(part, Options) else dict(part)
     if "dataset" in parts:
         values.setdefault("split", {"kind": "holdout"})
 
 
-def _entries(part: Options | Mapping[str, Any]) -> dict[str, Any]:
+def entries_of(part: Options | Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a part by their keys, as in a file."""
     return part.entries() if isinstance(part, Options) else dict(part)
 
 

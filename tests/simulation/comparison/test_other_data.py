@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import yaml
 
+from dprec.datasets import InMemory
 from dprec.errors import InputError
 from simulation.compare import compare
 from simulation.comparison.planning import load_comparison
@@ -113,6 +114,19 @@ def test_unreadable_ratings_are_an_error_and_leave_nothing_out(tmp_path: Path) -
     path.write_text("user,item,rating\nu,i,many\n")
     with pytest.raises(InputError, match=r"bad\.csv"):
         run_comparison(load_comparison(str(path)), tmp_path / "out")
+
+
+def test_entries_with_settings_of_their_own_are_compared_on_ratings_in_memory() -> None:
+    rng = np.random.default_rng(5)
+    cells = rng.permutation(12 * 9)[:80]
+    held = InMemory.of((cells // 9, cells % 9, rng.integers(1, 6, cells.size)))
+    entry = {"name": "plain", "preset": "plain-mf", "set": {"dataset.items": True}}
+    other = {"name": "other", "preset": "x-map", "set": {"dataset.kind": "movielens-genres"}}
+    comparison = load_comparison(small(protocols=[entry, other]), (), {"dataset": held})
+    assert {cell.config.dataset for cell in comparison.cells} == {held}
+    assert {each.name: each.reason for each in comparison.left_out} == {
+        "other": "it is for the ratings of movielens-genres"
+    }
 
 
 def test_ratings_in_memory_are_compared_with_their_own_test_part(tmp_path: Path) -> None:
