@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -16,9 +16,8 @@ from simulation.comparison.mechanism_noise import sampled_noise
 from simulation.comparison.other_data import LeftOut
 from simulation.comparison.planning import Comparison
 from simulation.comparison.rows import table_rows, user_errors
-from simulation.comparison.templates import of_entry
+from simulation.comparison.templates import Cell, of_entry
 from simulation.comparison.user_intervals import with_user_intervals
-from simulation.configuration.models import RunConfig
 from simulation.execution import load_ratings, prepared_ratings
 from simulation.storage.claims import fingerprint
 from simulation.storage.comparison_directory import ComparisonDirectory
@@ -135,28 +134,29 @@ def _checked(comparison: Comparison) -> tuple[Comparison, dict[str, str]]:
     and items and the scale, hardly differs between folds.
     """
     fingerprints: dict[str, str] = {}
-    checked: set[tuple[str, float | None]] = set()
     unsuited: dict[str, LeftOut] = {}
     prepare = lru_cache(maxsize=3)(prepared_ratings)
-    for cell in comparison.cells:
-        if (cell.protocol, cell.epsilon) in checked or cell.protocol in unsuited:
-            continue
-        checked.add((cell.protocol, cell.epsilon))
+    for name, cells in _at_each_budget(comparison.cells).items():
         try:
-            with of_entry(cell.where):
-                train, test = _suitable_ratings(cell.config, prepare)
+            train, test = _suitable_ratings(cells, prepare)
         except _UnsuitedError as error:
             if not comparison.other_data:
-                raise InputError(f"{cell.where}: {error.where}", error.found, error.accepted) from None
-            unsuited[cell.protocol] = LeftOut(cell.protocol, f"{error.found}; accepted: {error.accepted}")
+                raise InputError(error.where, error.found, error.accepted) from None
+            unsuited[name] = LeftOut(name, f"{error.found}; accepted: {error.accepted}")
             continue
-        if cell.protocol not in fingerprints:
-            catalogue = cell.config.dataset.catalogue(train.item_ids)
-            fingerprints[cell.protocol] = fingerprint(train, test, catalogue)
+        fingerprints[name] = fingerprint(train, test, cells[0].config.dataset.catalogue(train.item_ids))
     if unsuited:
         comparison = comparison.without(list(unsuited.values()))
     kept = {cell.protocol for cell in comparison.cells}
     return comparison, {name: value for name, value in fingerprints.items() if name in kept}
+
+
+def _at_each_budget(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
+    """Return the first cell of every protocol at each of its budgets, by the protocol's name."""
+    firsts: dict[str, dict[float | None, Cell]] = {}
+    for cell in cells:
+        firsts.setdefault(cell.protocol, {}).setdefault(cell.epsilon, cell)
+    return {name: list(of_budgets.values()) for name, of_budgets in firsts.items()}
 
 
 class _UnsuitedError(InputError):
@@ -164,9 +164,9 @@ class _UnsuitedError(InputError):
 
 
 def _suitable_ratings(
-    config: RunConfig, prepare: Callable[..., tuple[Ratings, Ratings]]
+    cells: Sequence[Cell], prepare: Callable[..., tuple[Ratings, Ratings]]
 ) -> tuple[Ratings, Ratings]:
-    """Return the ratings of a configuration, checked by its protocol.
+    """Return the ratings of a protocol's first cell, checked by the protocol at each of its budgets.
 
     Raises
     ------
@@ -175,11 +175,16 @@ def _suitable_ratings(
     InputError
         When the ratings cannot be read.
     """
-    load_ratings(config.model_copy(update={"binarization": None}), prepare)
+    first = cells[0]
+    with of_entry(first.where):
+        readable = load_ratings(first.config.model_copy(update={"binarization": None}), prepare)
+    cell = first
     try:
-        train, test = load_ratings(config, prepare)
-        with within("protocol"):
-            config.protocol.check(train)
+        cut = first.config.binarization is not None
+        train, test = load_ratings(first.config, prepare) if cut else readable
+        for cell in cells:
+            with within("protocol"):
+                cell.config.protocol.check(train)
     except InputError as error:
-        raise _UnsuitedError(error.where, error.found, error.accepted) from None
+        raise _UnsuitedError(f"{cell.where}: {error.where}", error.found, error.accepted) from None
     return train, test
