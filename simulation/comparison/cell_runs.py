@@ -18,7 +18,7 @@ from simulation.comparison.ray_workers import run_on_ray
 from simulation.comparison.schedule import Schedule
 from simulation.comparison.shared_ratings import SharedRatings, packed_config, ratings_key
 from simulation.comparison.templates import Cell
-from simulation.engine.ray_connection import ADDRESS
+from simulation.engine.ray_connection import cluster_address
 from simulation.storage.names import SUMMARY
 from simulation.storage.run_directory import RunDirectory
 
@@ -65,8 +65,7 @@ def run_cells(
 
 def _processors(cells: int) -> int:
     """Return how many cells to run at a time, if nobody says."""
-    joined = os.environ.get(ADDRESS, "").strip() not in ("", "local")
-    return cells if joined else os.cpu_count() or 1
+    return os.cpu_count() or 1 if cluster_address() is None else cells
 
 
 def _in_this_process(cells: Sequence[Cell], folder: Path) -> Iterator[tuple[Cell, CellEnd]]:

@@ -6,13 +6,12 @@ hold for the largest moment of a run: with the ratings loaded, the reports decod
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from dprec.errors import InputError
 from simulation.configuration.models import SimulationOptions
-from simulation.engine.ray_connection import ADDRESS
+from simulation.engine.ray_connection import cluster_address
 
 _GIGABYTE = 1e9
 _PROCESS, _RAY, _WORKER = 300e6, 400e6, 250e6
@@ -63,7 +62,7 @@ def needed_memory(
     needs = NEEDS.get(completion, OTHER_NEEDS)
     fixed = _PROCESS
     # The workers of a cluster may all be on other machines.
-    if simulation.backend == "ray" and not os.environ.get(ADDRESS):
+    if simulation.backend == "ray" and cluster_address() is None:
         fixed += _RAY + simulation.workers * _WORKER
     return fixed + needs.rating * cells + needs.user * users + needs.item * items
 

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dprec.errors import InputError, RunError
-from simulation.engine.cluster_nodes import check_nodes, one_line
+from dprec.errors import InputError, RunError, one_line
+from simulation.engine.cluster_nodes import check_nodes
 from simulation.engine.turns import TURN
 
 ADDRESS = "RAY_ADDRESS"
@@ -31,6 +31,15 @@ _CONNECT_SECONDS = 10.0
 
 _VERSIONS = re.compile(r"Ray: (\S+)\s+Python: (\S+)")
 """Ray's and Python's version, in what Ray says when a cluster has others."""
+
+
+def cluster_address() -> str | None:
+    """Return the address of the cluster to join; None for a Ray of our own.
+
+    Ray, too, takes an empty address for none.
+    """
+    address = os.environ.get(ADDRESS, "").strip()
+    return None if address in ("", "local") else address
 
 
 @contextmanager
@@ -68,11 +77,10 @@ def connected_to_ray(
         if ray.is_initialized():
             yield _usable(workers)
             return
-        # Ray, too, takes an empty address for none.
-        address = os.environ.get(ADDRESS, "").strip() or "local"
+        address = cluster_address()
         try:
-            if address == "local":
-                _connect(address, num_cpus=workers, include_dashboard=False)
+            if address is None:
+                _connect("local", num_cpus=workers, include_dashboard=False)
                 yield workers
             else:
                 _check_address(address)
