@@ -138,9 +138,8 @@ def listed_cells(
     lists: NDArray[np.integer], users: NDArray[np.integer], ratings: Ratings
 ) -> NDArray[np.bool_]:
     """Return which places of users' lists hold an item that the user has a rating for, shape of the lists."""
-    cells = ratings.users.astype(np.int64) * ratings.n_items + ratings.items
     listed = lists >= 0
-    _, present = find(cells, (users.astype(np.int64)[:, None] * ratings.n_items + lists)[listed])
+    _, present = find(ratings.cells, (users.astype(np.int64)[:, None] * ratings.n_items + lists)[listed])
     rated = np.zeros(listed.shape, dtype=np.bool_)
     rated[listed] = present
     return rated

@@ -245,14 +245,8 @@ class Ratings:
                 raise InputError(
                     f"data frame, line {missing[0] + 1}", f"nothing in {column!r}", "a value in every row"
                 )
-        return cls.from_triples(
-            frame[user].to_numpy(),
-            frame[item].to_numpy(),
-            frame[rating].to_numpy(),
-            scale,
-            duplicates=duplicates,
-            source="data frame",
-        )
+        users, items, values = (frame[column].to_numpy() for column in (user, item, rating))
+        return cls.from_triples(users, items, values, scale, duplicates=duplicates, source="data frame")
 
     def to_sparse(self) -> sp.csr_array:
         """Return the true ratings as a users x items CSR array."""
@@ -304,6 +298,11 @@ class Ratings:
     def users(self) -> NDArray[np.int32]:
         """The user of each rating, shape (ratings,)."""
         return rows_of(self.counts, np.int32)
+
+    @property
+    def cells(self) -> NDArray[np.int64]:
+        """The row-major position of each rating in the matrix, ascending, shape (ratings,)."""
+        return self.users.astype(np.int64) * self.n_items + self.items
 
     @property
     def values(self) -> NDArray[np.float64]:

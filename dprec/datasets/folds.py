@@ -51,7 +51,7 @@ def read_fold(
         raise InputError(
             test.source, f"none of the users of {train.source}", "test ratings of the same users"
         )
-    leaks = np.flatnonzero(np.isin(rated_cells(tested), rated_cells(learnt)))
+    leaks = np.flatnonzero(np.isin(tested.cells, learnt.cells))
     if leaks.size:
         user, item = user_ids[tested.users[leaks[0]]], item_ids[tested.items[leaks[0]]]
         row = int(np.flatnonzero((test.users == user) & (test.items == item))[0])
@@ -85,8 +85,3 @@ def _united(
     if len({column.dtype.kind for column in columns}) > 1:
         columns = [column.astype(np.str_) for column in columns]
     return np.unique(np.concatenate(columns)), columns[0], columns[1]
-
-
-def rated_cells(ratings: Ratings) -> NDArray[np.int64]:
-    """Return the row-major position of every rating in the matrix, ascending, shape (ratings,)."""
-    return ratings.users.astype(np.int64) * ratings.n_items + ratings.items

@@ -14,7 +14,7 @@ from dprec.catalogue import Catalogue
 from dprec.datasets.base import Source, locate
 from dprec.datasets.delimited import DelimitedDataset, read_rows
 from dprec.datasets.films import film_rows
-from dprec.datasets.folds import rated_cells, read_fold
+from dprec.datasets.folds import read_fold
 from dprec.datasets.layout import Layout
 from dprec.errors import InputError
 from dprec.options import option
@@ -107,7 +107,7 @@ def _counted_in_info(info: Path) -> int | None:
 
 def _codes(ratings: Ratings) -> NDArray[np.int64]:
     """Return a number for each rating that identifies user, item and level, ascending."""
-    return rated_cells(ratings) * (ratings.scale.levels + 1) + ratings.levels
+    return ratings.cells * (ratings.scale.levels + 1) + ratings.levels
 
 
 def _rows(ratings: Ratings) -> NDArray[Any]:

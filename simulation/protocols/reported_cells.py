@@ -30,8 +30,7 @@ class RatedCells:
     def of(cls, train: Ratings, observed: Observations) -> RatedCells:
         """Find the cells that observations and ratings have in common."""
         reported = observed.users.astype(np.int64) * train.n_items + observed.items
-        rated = train.users.astype(np.int64) * train.n_items + train.items
-        places = np.intersect1d(reported, rated, assume_unique=True, return_indices=True)[1:]
+        places = np.intersect1d(reported, train.cells, assume_unique=True, return_indices=True)[1:]
         return cls(*places)
 
     @property

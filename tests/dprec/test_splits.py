@@ -34,7 +34,7 @@ class Given(Dataset):
 
 
 def cells(ratings: Ratings) -> np.ndarray:
-    return ratings.users.astype(np.int64) * ratings.n_items + ratings.items
+    return ratings.cells
 
 
 def assert_partition(whole: Ratings, *parts: Ratings) -> None:
