@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from clients.faults import FaultOptions
 from clients.places import place_of, write_whole
-from clients.shards import Profiles, ShardedRatings, contents_of, write_shards
+from clients.shards import ShardedRatings, StoredProfiles, contents_of, write_shards
 from dprec.errors import InputError
 from dprec.options import Options, option, own_classes
 from dprec.own_classes import reference_of
@@ -173,7 +173,7 @@ class Cohort:
         return self.population.scale.values[self.levels - 1]
 
     @cached_property
-    def _profiles(self) -> Profiles:
+    def _profiles(self) -> StoredProfiles:
         return self.population.ratings.profiles(self.start, self.stop)
 
 

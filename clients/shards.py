@@ -57,7 +57,7 @@ class ShardIndex(Options):
 
 
 @dataclass(frozen=True, eq=False)
-class Profiles:
+class StoredProfiles:
     """The ratings of consecutive users.
 
     Parameters
@@ -78,11 +78,11 @@ class Profiles:
     def _indptr(self) -> NDArray[np.int64]:
         return offsets(self.counts)
 
-    def part(self, start: int, stop: int) -> Profiles:
+    def part(self, start: int, stop: int) -> StoredProfiles:
         """Return some of the users."""
         rows = slice(int(self._indptr[start]), int(self._indptr[stop]))
         exact = None if self.exact is None else self.exact[rows]
-        return Profiles(self.counts[start:stop], self.items[rows], self.levels[rows], exact)
+        return StoredProfiles(self.counts[start:stop], self.items[rows], self.levels[rows], exact)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,7 @@ class ShardedRatings:
         """Number of users."""
         return int(self._starts[-1])
 
-    def profiles(self, start: int, stop: int) -> Profiles:
+    def profiles(self, start: int, stop: int) -> StoredProfiles:
         """Return the ratings of the users from ``start`` to ``stop`` - 1.
 
         Raises
@@ -137,7 +137,7 @@ class ShardedRatings:
         if start == stop:
             exact = np.zeros(0) if self.index.continuous else None
             empty = np.zeros(0, dtype=np.int64)
-            return Profiles(empty, empty.astype(np.int32), empty.astype(np.uint8), exact)
+            return StoredProfiles(empty, empty.astype(np.int32), empty.astype(np.uint8), exact)
         first, last = np.searchsorted(self._starts, [start, stop - 1], side="right") - 1
         parts = []
         for number in range(first, last + 1):
@@ -224,7 +224,7 @@ def _encoded(ratings: Ratings, users: slice) -> bytes:
 
 
 @lru_cache(maxsize=_OPEN_SHARDS)
-def _opened(folder: str, shard: Shard) -> Profiles:
+def _opened(folder: str, shard: Shard) -> StoredProfiles:
     """Return the users of a shard, after checking that it is whole."""
     path = place_of(folder) / shard.name
     contents = contents_of(path)
@@ -242,7 +242,7 @@ def _opened(folder: str, shard: Shard) -> Profiles:
     if counts.shape != (shard.users,) or len(sizes) > 1:
         found = f"arrays of {counts.size} users and {items.size} ratings"
         raise InputError(str(path), found, f"the {shard.users} users that {INDEX} lists, and their ratings")
-    return Profiles(counts, items, levels, exact)
+    return StoredProfiles(counts, items, levels, exact)
 
 
 def _check_size(path: Path, size: int, shard: Shard) -> None:
@@ -250,9 +250,9 @@ def _check_size(path: Path, size: int, shard: Shard) -> None:
         raise InputError(str(path), f"{size} bytes", f"the {shard.size} bytes that {INDEX} lists")
 
 
-def _joined(parts: list[Profiles]) -> Profiles:
+def _joined(parts: list[StoredProfiles]) -> StoredProfiles:
     exact = [part.exact for part in parts if part.exact is not None]
-    return Profiles(
+    return StoredProfiles(
         np.concatenate([part.counts for part in parts]),
         np.concatenate([part.items for part in parts]),
         np.concatenate([part.levels for part in parts]),
