@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from dprec.errors import SettingError
+from dprec.errors import InputError, SettingError
 
 Role = Literal["user", "item", "rating", "timestamp"]
 
@@ -99,16 +99,36 @@ def no_ratings(source: str) -> SettingError:
 def _place(role: Role, column: str | int | None, header: Sequence[str], source: str) -> int | None:
     if column is None:
         return find_column(role, header)
+    try:
+        return column_place(column, header, source)
+    except InputError as error:
+        raise SettingError(f"{role}_column", f"{error.where}: {error.found}", error.accepted) from None
+
+
+def column_place(column: str | int, header: Sequence[str], source: str) -> int:
+    """Return the place of a column in a header, from 0.
+
+    Parameters
+    ----------
+    column : str or int
+        Its name, or its position from 1.
+    header : sequence of str
+    source : str
+        Where the header is, for the error.
+
+    Raises
+    ------
+    InputError
+        When there is no such column, or several have its name.
+    """
     if isinstance(column, int):
         if not 1 <= column <= len(header):
-            found = f"{source}: no column {column} among {len(header)}"
-            raise SettingError(f"{role}_column", found, f"1 to {len(header)}")
+            raise InputError(source, f"no column {column} among {len(header)}", f"1 to {len(header)}")
         return column - 1
     names = [name.strip() for name in header]
-    if names.count(column) != 1:
-        count = names.count(column)
-        found = f"{source}: {count} columns {column!r}" if count else f"{source}: no column {column!r}"
-        raise SettingError(f"{role}_column", found, f"one of {_listed(sorted(set(names)))}")
+    if (count := names.count(column)) != 1:
+        found = f"{count} columns {column!r}" if count else f"no column {column!r}"
+        raise InputError(source, found, f"one of {_listed(sorted(set(names)))}")
     return names.index(column)
 
 

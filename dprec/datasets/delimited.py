@@ -6,7 +6,6 @@ reported with its line.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from dprec.datasets.base import FileDataset, locate
 from dprec.datasets.cells import cell_times, characters, cut_cells, identifiers, numbers, words
+from dprec.datasets.column_names import column_place
 from dprec.datasets.layout import WHITESPACE, Layout
 from dprec.datasets.text_blocks import Block, blocks, separated
 from dprec.errors import InputError
@@ -172,15 +172,6 @@ def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
 
 
 def _position(column: str | int, first: list[str], width: int, header: bool, source: str) -> int:
-    if isinstance(column, int):
-        if not 1 <= column <= width:
-            raise InputError(f"{source}, line 1", f"no column {column} among {width}", f"1 to {width}")
-        return column - 1
-    if not header:
+    if isinstance(column, str) and not header:
         raise InputError("column", repr(column), "a position counted from 1, as the file has no header")
-    names = [name.strip() for name in first]
-    if names.count(column) != 1:
-        matches = f"{names.count(column)} columns {column!r}" if column in names else f"no column {column!r}"
-        accepted = textwrap.shorten("one of " + ", ".join(sorted(set(names))), 200, placeholder=" ...")
-        raise InputError(f"{source}, line 1", matches, accepted)
-    return names.index(column)
+    return column_place(column, first if header else [""] * width, f"{source}, line 1")
