@@ -62,10 +62,9 @@ def tune(
     if not quiet:
         from simulation.console.tables import wide_console
 
-        console = wide_console()
-        console.print(_table(tuned))
+        wide_console().print(_table(tuned))
         for each in tuned:
-            console.print(f"- {each.privacy_note}", highlight=False, markup=False)
+            typer.echo(f"- {each.privacy_note}")
         typer.echo(f"tuning directory: {folder}")
 
 
@@ -81,7 +80,6 @@ def _table(tuned: list[Tuned]) -> Table:
         table.add_column(column, justify="right")
     table.add_column("best settings")
     for each in tuned:
-        failed = sum(trial.judgement.value is None for trial in each.trials)
         values = (None if trial is None else trial.judgement.value for trial in (each.start, each.best))
         figures = (number(value, each.measure.digits) for value in values)
         settings = {} if each.best is None else each.best.settings
@@ -89,6 +87,6 @@ def _table(tuned: list[Tuned]) -> Table:
             f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}"
             for key, value in settings.items()
         )
-        counts = str(len(each.trials)), str(failed)
+        counts = str(len(each.trials)), str(each.failed)
         table.add_row(each.config.name, *counts, each.measure.label, *figures, chosen)
     return table

@@ -58,6 +58,11 @@ class Tuned:
     path: Path | None
 
     @property
+    def failed(self) -> int:
+        """Number of trials that did not end."""
+        return sum(trial.judgement.value is None for trial in self.trials)
+
+    @property
     def spent(self) -> tuple[float | None, float | None]:
         """What the losses of the trials that ran add up to, per rating and per user; None without a bound."""
         runs = [trial.judgement for trial in self.trials if trial.judgement.value is not None]
@@ -70,7 +75,7 @@ class Tuned:
         if is_ours(type(self.config.dataset)) and "synthetic" in self.config.dataset.kind:
             return f"{name}: its trials ran on synthetic ratings, which cost nobody's privacy."
         per_rating, per_user = ("unbounded" if loss is None else f"{loss:.6g}" for loss in self.spent)
-        failed = sum(trial.judgement.value is None for trial in self.trials)
+        failed = self.failed
         rest = f", without {failed} that did not end, some of which may have spent as much" if failed else ""
         return (
             f"{name}: every trial spends its budget on the training ratings again. Together, its "
