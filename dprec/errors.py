@@ -71,6 +71,15 @@ class SettingError(InputError):
         return type(self), (self.key, self.found, self.accepted)
 
 
+def one_line(error: BaseException) -> str:
+    """Return what an exception says in one line; the name of its class if it says nothing."""
+    try:
+        words = " ".join(str(error).split())
+    except Exception:  # somebody's own class may not even be able to say it
+        words = ""
+    return words or type(error).__name__
+
+
 @contextmanager
 def within(prefix: str) -> Iterator[None]:
     """Prefix the key of a part to the key of any `SettingError` raised in the block.

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from dprec.errors import SettingError
+from dprec.errors import SettingError, one_line
 from dprec.start import PACKAGES
 from dprec.validation import listed, shown
 
@@ -133,8 +133,8 @@ def _modules_near(name: str, here: str) -> str:
 
 def _raised(name: str, error: BaseException) -> SettingError:
     """Return the error for a module that cannot be imported, with its own reason and line."""
-    words = _words(error)
-    found = f"{name}, whose import raised {type(error).__name__}" + (f": {words}" if words else "")
+    kind, words = type(error).__name__, one_line(error)
+    found = f"{name}, whose import raised {kind}" + (f": {words}" if words != kind else "")
     trace = error.__traceback__
     line = None
     while trace is not None:
@@ -142,14 +142,6 @@ def _raised(name: str, error: BaseException) -> SettingError:
             line = f"{Path(trace.tb_frame.f_code.co_filename).name}, line {trace.tb_lineno}"
         trace = trace.tb_next
     return SettingError("kind", found + (f" ({line})" if line else ""), "a module that can be imported")
-
-
-def _words(error: BaseException) -> str:
-    """Return what an exception says; nothing if it cannot say it."""
-    try:
-        return " ".join(str(error).split())
-    except Exception:
-        return ""
 
 
 def _attribute(module: ModuleType | None, name: str) -> Any:

@@ -12,7 +12,7 @@ import platform
 import sys
 from typing import Any
 
-from dprec.errors import InputError
+from dprec.errors import InputError, one_line
 
 
 def packed(value: object, what: str) -> bytes:
@@ -34,10 +34,8 @@ def packed(value: object, what: str) -> bytes:
     try:
         code = cloudpickle.dumps(value)
     except Exception as error:  # what a class refuses with is its own choice
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise InputError(
-            what, f"cannot be sent to workers ({reason})", "values that can be pickled"
-        ) from None
+        found = f"cannot be sent to workers ({one_line(error)})"
+        raise InputError(what, found, "values that can be pickled") from None
     return pickle.dumps(([os.path.abspath(folder) for folder in sys.path], code))
 
 

@@ -11,12 +11,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from dprec.errors import InputError
+from dprec.errors import InputError, one_line
 from simulation.comparison.cell_work import CellEnd, run_cell
 from simulation.comparison.schedule import Schedule
 from simulation.comparison.shared_ratings import RatingsKey, SharedRatings, packed_config, ratings_key
 from simulation.comparison.templates import Cell
-from simulation.engine.cluster_nodes import one_line
 from simulation.engine.ray_connection import connected_to_ray
 
 _ATTEMPTS = 3

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from dprec.errors import RunError
-from simulation.engine.cluster_nodes import check_nodes, one_line, working_nodes
+from dprec.errors import RunError, one_line
+from simulation.engine.cluster_nodes import check_nodes, working_nodes
 
 _ATTEMPTS = 3
 """How often a message is asked, and how many actors may die in a row before they run."""

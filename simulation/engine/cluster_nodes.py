@@ -15,7 +15,7 @@ from typing import Any
 
 import dprec
 from clients.places import place_of
-from dprec.errors import InputError, RunError
+from dprec.errors import InputError, RunError, one_line
 from dprec.start import PACKAGES
 
 _NODE_SECONDS = 120.0
@@ -123,11 +123,6 @@ def _answer(
         else:
             return answer
     raise RunError(f"the Ray node {name} cannot run dprec: {reason}")
-
-
-def one_line(error: BaseException) -> str:
-    """Return the text of an error in one line."""
-    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _examine(folder: str | None) -> tuple[dict[str, str], bool]:

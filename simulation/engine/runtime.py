@@ -30,7 +30,7 @@ from flwr.supercore.task_identity import TaskIdentity
 
 from clients.app import client_app
 from clients.places import SEEN_BY_ALL, place_of
-from dprec.errors import RunError
+from dprec.errors import RunError, one_line
 from simulation.engine.actor_pool import pool_of_at_most
 from simulation.engine.local_grid import LocalGrid
 from simulation.engine.ray_connection import connected_to_ray
@@ -153,7 +153,7 @@ def _reason(failures: Queue[BaseException]) -> str:
     error = failures.get()
     while error.__cause__ is not None:
         error = error.__cause__
-    return " ".join(str(error).split())
+    return one_line(error)
 
 
 def _run_simulation(server: ServerApp, app: ClientApp, nodes: int) -> None:
