@@ -29,7 +29,7 @@ class InputError(ValueError):
     def __init__(self, where: str, found: str, accepted: str) -> None:
         self.where, self.found, self.accepted = where, found, accepted
         line = f"{where}: {_cut(found)}; accepted: {accepted}"
-        super().__init__(_printable(" ".join(line.split())))
+        super().__init__(_printable(line))
 
     def __reduce__(self) -> tuple[type[InputError], tuple[str, str, str]]:
         return type(self), (self.where, self.found, self.accepted)
@@ -39,8 +39,9 @@ def _cut(found: str) -> str:
     return found if len(found) <= _LONGEST_FOUND else f"{found[:_LONGEST_FOUND]}..."
 
 
-def _printable(line: str) -> str:
-    """Return a line with its control characters, and what is no Unicode, escaped."""
+def _printable(text: str) -> str:
+    """Return text as one line, with its control characters, and what is no Unicode, escaped."""
+    line = " ".join(text.split())
     if line.isprintable():
         return line
     return "".join(mark if mark.isprintable() else mark.encode("unicode_escape").decode() for mark in line)
@@ -97,4 +98,12 @@ def within(prefix: str) -> Iterator[None]:
 
 
 class RunError(RuntimeError):
-    """A run that started and could not be completed."""
+    """A run that started and could not be completed; why is one line, which no terminal takes for commands.
+
+    Parameters
+    ----------
+    reason : str
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(_printable(reason))

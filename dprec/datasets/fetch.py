@@ -105,7 +105,7 @@ def _download(url: str, archive: Path, progress: Progress) -> None:
                     file.write(chunk)
                     progress("downloading", received, total or received)
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise RunError(_one_line(f"{url}: could not be downloaded ({error})")) from error
+            raise RunError(f"{url}: could not be downloaded ({error})") from error
     if total is not None and received != total:
         raise RunError(f"{url}: the connection ended after {received} of {total} bytes")
 
@@ -134,7 +134,7 @@ def _unpack(url: str, archive: Path, folder: Path) -> None:
                 with members.open(member) as packed, target.open("xb") as file:
                     left = _copy(packed, file, left, url)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, FileExistsError) as error:
-        raise RunError(_one_line(f"{url}: not a zip archive that can be unpacked ({error})")) from error
+        raise RunError(f"{url}: not a zip archive that can be unpacked ({error})") from error
 
 
 def _safe(member: zipfile.ZipInfo, url: str) -> PurePosixPath:
@@ -172,7 +172,3 @@ def _settle(unpacked: Path, place: Path) -> None:
         # Another process may have been faster; its copy is as good.
         if not place.is_dir():
             raise
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

@@ -13,6 +13,7 @@ def test_errors_are_one_line() -> None:
 def test_errors_hold_nothing_that_a_terminal_obeys_or_cannot_show() -> None:
     error = InputError("a\x1b[31m.csv", "\u202eb\ud800", "c\0")
     assert str(error) == "a\\x1b[31m.csv: \\u202eb\\ud800; accepted: c\\x00"
+    assert str(RunError("no\nreply \x1b[31m")) == "no reply \\x1b[31m"
     assert str(InputError("a.csv", "x" * 100_000, "one")) == f"a.csv: {'x' * 1000}...; accepted: one"
 
 
