@@ -5,29 +5,29 @@ from __future__ import annotations
 from functools import lru_cache
 
 from clients.population import Cohort, Population
-from dprec.device_draws import DeviceDraws
+from dprec.device_draws import Draws
 from dprec.ragged import offsets
 from dprec.setups import to_json
 
 
-def device_draws(cohort: Cohort, purpose: str) -> DeviceDraws:
+def device_draws(cohort: Cohort, purpose: str) -> Draws:
     """Return the draws of a cohort's users for one purpose.
 
     They depend on the run and on all that is installed on the devices: with another mechanism, budget or
     number of rounds they are others.
     """
     population = cohort.population
-    return DeviceDraws.of(
-        population.keys.master,
+    return population.keys.draws(
         cohort.start,
         offsets(cohort.counts),
         cohort.items,
         cohort.values,
-        f"{purpose} {population.keys.run} {to_json(population.setup)}",
+        purpose,
+        to_json(population.setup),
     )
 
 
-def draws_of_rounds(cohort: Cohort, purpose: str) -> DeviceDraws:
+def draws_of_rounds(cohort: Cohort, purpose: str) -> Draws:
     """Return the draws of a cohort that is asked again and again, made ready in its first round."""
     ready = _ready(cohort.population)
     whose = cohort.start, cohort.stop, purpose
@@ -37,6 +37,6 @@ def draws_of_rounds(cohort: Cohort, purpose: str) -> DeviceDraws:
 
 
 @lru_cache(maxsize=4)
-def _ready(population: Population) -> dict[tuple[int, int, str], DeviceDraws]:
+def _ready(population: Population) -> dict[tuple[int, int, str], Draws]:
     """Return what a worker has made ready for a population: 16 bytes for each user of its cohorts."""
     return {}

@@ -7,6 +7,7 @@ in shards (`clients.shards`), so a worker's memory grows with its cohorts and no
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from io import BytesIO
@@ -19,13 +20,13 @@ from numpy.typing import NDArray
 
 from clients.faults import FaultOptions
 from clients.places import place_of, write_whole
-from clients.shards import ShardedRatings, StoredProfiles, contents_of, write_shards
+from clients.shards import HeldRatings, ShardedRatings, StoredProfiles, contents_of, write_shards
 from dprec.errors import InputError
 from dprec.options import Options, option, own_classes
 from dprec.own_classes import reference_of
 from dprec.packing import packed, unpacked
 from dprec.ratings import Ratings, RatingScale
-from dprec.run_keys import InstalledKeys
+from dprec.run_keys import InstalledKeys, Keys
 from dprec.setups import AnySetup, Setup, from_json, to_json
 from dprec.wire.broadcast import Factors
 
@@ -58,19 +59,27 @@ class HeldFactors:
     factors: Factors
 
 
+Predictions = Callable[[], NDArray[np.float64]]
+"""Predicts every item of the catalogue for the users of a cohort, shape (users, items)."""
+
+
+def _show_nobody(predictions: Predictions) -> None:
+    """Make no predictions."""
+
+
 @dataclass(frozen=True, eq=False)
 class Population:
     """All users of a run, and what their devices are set up to do.
 
     Parameters
     ----------
-    ratings : ShardedRatings
+    ratings : HeldRatings
         The ratings that the devices hold.
     users_per_node : int
     individual_reports : bool
         Whether the node of several users sends each of their reports, even where the server needs no more
         than their sum.
-    keys : InstalledKeys
+    keys : Keys
         What devices and network draw from; the seed of the run cannot be computed from them.
     faults : FaultOptions
         What goes wrong between the devices and the server.
@@ -81,16 +90,20 @@ class Population:
         What the devices last received before the run was interrupted.
     key : str
         Run key, under which a device remembers what it answered.
+    show : callable
+        Given what computes the users' predictions once a device can make them. In a simulation, devices
+        make none: it computes those that it evaluates.
     """
 
-    ratings: ShardedRatings
+    ratings: HeldRatings
     users_per_node: int
     individual_reports: bool
-    keys: InstalledKeys
+    keys: Keys
     faults: FaultOptions
     setup: Setup
     held: HeldFactors | None = None
     key: str = ""
+    show: Callable[[Predictions], None] = _show_nobody
 
     @property
     def n_users(self) -> int:
@@ -100,7 +113,7 @@ class Population:
     @property
     def n_items(self) -> int:
         """Items of the catalogue."""
-        return self.ratings.index.n_items
+        return self.ratings.n_items
 
     @property
     def scale(self) -> RatingScale:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from io import BytesIO
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,6 +86,25 @@ class StoredProfiles:
         return StoredProfiles(self.counts[start:stop], self.items[rows], self.levels[rows], exact)
 
 
+class HeldRatings(Protocol):
+    """The ratings that devices hold: in shards, or those of the one user of a device."""
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+
+    @property
+    def n_items(self) -> int:
+        """Items of the catalogue."""
+
+    @property
+    def scale(self) -> RatingScale:
+        """The rating scale."""
+
+    def profiles(self, start: int, stop: int) -> StoredProfiles:
+        """Return the ratings of the users from ``start`` to ``stop`` - 1."""
+
+
 @dataclass(frozen=True, eq=False)
 class ShardedRatings:
     """The ratings in a folder of shards.
@@ -125,6 +145,11 @@ class ShardedRatings:
     def n_users(self) -> int:
         """Number of users."""
         return int(self._starts[-1])
+
+    @property
+    def n_items(self) -> int:
+        """Items of the catalogue."""
+        return self.index.n_items
 
     def profiles(self, start: int, stop: int) -> StoredProfiles:
         """Return the ratings of the users from ``start`` to ``stop`` - 1.

@@ -1,5 +1,8 @@
 """The random words of devices: functions of the device's secret and of all that its report depends on.
 
+`Draws` is what a handler is given. `DeviceDraws` computes the words of whole cohorts in a simulation; a
+device that stands by itself draws from a secret that it shares with nobody (`dprec.secret_draws`).
+
 No draw depends on other people, on who computes it or on what is computed beside it. The keys of a user are
 
     secret = F(master, user)               the device's own; a real one would draw it once
@@ -17,6 +20,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +30,29 @@ from dprec.threefry import Pairs, threefry
 _DIGEST = b"digest"
 
 
+class Draws(Protocol):
+    """The random words of consecutive users, for one purpose in one run; see `DeviceDraws`."""
+
+    def given(
+        self, indptr: NDArray[np.int64], items: NDArray[np.integer], values: NDArray[np.float64]
+    ) -> Self:
+        """Return draws that change with each user's own numbers."""
+
+    def asked(self, question: bytes) -> Self:
+        """Return draws that change with what all the users are asked."""
+
+    def per_user(self, index: int, round_index: int) -> NDArray[np.uint64]:
+        """Return one word for each user, shape (users,)."""
+
+    def per_cell(
+        self, counts: NDArray[np.integer], items: NDArray[np.integer], round_index: int
+    ) -> NDArray[np.uint64]:
+        """Return one word for each of some cells, shape (cells,)."""
+
+
 @dataclass(frozen=True, eq=False)
 class DeviceDraws:
-    """The random words of consecutive users, for one purpose in one run.
+    """The random words of the users of a simulated cohort.
 
     Parameters
     ----------

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import StringConstraints
 
+from dprec.device_draws import DeviceDraws, Draws
 from dprec.options import Options, option
 
 ENTROPY_BYTES = 32
@@ -27,9 +28,42 @@ Key = Annotated[str, StringConstraints(pattern=f"^[0-9a-f]{{{2 * _KEY_BYTES}}}$"
 """A number of 128 bits in hexadecimal digits."""
 
 
+class Keys(Protocol):
+    """What a node draws from, whether its devices are simulated or one that stands by itself."""
+
+    @property
+    def public_seed(self) -> int:
+        """The seed of what devices and server share."""
+
+    @property
+    def network_seed(self) -> int:
+        """The seed of the simulated faults."""
+
+    def draws(
+        self,
+        first_user: int,
+        indptr: NDArray[np.int64],
+        items: NDArray[np.integer],
+        values: NDArray[np.float64],
+        purpose: str,
+        protocol: str,
+    ) -> Draws:
+        """Return the random words of some users in this run.
+
+        Parameters
+        ----------
+        first_user, indptr, items, values
+            See `DeviceDraws.of`.
+        purpose : str
+            What the words are for.
+        protocol : str
+            All that is installed on the devices: under another protocol, the words are others.
+        """
+
+
 @dataclass(frozen=True, kw_only=True)
 class InstalledKeys(Options):
-    """What devices, and the network that is simulated beside them, draw from."""
+    """What simulated devices, and the network that is simulated beside them, draw from."""
 
     devices: Key = option("Master from which the secret of every device is derived, 32 hexadecimal digits.")
     public: Key = option("What devices and server share, 32 hexadecimal digits.")
@@ -50,6 +84,19 @@ class InstalledKeys(Options):
     def network_seed(self) -> int:
         """The seed of the faults."""
         return int(self.network, 16)
+
+    def draws(
+        self,
+        first_user: int,
+        indptr: NDArray[np.int64],
+        items: NDArray[np.integer],
+        values: NDArray[np.float64],
+        purpose: str,
+        protocol: str,
+    ) -> Draws:
+        """Return the random words of some users in this run; see `Keys`."""
+        words = f"{purpose} {self.run} {protocol}"
+        return DeviceDraws.of(self.master, first_user, indptr, items, values, words)
 
 
 @dataclass(frozen=True)

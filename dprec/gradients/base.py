@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.completion.local_factors import Profiles
-from dprec.device_draws import DeviceDraws
+from dprec.device_draws import Draws
 from dprec.options import Options
 
 
@@ -26,7 +26,7 @@ class RoundDraws:
 
     Parameters
     ----------
-    devices : DeviceDraws
+    devices : Draws
         The devices' own draws, which nobody else knows.
     round_index : int
         From 1.
@@ -34,7 +34,7 @@ class RoundDraws:
         Seed of what devices and server draw alike.
     """
 
-    devices: DeviceDraws
+    devices: Draws
     round_index: int
     public_seed: int
 
