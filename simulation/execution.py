@@ -224,6 +224,8 @@ def _task(
     checkpoints = None if directory is None else directory.checkpoints(config, train, evaluator.test)
     return Task(
         train=train,
+        n_items=train.n_items,
+        scale=train.scale,
         catalogue=catalogue,
         seed=config.seed,
         server_seed=keys.server,

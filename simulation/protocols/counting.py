@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dprec.completion import Observations
 from dprec.privacy.calibrated_counts import CalibratedCounts
@@ -13,7 +14,7 @@ from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.releases import Releases, mechanism_releases
 from simulation.protocols.accounting import mechanism_ledger, notes_on_failures
-from simulation.protocols.task import Task
+from simulation.protocols.task import ServerTask
 
 if TYPE_CHECKING:
     from flwr.serverapp import Grid
@@ -24,41 +25,53 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class AfterReports:
-    """What a server knows and what was drawn about users, once there is nothing more to ask for.
+    """What a server knows of one-shot devices once there is nothing more to ask for.
 
     Parameters
     ----------
     observations : Observations
-    privacy : PrivacyLedger
-    releases : tuple of Releases
+    sizes : ndarray of int64, shape (users, groups), or None
+        Ratings in each count that was asked for; None if the mechanism has no counts.
     rounds : tuple of RoundRecord
         Those after the reports.
     notes : tuple of str
     """
 
     observations: Observations
-    privacy: PrivacyLedger
-    releases: tuple[Releases, ...]
+    sizes: NDArray[np.int64] | None = None
     rounds: tuple[RoundRecord, ...] = ()
     notes: tuple[str, ...] = ()
 
+    def losses(
+        self, calibrated: CalibratedMechanism, counts: NDArray[np.int64], sent: NDArray[np.bool_]
+    ) -> tuple[PrivacyLedger, Releases]:
+        """Return what was lost, and what was drawn about users.
+
+        Parameters
+        ----------
+        calibrated : CalibratedMechanism
+            The mechanism that was applied.
+        counts : ndarray of int64, shape (users,)
+            Number of ratings of each user.
+        sent : ndarray of bool, shape (users,)
+            Users whose report arrived.
+        """
+        counting = CalibratedCounts.of(calibrated)
+        if counting is None or self.sizes is None:
+            return mechanism_ledger(calibrated, counts, sent), mechanism_releases(calibrated, counts, sent)
+        ledger = counting.ledger(counts, self.sizes, sent)
+        return ledger, counting.releases(np.where(sent, counts, 0), self.sizes)
+
 
 def after_reports(
-    grid: Grid, task: Task, calibrated: CalibratedMechanism, collected: Collected
+    grid: Grid, task: ServerTask, calibrated: CalibratedMechanism, collected: Collected
 ) -> AfterReports:
     """Ask for the counts of the ratings that the reports left out, if the mechanism has counts."""
     from strategies.count_collection import CountCollection
 
-    counting, counts = CalibratedCounts.of(calibrated), task.train.counts
+    counting = CalibratedCounts.of(calibrated)
     if counting is None:
-        releases = mechanism_releases(calibrated, counts, collected.sent)
-        ledger = mechanism_ledger(calibrated, counts, collected.sent)
-        return AfterReports(collected.observations, ledger, (releases,))
+        return AfterReports(collected.observations)
     counted = CountCollection(counting, task.group).collect(grid, task.roster, collected)
-    return AfterReports(
-        counted.observations,
-        counting.ledger(counts, counted.sizes, collected.sent),
-        (counting.releases(np.where(collected.sent, counts, 0), counted.sizes),),
-        (counted.record,),
-        notes_on_failures([counted.record], "counts"),
-    )
+    notes = notes_on_failures([counted.record], "counts")
+    return AfterReports(counted.observations, counted.sizes, (counted.record,), notes)

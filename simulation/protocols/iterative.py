@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.matched_budget import MatchedBudget
 from dprec.privacy.releases import Releases, least_private_channel
 from dprec.ratings import Ratings
-from dprec.recommendation import Predict
 from dprec.setups import IterativeSetup
 from dprec.wire.broadcast import BroadcastOptions
 from simulation.protocols.accounting import (
@@ -29,13 +28,13 @@ from simulation.protocols.accounting import (
     measured_deployment,
     notes_on_failures,
 )
-from simulation.protocols.base import Protocol
+from simulation.protocols.between_rounds import BetweenRounds, EvaluatedRounds
 from simulation.protocols.components import AnyGradient
+from simulation.protocols.deployable import DeployableProtocol
 from simulation.protocols.early_stopping import EarlyStopping
-from simulation.protocols.outcome import Outcome
-from simulation.protocols.own_factors import OwnFactors
+from simulation.protocols.outcome import Outcome, ServerOutcome
 from simulation.protocols.sent import Example, Sent
-from simulation.protocols.task import Task
+from simulation.protocols.task import ServerTask, Sizes, Task
 from strategies.sampling import SamplingOptions
 
 if TYPE_CHECKING:
@@ -43,9 +42,11 @@ if TYPE_CHECKING:
 
     from strategies.iterative import IterativeFactorization, State
 
+_NOTHING_BETWEEN = BetweenRounds()
+
 
 @dataclass(frozen=True, kw_only=True)
-class IterativeProtocol(Protocol):
+class IterativeProtocol(DeployableProtocol["State"]):
     """Devices report gradients over rounds; the server learns item factors, users keep their own."""
 
     kind: Literal["iterative"] = "iterative"
@@ -92,7 +93,7 @@ class IterativeProtocol(Protocol):
         """Return a channel that is no more private than a report at a budget."""
         return least_private_channel(self.gradient.exact_epsilon(epsilon))
 
-    def check(self, train: Ratings) -> None:
+    def check(self, train: Sizes) -> None:
         """Refuse a budget, gradient, sampling and catalogue that do not fit together."""
         name = self.gradient.kind
         if self.private and self.privacy is None:
@@ -131,43 +132,74 @@ class IterativeProtocol(Protocol):
             return train
         return train.select(~self.early_stopping.held_back(train, seed))
 
-    def run(self, grid: Grid, task: Task) -> Outcome:
-        """Run the rounds, with checkpoints and evaluations, and deliver the result."""
-        fit = self.held_ratings(task.train, task.seed)
-        strategy = self._strategy(task, self._state(task, fit))
-        state = strategy.state
-        while not self._finished(state):
-            self._round(strategy, grid, task, fit)
-        if state.empty_rounds == state.rounds_done:
-            raise RunError(f"no usable report arrived in any round (rounds: {state.rounds_done})")
+    def check_deployed(self) -> None:
+        """Refuse early stopping, for which the server would have to know errors on devices."""
         if self.early_stopping is not None:
-            state.factors = state.best_factors
-        strategy.deliver(grid)
-        payload = mean_payload(state.traffic, sum(record.replies for record in state.records))
-        return Outcome(
-            predict=self._predictor(state, fit),
-            traffic=state.traffic,
-            privacy=state.privacy,
-            releases=(self._releases(state),),
-            guarantee=self.guarantee((fit.n_users, fit.n_items)),
-            rounds=tuple(state.records),
-            notes=self._notes(state, fit.n_users),
-            deployed_factor=measured_deployment(TRAIN, payload, task.group),
-        )
+            found = "early stopping, which costs privacy that is not charged"
+            raise SettingError("early_stopping", found, "none, in a deployment")
 
-    def _state(self, task: Task, fit: Ratings) -> State:
-        """Return the state before the first round, or after the last one of an interrupted run."""
-        from clients.population import HeldFactors
+    def serve(self, grid: Grid, task: ServerTask, between: BetweenRounds = _NOTHING_BETWEEN) -> State:
+        """Run the rounds and deliver the result.
+
+        Parameters
+        ----------
+        grid : Grid
+        task : ServerTask
+        between : BetweenRounds, optional
+            What happens between the rounds; by default nothing.
+        """
         from strategies.iterative import State
 
-        state = State.begin(fit.counts > 0, fit.n_items, self.rank, task.server_seed, self.step.start)
-        if task.checkpoints is not None:
-            state = task.checkpoints.load(state)
-        if state.broadcast is not None:
-            task.restore(HeldFactors(state.rounds_done, state.broadcast))
+        everybody = np.ones(task.n_users, dtype=np.bool_)
+        fresh = State.begin(everybody, task.n_items, self.rank, task.server_seed, self.step.start)
+        strategy = self._strategy(task, between.begun(fresh))
+        state = strategy.state
+        while state.rounds_done < self.rounds and not between.stops(state):
+            self._round(strategy, grid, task, between)
+        if state.empty_rounds == state.rounds_done:
+            raise RunError(f"no usable report arrived in any round (rounds: {state.rounds_done})")
+        between.finish(state)
+        strategy.deliver(grid)
         return state
 
-    def _strategy(self, task: Task, state: State) -> IterativeFactorization:
+    def served(self, task: ServerTask, held: State) -> ServerOutcome:
+        """Return what the server knows; it assumes that everybody has a rating."""
+        return ServerOutcome(**self._facts(held, task))
+
+    def simulated(self, task: Task, held: State) -> Outcome:
+        """Add what the devices predict."""
+        return Outcome(predict=self._between(task).predictor(held), **self._facts(held, task))
+
+    def run(self, grid: Grid, task: Task) -> Outcome:
+        """Run the rounds, with checkpoints and evaluations between them."""
+        return self.simulated(task, self.serve(grid, task.for_server(), self._between(task)))
+
+    def _between(self, task: Task) -> EvaluatedRounds:
+        """Return what a simulation does between the rounds."""
+        return EvaluatedRounds(
+            task=task,
+            fit=self.held_ratings(task.train, task.seed),
+            downlink=self.downlink,
+            ridge=self.ridge,
+            rounds=self.rounds,
+            evaluate_every=self.evaluate_every,
+            early_stopping=self.early_stopping,
+        )
+
+    def _facts(self, state: State, task: ServerTask) -> dict[str, Any]:
+        """Return the entries of a `ServerOutcome`."""
+        payload = mean_payload(state.traffic, sum(record.replies for record in state.records))
+        return {
+            "traffic": state.traffic,
+            "privacy": state.privacy,
+            "releases": (self._releases(state),),
+            "guarantee": self.guarantee((task.n_users, task.n_items)),
+            "rounds": tuple(state.records),
+            "notes": self._notes(state, task.n_users),
+            "deployed_factor": measured_deployment(TRAIN, payload, task.group),
+        }
+
+    def _strategy(self, task: ServerTask, state: State) -> IterativeFactorization:
         from strategies.iterative import IterativeFactorization
 
         return IterativeFactorization(
@@ -183,34 +215,20 @@ class IterativeProtocol(Protocol):
             state=state,
         )
 
-    def _finished(self, state: State) -> bool:
-        """Return whether all rounds are done, or early stopping ends them."""
-        stopped = self.early_stopping is not None and self.early_stopping.exhausted(state)
-        return stopped or state.rounds_done >= self.rounds
-
-    def _round(self, strategy: IterativeFactorization, grid: Grid, task: Task, fit: Ratings) -> None:
-        """Run the next round, evaluate its factors and keep a checkpoint."""
+    def _round(
+        self, strategy: IterativeFactorization, grid: Grid, task: ServerTask, between: BetweenRounds
+    ) -> None:
+        """Run the next round, and give up after too many that brought nothing."""
         state = strategy.state
-        record = strategy.run_round(grid)
-        predict = self._predictor(state, fit)
-        if self.early_stopping is not None:
-            self.early_stopping.remember_best(state, predict, task.train, task.seed)
-        if record.round == self.rounds or record.round % self.evaluate_every == 0:
-            state.records[-1] = replace(record, accuracy=task.measure(predict))
-        if task.checkpoints is not None:
-            task.checkpoints.save(state)
+        strategy.run_round(grid)
+        between.ended(state)
         task.ended(state.records[-1])
-        task.progress("rounds", record.round, self.rounds)
+        task.progress("rounds", state.rounds_done, self.rounds)
         if state.empty_rounds >= self.max_empty_rounds:
             raise RunError(
-                f"no usable report in {state.empty_rounds} rounds in a row, up to round {record.round} "
+                f"no usable report in {state.empty_rounds} rounds in a row, up to round {state.rounds_done} "
                 f"(protocol.max_empty_rounds: {self.max_empty_rounds})"
             )
-
-    def _predictor(self, state: State, fit: Ratings) -> Predict:
-        """Return the predictions that the devices would make with the current factors."""
-        item_factors = self.downlink.rounded(state.factors).astype(np.float64)
-        return OwnFactors(fit, item_factors, self.ridge)
 
     def _releases(self, state: State) -> Releases:
         """Return what was drawn: the reports of every user, whatever the server asked in between."""

@@ -9,11 +9,11 @@ import numpy as np
 
 from dprec.completion.averages import ItemAverage
 from dprec.completion.base import Completed
-from dprec.completion.calibrated.completion import Calibrated, CalibratedModel
+from dprec.completion.calibrated.completion import Calibrated
 from dprec.completion.one_bit.completion import HiddenMatrix, OneBit
 from dprec.errors import SettingError, within
 from dprec.mechanisms import BitsAndCounts
-from dprec.messages import PRIOR, REPORT
+from dprec.messages import PRIOR
 from dprec.options import option
 from dprec.ordinal import level_shares
 from dprec.personalization.broadcast import broadcast_of
@@ -21,29 +21,26 @@ from dprec.personalization.derived_broadcast import TableOptions
 from dprec.personalization.ordinal_process import Devices, OrdinalProcess
 from dprec.privacy.calibrated_counts import CalibratedCounts
 from dprec.privacy.calibration import CalibratedMechanism
-from dprec.privacy.device_channel import device_channel
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.matched_budget import MatchedBudget
 from dprec.privacy.residual_calibration import calibrated_for
-from dprec.ratings import Ratings
 from dprec.recommendation import PredictRows
 from dprec.setups import OneShotSetup
 from dprec.wire.item_table import ItemTable
 from simulation.protocols.accounting import (
     EXACT_CHANNEL,
     check_private,
-    measured_deployment,
     mechanism_budget,
-    notes_on_failures,
 )
-from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyCompletion, AnyMechanism
 from simulation.protocols.counting import after_reports
-from simulation.protocols.outcome import Outcome
+from simulation.protocols.deployable import DeployableProtocol
+from simulation.protocols.outcome import Outcome, ServerOutcome
 from simulation.protocols.reported_cells import RatedCells, note_on_made_up_cells
-from simulation.protocols.seen_set import ALL_VALUES, SET_IS_SEEN, note_on_reading, notes_on_catalogue
+from simulation.protocols.seen_set import ALL_VALUES, SET_IS_SEEN, note_on_reading
 from simulation.protocols.sent import Example, Sent, sent_ratings
-from simulation.protocols.task import Task
+from simulation.protocols.served_reports import SentTable, ServedReports
+from simulation.protocols.task import ServerTask, Sizes, Task
 from simulation.protocols.zheng_distance import distance_per_cell
 
 if TYPE_CHECKING:
@@ -59,7 +56,7 @@ ONE_PART_EACH = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneShotProtocol(Protocol):
+class OneShotProtocol(DeployableProtocol[ServedReports]):
     """Every user sends one perturbed report; the server completes the matrix from all of them."""
 
     kind: Literal["one-shot"] = "one-shot"
@@ -103,7 +100,7 @@ class OneShotProtocol(Protocol):
         """The completion of true signs."""
         return self.completion if isinstance(self.completion, OneBit) and not self.private else None
 
-    def check(self, train: Ratings) -> None:
+    def check(self, train: Sizes) -> None:
         """Refuse a mechanism, budget, completion and catalogue that do not fit together."""
         with within("completion"):
             self.completion.check_scale(train.scale)
@@ -153,11 +150,11 @@ class OneShotProtocol(Protocol):
         predicts = self.personalization == "on-device"
         return OneShotSetup(mechanism=self.mechanism, privacy=self.privacy, predicts=predicts)
 
-    def run(self, grid: Grid, task: Task) -> Outcome:
-        """Collect the reports and complete the matrix."""
+    def serve(self, grid: Grid, task: ServerTask) -> ServedReports:
+        """Collect the reports, complete the matrix, and send devices that predict what it says."""
         from strategies.report_collection import ReportCollection
 
-        calibrated = self._calibrated(task.train)
+        calibrated = self._calibrated(task)
         collection = ReportCollection(
             calibrated,
             task.group,
@@ -168,36 +165,38 @@ class OneShotProtocol(Protocol):
         collected = collection.collect(grid, task.roster)
         payload = collected.mean_payload
         after = after_reports(grid, task, calibrated, collected)
-        observed = after.observations
         with within("completion"):
-            completed = self.completion.fit(observed, task.server_seed, task.progress)
-        record, predict = collected.record, completed.predict
-        rows: PredictRows | None = completed.predict_rows
+            completed = self.completion.fit(after.observations, task.server_seed, task.progress)
+        record, sent_table = collected.record, None
         if self.personalization == "on-device":
-            devices, spent = self._personalized(grid, task, completed, collected)
-            record, predict, rows = record.with_traffic(spent), devices.predict, None
-        notes = completed.notes + notes_on_failures([record]) + after.notes
-        if isinstance(completed, CalibratedModel):
-            notes += notes_on_catalogue(completed.catalogue)
-        distance: dict[str, float | None] = {}
+            sent_table, spent = self._broadcast(grid, task, completed, collected)
+            record = record.with_traffic(spent)
+        return ServedReports(calibrated, collected, payload, after, completed, record, sent_table)
+
+    def served(self, task: ServerTask, held: ServedReports) -> ServerOutcome:
+        """Return what the server knows; a rating that no accepted report shows is not counted."""
+        guarantee = self.guarantee((task.n_users, task.n_items))
+        return ServerOutcome(guarantee=guarantee, **held.facts(held.seen_counts, task.group))
+
+    def simulated(self, task: Task, held: ServedReports) -> Outcome:
+        """Add what devices predict, what they lost, and how far their reports are from the ratings."""
+        train, completed, observed = task.train, held.completed, held.after.observations
+        facts = held.facts(train.counts, task.group)
+        predict = completed.predict
+        rows: PredictRows | None = completed.predict_rows
+        if held.sent_table is not None:
+            sent = held.sent_table
+            predict, rows = Devices(self.process, sent.table, sent.priors, train).predict, None
         if self.mechanism.hides_rated_items:
-            rated = RatedCells.of(task.train, observed)
-            notes += (note_on_made_up_cells(task.train, observed, rated),)
-            distance = distance_per_cell(calibrated, task.train, collected.accepted, observed, rated)
+            rated, accepted = RatedCells.of(train, observed), held.collected.accepted
+            facts["notes"] += (note_on_made_up_cells(train, observed, rated),)
+            facts["distance"] = distance_per_cell(held.calibrated, train, accepted, observed, rated)
         return Outcome(
             predict=predict,
             predict_rows=rows,
-            traffic=collected.traffic,
-            privacy=after.privacy,
-            releases=after.releases,
-            guarantee=self.guarantee((task.train.n_users, task.train.n_items)),
-            rounds=(record, *after.rounds),
-            channel=device_channel(calibrated, task.train.counts),
-            notes=notes,
-            diagnostics=completed.diagnostics,
-            distance=distance,
+            guarantee=self.guarantee((train.n_users, train.n_items)),
             hidden=completed.hidden if isinstance(completed, HiddenMatrix) else None,
-            deployed_factor=measured_deployment(REPORT, payload, task.group),
+            **facts,
         )
 
     @property
@@ -205,27 +204,25 @@ class OneShotProtocol(Protocol):
         """The options of the table; rated items that are hidden place nothing."""
         return replace(self.table, dimensions=0) if self.mechanism.hides_rated_items else self.table
 
-    def _personalized(
-        self, grid: Grid, task: Task, completed: Completed, collected: Collected
-    ) -> tuple[Devices, dict[str, int]]:
-        """Broadcast what the completion knows of the items; return the devices, and the bytes charged."""
+    def _broadcast(
+        self, grid: Grid, task: ServerTask, completed: Completed, collected: Collected
+    ) -> tuple[SentTable, dict[str, int]]:
+        """Send everybody what the completion knows of the items; return it, and the bytes charged."""
         from strategies.personalization import broadcast_table
 
-        seed, train = task.server_seed, task.train
-        broadcast = broadcast_of(completed, collected.observations, self._table_options, seed)
+        broadcast = broadcast_of(completed, collected.observations, self._table_options, task.server_seed)
         encoded, priors = broadcast.table.encode(), broadcast.priors
         spent = broadcast_table(grid, task.roster, task.group, encoded, priors, collected.traffic)
-        table = ItemTable.decode(encoded, n_levels=train.scale.levels, n_items=train.n_items)
-        received = priors.astype(PRIOR).astype(np.float64)
-        return Devices(self.process, table, received, train), spent
+        table = ItemTable.decode(encoded, n_levels=task.scale.levels, n_items=task.n_items)
+        return SentTable(table, priors.astype(PRIOR).astype(np.float64)), spent
 
     def sent(self, example: Example) -> Sent:
         """Return the one report."""
         calibrated = calibrated_for(self.mechanism, self.privacy, example.scale, example.items)
         return sent_ratings(calibrated, example)
 
-    def _calibrated(self, train: Ratings) -> CalibratedMechanism:
-        return calibrated_for(self.mechanism, self.privacy, train.scale, train.n_items)
+    def _calibrated(self, sizes: Sizes) -> CalibratedMechanism:
+        return calibrated_for(self.mechanism, self.privacy, sizes.scale, sizes.n_items)
 
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
         """Promise the loss of the channel, if there is a budget."""

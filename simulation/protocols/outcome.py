@@ -17,14 +17,12 @@ from dprec.wire.traffic import TrafficLedger
 from strategies.round_record import RoundRecord
 
 
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """What a protocol produces.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ServerOutcome:
+    """What a server knows of a protocol that has ended.
 
     Parameters
     ----------
-    predict : callable
-        From arrays of users and items to predicted ratings, not clipped.
     traffic : TrafficLedger
     privacy : PrivacyLedger
         What is proved of the losses; infinite where nothing is.
@@ -47,17 +45,10 @@ class Outcome:
     distance : dict
         Root mean square difference between the reports and the ratings, and a bound on it, if a paper
         gives one.
-    predict_rows : callable or None
-        From users and the number of items to predicted ratings of all items, where that is cheaper than
-        cell by cell.
-    hidden : callable or None
-        From arrays of users and items to the entries of the hidden matrix behind the ratings, if the
-        completion models one.
     seconds : float
         How long the protocol took in this process, measured by the caller.
     """
 
-    predict: Predict
     traffic: TrafficLedger
     privacy: PrivacyLedger
     guarantee: Guarantee
@@ -69,8 +60,6 @@ class Outcome:
     notes: tuple[str, ...] = ()
     diagnostics: dict[str, Any] = field(default_factory=dict)
     distance: dict[str, float | None] = field(default_factory=dict)
-    predict_rows: PredictRows | None = None
-    hidden: Predict | None = None
     seconds: float = 0.0
 
     def composed(self, delta: float) -> NDArray[np.float64]:
@@ -87,3 +76,24 @@ class Outcome:
     def server_seconds(self) -> float:
         """Seconds outside the rounds; 0 if rounds before an interruption outweigh them."""
         return max(0.0, self.seconds - self.clients_seconds)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Outcome(ServerOutcome):
+    """What a protocol produces in a simulation, which knows what every device predicts.
+
+    Parameters
+    ----------
+    predict : callable
+        From arrays of users and items to predicted ratings, not clipped.
+    predict_rows : callable or None
+        From users and the number of items to predicted ratings of all items, where that is cheaper than
+        cell by cell.
+    hidden : callable or None
+        From arrays of users and items to the entries of the hidden matrix behind the ratings, if the
+        completion models one.
+    """
+
+    predict: Predict
+    predict_rows: PredictRows | None = None
+    hidden: Predict | None = None

@@ -1,15 +1,15 @@
-"""What a protocol is given: the ratings, the population that holds them, and callbacks for its rounds."""
+"""What a protocol is given: what a server knows; in a simulation, also the ratings and callbacks."""
 
 from __future__ import annotations
 
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from dprec.catalogue import Catalogue
 from dprec.progress import Progress
-from dprec.ratings import Ratings
+from dprec.ratings import Ratings, RatingScale
 from dprec.recommendation import Predict
 
 if TYPE_CHECKING:
@@ -36,27 +36,73 @@ class Checkpoints(typing.Protocol):
         """Return the state to continue from: the fresh one if no round has ended."""
 
 
-@dataclass(frozen=True, eq=False)
-class Task:
-    """What a protocol works on.
+class Sizes(typing.Protocol):
+    """The sizes of a rating matrix and its scale, which are public; `Ratings` has them."""
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+
+    @property
+    def n_items(self) -> int:
+        """Items of the catalogue."""
+
+    @property
+    def scale(self) -> RatingScale:
+        """The rating scale."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ServerTask:
+    """What a server knows before it asks anything. No rating is among it.
 
     Parameters
     ----------
-    train : Ratings
-        The train ratings.
+    roster : Roster
+        Which node hosts which users.
+    n_items : int
+        Items of the catalogue.
+    scale : RatingScale
     catalogue : Catalogue or None
         Public data about the items.
-    seed : int
-        Of the experiment: data sets, splits, held-back ratings. Neither devices nor server are given it.
     server_seed : int
         Of what the server draws.
     public_seed : int
         Of what devices and server draw alike.
     group : str
         Run key of the population on disk.
-    roster : Roster
-        Which node hosts which users.
     progress : callable
+    ended : callable
+        Called with the record of every round that has ended, where a protocol has several; those of the
+        others are in the outcome.
+    """
+
+    roster: Roster
+    n_items: int
+    scale: RatingScale
+    catalogue: Catalogue | None
+    server_seed: int
+    public_seed: int
+    group: str
+    progress: Progress
+    ended: Callable[[RoundRecord], None]
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return self.roster.n_users
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Task(ServerTask):
+    """What a protocol works on in a simulation.
+
+    Parameters
+    ----------
+    train : Ratings
+        The train ratings.
+    seed : int
+        Of the experiment: data sets, splits, held-back ratings. Neither devices nor server are given it.
     measure : callable
         From a predictor, and a function that returns entries of the hidden matrix or None, to the
         accuracy on the test ratings, which neither devices nor server would know.
@@ -64,20 +110,14 @@ class Task:
         Where a protocol with rounds keeps its state.
     restore : callable
         Gives the devices what they had received before the run was interrupted.
-    ended : callable
-        Called with the record of every round that has ended, where a protocol has several; those of the
-        others are in the outcome.
     """
 
     train: Ratings
-    catalogue: Catalogue | None
     seed: int
-    server_seed: int
-    public_seed: int
-    group: str
-    roster: Roster
-    progress: Progress
     measure: Measure
     checkpoints: Checkpoints | None
     restore: Callable[[HeldFactors], None]
-    ended: Callable[[RoundRecord], None]
+
+    def for_server(self) -> ServerTask:
+        """Return what the server knows of it."""
+        return ServerTask(**{field.name: getattr(self, field.name) for field in fields(ServerTask)})
