@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
+from numpy.typing import NDArray
 
 from clients import counting, gradient_perturbation, iterative, one_shot, personalization, replacement
-from clients.population import cohort_of, partition_of
+from clients.population import Cohort, cohort_of, partition_of
+from clients.refusing_app import RefusingApp
 from clients.replies import reply_with_reports, reply_with_sums
 from dprec.messages import (
     COUNT,
@@ -25,11 +31,15 @@ from dprec.messages import (
     GradientRequest,
     Identity,
     Personalization,
+    Record,
     ReplacementRequest,
     SlopesRequest,
     action_of,
     asked_users,
 )
+from dprec.refusals import Refusal, RefusalCode, refusing_malformed
+
+RequestT = TypeVar("RequestT")
 
 
 def client_app(root: str | None = None) -> ClientApp:
@@ -40,7 +50,7 @@ def client_app(root: str | None = None) -> ClientApp:
     root : str, optional
         Folder of the runs' populations; by default, the one named in the run configuration.
     """
-    app = ClientApp()
+    app = RefusingApp()
     _answer_queries(app, root)
     _take_part_in_rounds(app, root)
     return app
@@ -64,8 +74,8 @@ def _answer_queries(app: ClientApp, root: str | None) -> None:
     @app.query(action_of(COUNT))
     def count(message: Message, context: Context) -> Message:
         """Send noisy counts of the ratings that the cohort's reports left out."""
-        cohort, request = cohort_of(root, message, context), CountRequest.of(_record(message))
-        asked = asked_users(request.asked, cohort.size)
+        cohort, request = cohort_of(root, message, context), _request(CountRequest.of, message)
+        asked = _asked(request, cohort)
         reports = counting.count_reports(cohort, request, context)
         return reply_with_reports(message, cohort, reports, round_index=COUNT_ROUND, asked=asked)
 
@@ -73,21 +83,21 @@ def _answer_queries(app: ClientApp, root: str | None) -> None:
     def deliver(message: Message, context: Context) -> Message:
         """Receive the final item factors, from which a device makes its own predictions."""
         cohort = cohort_of(root, message, context)
-        iterative.receive_factors(cohort, Delivery.of(_record(message)), context)
+        iterative.receive_factors(cohort, _request(Delivery.of, message), context)
         return Message(RecordDict(), reply_to=message)
 
     @app.query(action_of(PERSONALIZE))
     def personalize(message: Message, context: Context) -> Message:
         """Receive what is known of the items, from which a device makes its own predictions."""
         cohort = cohort_of(root, message, context)
-        personalization.receive_table(cohort, Personalization.of(_record(message)))
+        personalization.receive_table(cohort, _request(Personalization.of, message))
         return Message(RecordDict(), reply_to=message)
 
     @app.query(action_of(REPLACE))
     def replace(message: Message, context: Context) -> Message:
         """Replace the source items of the cohort's profiles and send the AlterEgos."""
-        cohort, request = cohort_of(root, message, context), ReplacementRequest.of(_record(message))
-        asked = asked_users(request.asked, cohort.size)
+        cohort, request = cohort_of(root, message, context), _request(ReplacementRequest.of, message)
+        asked = _asked(request, cohort)
         reports = replacement.alter_ego_reports(cohort, request, context)
         return reply_with_reports(message, cohort, reports, round_index=request.round_index, asked=asked)
 
@@ -98,8 +108,8 @@ def _take_part_in_rounds(app: ClientApp, root: str | None) -> None:
     @app.train(action_of(TRAIN))
     def train(message: Message, context: Context) -> Message:
         """Report on the gradient of the item factors."""
-        cohort, request = cohort_of(root, message, context), GradientRequest.of(_record(message))
-        asked = asked_users(request.asked, cohort.size)
+        cohort, request = cohort_of(root, message, context), _request(GradientRequest.of, message)
+        asked = _asked(request, cohort)
         reports = iterative.gradient_reports(cohort, request, context)
         round_index = request.round_index
         if not cohort.population.adds_up:
@@ -110,16 +120,24 @@ def _take_part_in_rounds(app: ClientApp, root: str | None) -> None:
     @app.train(action_of(SLOPES))
     def slopes(message: Message, context: Context) -> Message:
         """Report how the entries at the rated items should move."""
-        cohort, request = cohort_of(root, message, context), SlopesRequest.of(_record(message))
+        cohort, request = cohort_of(root, message, context), _request(SlopesRequest.of, message)
         reports = gradient_perturbation.slope_reports(cohort, request, context)
         return reply_with_reports(message, cohort, reports, round_index=request.round_index)
 
 
-def _record(message: Message) -> ConfigRecord:
+def _request(read: Callable[[Record], RequestT], message: Message) -> RequestT:
+    """Return what a message asks for."""
     record = message.content.get(REQUEST)
     if not isinstance(record, ConfigRecord):
-        raise ValueError("a request without a record")
-    return record
+        raise Refusal(RefusalCode.MALFORMED_REQUEST, "a request without a record")
+    with refusing_malformed():
+        return read(record)
+
+
+def _asked(request: CountRequest | GradientRequest | ReplacementRequest, cohort: Cohort) -> NDArray[np.bool_]:
+    """Return which users of a cohort a request asks."""
+    with refusing_malformed():
+        return asked_users(request.asked, cohort.size)
 
 
 app = client_app()

@@ -19,6 +19,7 @@ from clients.one_shot import installed_mechanism, perturbed
 from clients.population import Cohort, Population
 from dprec.messages import COUNT_ROUND, CountRequest
 from dprec.privacy.calibrated_counts import CalibratedCounts
+from dprec.refusals import Refusal, RefusalCode
 from dprec.setups import OneShotSetup
 
 
@@ -34,13 +35,13 @@ def count_reports(cohort: Cohort, request: CountRequest, context: Context) -> li
 
     Raises
     ------
-    ValueError
+    Refusal
         When the devices are not set up to count, the groups are malformed, or they have counted for others.
     """
     counting = _counting(cohort.population)
     valid, groups = counting.group_codec.decode([request.groups])
     if not valid.all():
-        raise ValueError("malformed groups of items")
+        raise Refusal(RefusalCode.MALFORMED_REQUEST, "malformed groups of items")
     Memory.of(cohort.population, COUNT_ROUND, context).answer_once(COUNT_ROUND, request.groups)
     cells, of_rating = cohort.counts, groups[0, cohort.items]
     left = counting.left(perturbed(cohort, counting.calibrated))
@@ -57,5 +58,5 @@ def _counting(population: Population) -> CalibratedCounts:
     population.installed(OneShotSetup)
     counting = CalibratedCounts.of(installed_mechanism(population)[0])
     if counting is None:
-        raise ValueError("asked to count ratings of devices that are not set up for it")
+        raise Refusal(RefusalCode.NOT_SET_UP, "asked to count ratings of devices that are not set up for it")
     return counting

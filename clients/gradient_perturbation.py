@@ -23,6 +23,7 @@ from dprec.completion.one_bit.solver import SignLikelihood
 from dprec.mechanisms.channel import Channel
 from dprec.messages import ROW_ENTRY, SlopesRequest
 from dprec.ragged import offsets, sizes_of
+from dprec.refusals import Refusal, RefusalCode
 from dprec.setups import GradientPerturbationSetup
 from dprec.wire import ReportCodec
 from dprec.wire.symbol_rows import SymbolRows
@@ -66,14 +67,14 @@ def slope_reports(cohort: Cohort, request: SlopesRequest, context: Context) -> l
 
     Raises
     ------
-    ValueError
+    Refusal
         When the rows are malformed, the budget was divided by fewer rounds, the round has been answered
         for other rows, or a later one has been answered.
     """
     installed = installed_on(cohort.population)
     rows, counts, round_index = request.rows, cohort.counts, request.round_index
     if len(rows) != cohort.size:
-        raise ValueError("rows of another cohort")
+        raise Refusal(RefusalCode.MALFORMED_REQUEST, "rows of another cohort")
     known = sizes_of(rows) > 0
     entries = _entries(rows, known, counts)
     memory = Memory.of(cohort.population, installed.rounds, context)
@@ -94,11 +95,11 @@ def _entries(rows: list[bytes], known: NDArray[np.bool_], counts: NDArray[np.int
     """Decode the entries at the rated items, shape (ratings,)."""
     for row, count in zip(rows, counts.tolist(), strict=True):
         if row and len(row) != count * ROW_ENTRY.itemsize:
-            raise ValueError(f"a row of {len(row)} bytes for {count} ratings")
+            raise Refusal(RefusalCode.MALFORMED_REQUEST, f"a row of {len(row)} bytes for {count} ratings")
     entries = np.zeros(int(counts.sum()))
     entries[np.repeat(known, counts)] = np.frombuffer(b"".join(rows), dtype=ROW_ENTRY)
     if not np.isfinite(entries).all():
-        raise ValueError("a row with numbers that are not finite")
+        raise Refusal(RefusalCode.MALFORMED_REQUEST, "a row with numbers that are not finite")
     return entries
 
 

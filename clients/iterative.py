@@ -24,6 +24,7 @@ from dprec.completion.local_factors import Profiles, solve_user_factors
 from dprec.gradients import RoundDraws
 from dprec.messages import Delivery, GradientRequest
 from dprec.ragged import offsets
+from dprec.refusals import refusing_malformed
 from dprec.setups import IterativeSetup
 from dprec.wire.broadcast import Factors, decode_broadcast
 
@@ -40,7 +41,7 @@ def gradient_reports(cohort: Cohort, request: GradientRequest, context: Context)
 
     Raises
     ------
-    ValueError
+    Refusal
         When the broadcast is malformed, the budget was divided by fewer rounds, the round has been
         answered for other factors, or a later one has been answered.
     """
@@ -69,7 +70,7 @@ def receive_factors(cohort: Cohort, delivery: Delivery, context: Context) -> Fac
 
     Raises
     ------
-    ValueError
+    Refusal
         When the broadcast is malformed.
     """
     population, setup = cohort.population, cohort.population.installed(IterativeSetup)
@@ -87,7 +88,8 @@ def profiles_of(cohort: Cohort) -> Profiles:
 def _decoded(broadcast: bytes, setup: IterativeSetup, memory: Memory, n_items: int) -> Factors:
     """Decode a broadcast, which may contain only what has changed since the last one."""
     shape = (n_items, setup.rank)
-    return decode_broadcast(broadcast, setup.broadcast, shape, memory.held(setup.broadcast, shape))
+    with refusing_malformed():
+        return decode_broadcast(broadcast, setup.broadcast, shape, memory.held(setup.broadcast, shape))
 
 
 def _hold(factors: Factors, setup: IterativeSetup, memory: Memory) -> None:

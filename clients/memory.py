@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from flwr.app import ConfigRecord, Context
 
 from clients.population import HeldFactors, Population
+from dprec.refusals import Refusal, RefusalCode
 from dprec.wire.broadcast import BroadcastOptions, Factors, decode_broadcast, encode_broadcast
 
 _HELD = "held-factors"
@@ -60,16 +61,18 @@ class Memory:
 
         Raises
         ------
-        ValueError
+        Refusal
             When the budget was divided by fewer rounds, the round has been answered for another
             broadcast, or a later one has been answered.
         """
         if not 1 <= round_index <= self.rounds:
-            raise ValueError(f"asked for round {round_index} of {self.rounds}")
+            code = RefusalCode.TOO_MANY_ROUNDS if round_index > 0 else RefusalCode.MALFORMED_REQUEST
+            raise Refusal(code, f"asked for round {round_index} of {self.rounds}")
         last, known = self._last_answer()
         digest = _digest(broadcast)
         if round_index < last or (round_index == last and digest != known):
-            raise ValueError(f"asked for round {round_index} again, after round {last} was answered")
+            code = RefusalCode.ROUND_ANSWERED if round_index < last else RefusalCode.CHANGED_REQUEST
+            raise Refusal(code, f"asked for round {round_index} again, after round {last} was answered")
         self.context.state[self._answers] = ConfigRecord({"round": round_index, "broadcast": digest})
 
     def hold(self, factors: Factors) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from clients.population import Cohort
 from dprec.messages import PRIOR, Personalization
+from dprec.refusals import Refusal, RefusalCode, refusing_malformed
 from dprec.setups import OneShotSetup
 from dprec.wire.item_table import ItemTable
 
@@ -20,17 +21,20 @@ def receive_table(cohort: Cohort, delivery: Personalization) -> tuple[ItemTable,
 
     Raises
     ------
-    ValueError
+    Refusal
         When the devices are not set up to predict, or the table or the priors are malformed.
     """
     population = cohort.population
     if not population.installed(OneShotSetup).predicts:
-        raise ValueError("a table of items for devices that predict nothing")
-    table = ItemTable.decode(delivery.table, n_levels=population.scale.levels, n_items=population.n_items)
+        raise Refusal(RefusalCode.NOT_SET_UP, "a table of items for devices that predict nothing")
+    levels, n_items = population.scale.levels, population.n_items
+    with refusing_malformed():
+        table = ItemTable.decode(delivery.table, n_levels=levels, n_items=n_items)
     shape = cohort.size, 1 + table.traits.shape[1]
     if len(delivery.priors) != shape[0] * shape[1] * PRIOR.itemsize:
-        raise ValueError(f"priors of {len(delivery.priors)} bytes for {shape[0]} users of {shape[1]} numbers")
+        what = f"priors of {len(delivery.priors)} bytes for {shape[0]} users of {shape[1]} numbers"
+        raise Refusal(RefusalCode.MALFORMED_REQUEST, what)
     priors = np.frombuffer(delivery.priors, dtype=PRIOR).astype(np.float64).reshape(shape)
     if not np.isfinite(priors).all():
-        raise ValueError("priors that are not finite")
+        raise Refusal(RefusalCode.MALFORMED_REQUEST, "priors that are not finite")
     return table, priors

@@ -7,7 +7,8 @@ in shards (`clients.shards`), so a worker's memory grows with its cohorts and no
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from io import BytesIO
@@ -26,6 +27,7 @@ from dprec.options import Options, option, own_classes
 from dprec.own_classes import reference_of
 from dprec.packing import packed, unpacked
 from dprec.ratings import Ratings, RatingScale
+from dprec.refusals import Refusal, RefusalCode
 from dprec.run_keys import InstalledKeys, Keys
 from dprec.setups import AnySetup, Setup, from_json, to_json
 from dprec.wire.broadcast import Factors
@@ -42,6 +44,10 @@ _POPULATION, _HELD, _FACTORS = "population.json", "held.json", "held.npy"
 """Names of the files of a run; the devices of an interrupted run have the last two as well."""
 
 _RUN_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
+
+class PopulationError(InputError):
+    """A node cannot read the population that it hosts: a failure of the simulation, not of a device."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,11 +136,12 @@ class Population:
 
         Raises
         ------
-        ValueError
+        Refusal
             When the devices are set up for another protocol.
         """
         if not isinstance(self.setup, kind):
-            raise ValueError(f"the request is not for devices set up for {self.setup.kind}")
+            what = f"the request is not for devices set up for {self.setup.kind}"
+            raise Refusal(RefusalCode.NOT_SET_UP, what)
         return self.setup
 
     def cohort(self, partition: int) -> Cohort:
@@ -187,7 +194,8 @@ class Cohort:
 
     @cached_property
     def _profiles(self) -> StoredProfiles:
-        return self.population.ratings.profiles(self.start, self.stop)
+        with _of_the_simulation():
+            return self.population.ratings.profiles(self.start, self.stop)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -301,6 +309,15 @@ def _held(folder: Path) -> HeldFactors | None:
     return HeldFactors(round_index, np.load(BytesIO(contents_of(folder / _FACTORS))))
 
 
+@contextmanager
+def _of_the_simulation() -> Iterator[None]:
+    """Raise as a `PopulationError` what is wrong with the files of a population."""
+    try:
+        yield
+    except InputError as error:
+        raise PopulationError(error.where, error.found, error.accepted) from error
+
+
 def partition_of(context: Context) -> int:
     """Return the partition of the node, its position among all nodes."""
     return int(context.node_config["partition-id"])
@@ -319,12 +336,15 @@ def cohort_of(root: str | None, message: Message, context: Context) -> Cohort:
 
     Raises
     ------
-    ValueError
+    PopulationError
+        When the population cannot be opened.
+    Refusal
         When the key is not a plain name: a path could give a run a second name, and a device
         remembers what it answered by the name.
     """
     key = message.metadata.group_id
     if not _RUN_KEY.fullmatch(key):
-        raise ValueError(f"not a run key: {key!r}")
+        raise Refusal(RefusalCode.MALFORMED_REQUEST, f"not a run key: {key!r}")
     folder = root if root is not None else str(context.run_config[POPULATION_KEY])
-    return open_population(f"{folder}/{key}").cohort(partition_of(context))
+    with _of_the_simulation():
+        return open_population(f"{folder}/{key}").cohort(partition_of(context))

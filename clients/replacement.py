@@ -20,6 +20,7 @@ from dprec.crossdomain.alter_ego_codec import AlterEgoCodec, RowCodec, ValueCode
 from dprec.crossdomain.replacement import Candidates, ReplacementDraws
 from dprec.messages import REPLACEMENT_ROUND, ReplacementRequest
 from dprec.ragged import rows_of
+from dprec.refusals import Refusal, RefusalCode, refusing_malformed
 from dprec.setups import ReplacementSetup, XMapSetup
 from dprec.sorted_keys import find
 
@@ -37,13 +38,13 @@ def alter_ego_reports(cohort: Cohort, request: ReplacementRequest, context: Cont
 
     Raises
     ------
-    ValueError
+    Refusal
         When the request is malformed, its X-Sim values are wider than the installed sensitivity, or items
         have been replaced for another table.
     """
     population, setup = cohort.population, cohort.population.installed(XMapSetup).replacement
     if request.round_index != REPLACEMENT_ROUND:
-        raise ValueError(f"asked to replace items in round {request.round_index}")
+        raise Refusal(RefusalCode.MALFORMED_REQUEST, f"asked to replace items in round {request.round_index}")
     candidates, means = _candidates(request, setup, population.n_items)
     table = f"{request.start} {request.stop} ".encode() + request.rows
     Memory.of(population, REPLACEMENT_ROUND, context).answer_once(request.round_index, table)
@@ -78,16 +79,17 @@ def _candidates(
     """Decode the candidates of a request and the codes of the source items' means."""
     start, stop = request.start, request.stop
     if stop > n_items:
-        raise ValueError("the target domain extends beyond the catalogue")
+        raise Refusal(RefusalCode.MALFORMED_REQUEST, "the target domain extends beyond the catalogue")
     codec = RowCodec(
         n_items,
         stop - start,
         with_steps=setup.epsilon is not None,
         with_means=setup.transfer == "deviation",
     )
-    candidates, means = codec.unpack(request.rows)
+    with refusing_malformed():
+        candidates, means = codec.unpack(request.rows)
     if np.any((candidates.items >= start) & (candidates.items < stop)):
-        raise ValueError("candidates for items of the target domain itself")
+        raise Refusal(RefusalCode.MALFORMED_REQUEST, "candidates for items of the target domain itself")
     if setup.sensitivity < 2 and np.any(candidates.steps < 0):
-        raise ValueError("X-Sim values below 0, for a sensitivity of 1")
+        raise Refusal(RefusalCode.MALFORMED_REQUEST, "X-Sim values below 0, for a sensitivity of 1")
     return candidates, means

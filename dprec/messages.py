@@ -31,6 +31,9 @@ PERSONALIZE = "query.personalize"
 REPLACE = "query.replace"
 """Replace the source items and send the AlterEgos: a `ReplacementRequest`."""
 
+MESSAGE_TYPES = frozenset({IDENTIFY, REPORT, COUNT, TRAIN, SLOPES, DELIVER, PERSONALIZE, REPLACE})
+"""All that a device can be sent."""
+
 REQUEST, REPLY, NODE = "request", "reply", "node"
 """Names of the records in a message: of a request, of reports, and of the answer to `IDENTIFY`."""
 

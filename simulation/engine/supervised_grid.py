@@ -11,11 +11,12 @@ import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 
-from flwr.app import Message, RecordDict
+from flwr.app import Error, Message, RecordDict
 from flwr.serverapp import Grid
 from flwr.supercore.run import Run
 
 from dprec.errors import RunError
+from dprec.refusals import RefusalCode
 
 _POLL_SECONDS = 0.05
 
@@ -124,10 +125,17 @@ class SupervisedGrid(Grid):
 
 def _refuse_failures(replies: Sequence[Message]) -> None:
     """Raise a `RunError` if there are error replies, with the reason that the first one gives."""
-    reasons = [reply.error.reason or f"code {reply.error.code}" for reply in replies if reply.has_error()]
-    if reasons:
-        others = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-        raise RunError(f"a node{others} failed: {_without_wrapping(reasons[0])}")
+    errors = [reply.error for reply in replies if reply.has_error()]
+    if errors:
+        others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        raise RunError(f"a node{others} failed: {_reason(errors[0])}")
+
+
+def _reason(error: Error) -> str:
+    """Return the reason of an error; a device that fails gives none, but logs it where it runs."""
+    if error.code == RefusalCode.INTERNAL_FAILURE:
+        return f"{error.reason}; run with simulation.backend=local to see why"
+    return _without_wrapping(error.reason or f"code {error.code}")
 
 
 def _without_wrapping(reason: str) -> str:

@@ -11,6 +11,7 @@ from clients.population import write_population
 from dprec.datasets.synthetic import Synthetic
 from dprec.mechanisms.raw import Raw
 from dprec.messages import DELIVER, IDENTIFY, REPLACE, REPORT, SLOPES, TRAIN
+from dprec.refusals import RefusalCode
 from dprec.run_keys import RunKeys
 from dprec.setups import OneShotSetup
 from simulation.engine.local_grid import LocalGrid
@@ -48,11 +49,11 @@ def test_questions_without_a_record_are_answered(tmp_path: Path, message_type: s
     ids=["nothing", "metrics", "another name"],
 )
 def test_a_request_without_its_record_is_refused(
-    tmp_path: Path, message_type: str, content: RecordDict
+    tmp_path: Path, message_type: str, content: RecordDict, caplog: pytest.LogCaptureFixture
 ) -> None:
     reply = answer(tmp_path, message_type, content)
-    assert reply.has_error()
-    assert "without a record" in reply.error.reason
+    assert reply.error.code == RefusalCode.MALFORMED_REQUEST
+    assert "a request without a record" in caplog.text
 
 
 def test_a_message_of_another_type_is_refused(tmp_path: Path) -> None:
