@@ -1,0 +1,102 @@
+"""What Gaussian noise costs: one release of sensitivity 1, and the several that compose to one.
+
+A release whose noise has ``m`` times its sensitivity as standard deviation is as easy to tell apart as two
+normal distributions whose means are ``mu = 1 / m`` deviations apart. Releases that are chosen one after the
+other, each from what came before, compose exactly: ``mu^2`` is the sum of theirs (Dong, Roth and Su
+[dong2022], Corollary 3.3).
+"""
+
+from __future__ import annotations
+
+import math
+
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import log_ndtr
+
+_PRECISION = 1e-12
+"""Relative error of a root; results are moved by as much to the side that costs more."""
+
+_SMALLEST, _LARGEST = 1e-12, 1e6
+"""Between these, in deviations, the distance of two means is sought."""
+
+
+def gaussian_delta(mu: float, epsilon: float) -> float:
+    """Return the delta of one release (Balle and Wang [balle2018], Theorem 8).
+
+    Parameters
+    ----------
+    mu : float
+        Distance of the means in standard deviations, above 0.
+    epsilon : float
+        At least 0.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+    """
+    above = float(log_ndtr(mu / 2 - epsilon / mu))
+    below = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
+    return math.exp(above) * -math.expm1(min(below - above, 0.0))
+
+
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """Return the smallest epsilon of one release at a delta, rounded up.
+
+    Parameters
+    ----------
+    mu : float
+        Distance of the means in standard deviations, at least 0; infinite without noise.
+    delta : float
+        Above 0 and below 1.
+    """
+    if math.isinf(mu):
+        return math.inf
+    if mu == 0 or gaussian_delta(mu, 0.0) <= delta:
+        return 0.0
+    most = mu**2 / 2 + mu * math.sqrt(2 * math.log(1 / delta))
+    root = brentq(lambda epsilon: gaussian_delta(mu, epsilon) - delta, 0.0, most, rtol=_PRECISION)
+    return float(root) * (1 + 2 * _PRECISION)
+
+
+def largest_mu(epsilon: float, delta: float) -> float:
+    """Return the largest distance of two means, in standard deviations, that is (epsilon, delta)-private.
+
+    Parameters
+    ----------
+    epsilon : float
+        At least 0.
+    delta : float
+        Above 1e-12 and below 1.
+    """
+    root = brentq(
+        lambda mu: gaussian_delta(mu, epsilon) - delta, _SMALLEST, _LARGEST, xtol=1e-15, rtol=_PRECISION
+    )
+    return float(root) * (1 - 2 * _PRECISION)
+
+
+def zcdp_epsilon(rho: float, delta: float) -> float:
+    """Return an epsilon of everything that is rho-zero-concentrated private, at a delta.
+
+    The conversion of Canonne, Kamath and Steinke [canonne2020], Corollary 13, at the best order. Releases add
+    up; one with Gaussian noise, also on the integers, has ``rho = mu^2 / 2``.
+
+    Parameters
+    ----------
+    rho : float
+        At least 0.
+    delta : float
+        Above 0 and below 1.
+    """
+    if rho == 0:
+        return 0.0
+
+    def epsilon(log_excess: float) -> float:
+        excess = math.exp(log_excess)
+        order = 1 + excess
+        return order * rho - (math.log(delta) + math.log(order)) / excess + math.log1p(-1 / order)
+
+    # At the optimum order - 1 is about sqrt(log(1 / delta) / rho).
+    middle = 0.5 * math.log(math.log(1 / delta) / rho)
+    best = minimize_scalar(epsilon, bounds=(middle - 5, middle + 5), method="bounded")
+    return max(0.0, float(best.fun))

@@ -1,0 +1,10 @@
+"""Private alternating least squares: from sums over users, with noise, the server solves for the items."""
+
+from dprec.private_als.aggregation import Aggregation
+from dprec.private_als.layout import Contributions, StatisticsLayout
+from dprec.private_als.trusted import TrustedAggregation
+from dprec.registry import Registry
+
+AGGREGATIONS: Registry[Aggregation] = Registry("aggregation", Aggregation, [TrustedAggregation])
+
+__all__ = ["AGGREGATIONS", "Aggregation", "Contributions", "StatisticsLayout", "TrustedAggregation"]

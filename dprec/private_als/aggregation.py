@@ -1,0 +1,103 @@
+"""How contributions become sums with noise: who adds up, who adds the noise, and what travels.
+
+A device encodes its contribution as its report; whoever adds up reads the reports of a cohort and returns
+their sum in whole numbers, so that the sums of cohorts can be added; a release is the sum of everybody with
+Gaussian noise. Noise is given as a multiplier: its standard deviation where contributions have a norm of 1 at
+most.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.gradients import Aggregate, RoundDraws
+from dprec.options import Options
+from dprec.privacy.guarantee import Trust
+from dprec.private_als.layout import Contributions, StatisticsLayout
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aggregation(Options):
+    """Base of the ways to add up contributions."""
+
+    kind: str = ""
+    trust: ClassVar[Trust] = "server"
+    reason: ClassVar[str] = ""
+    """Why the loss is proved, for the guarantee: what follows a colon, to its full stop."""
+
+    @abstractmethod
+    def multiplier(self, epsilon: float, delta: float) -> float:
+        """Return the smallest noise multiplier with which one release is (epsilon, delta)-private per user.
+
+        Releases with multipliers m_t cost as much as one with the multiplier (sum of m_t^-2)^-1/2.
+        """
+
+    @abstractmethod
+    def epsilon(self, multiplier: float, delta: float) -> float:
+        """Return what one release costs a user; infinite without noise. The inverse of `multiplier`."""
+
+    @abstractmethod
+    def encode(
+        self, contributions: Contributions, layout: StatisticsLayout, multiplier: float, draws: RoundDraws
+    ) -> list[bytes]:
+        """Return every user's report.
+
+        Parameters
+        ----------
+        contributions : Contributions
+        layout : StatisticsLayout
+        multiplier : float
+            Noise of the release, of which devices may have to add a share; 0 if nothing is protected.
+        draws : RoundDraws
+        """
+
+    @abstractmethod
+    def decode(
+        self, reports: Sequence[bytes], layout: StatisticsLayout
+    ) -> tuple[NDArray[np.bool_], Aggregate]:
+        """Validate and add up the reports of a cohort.
+
+        Returns
+        -------
+        valid : ndarray of bool, shape (reports,)
+            Malformed reports are rejected without an exception and contribute nothing.
+        aggregate : Aggregate
+            Sum of the valid ones, of shape (items, width).
+        """
+
+    @abstractmethod
+    def possible(self, aggregate: Aggregate, layout: StatisticsLayout) -> bool:
+        """Return whether valid reports can have a sum, of the right shape, that somebody else added up."""
+
+    @abstractmethod
+    def release(
+        self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float, seed: int
+    ) -> NDArray[np.float64]:
+        """Return the sums with noise.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of everybody who takes part.
+        layout : StatisticsLayout
+        multiplier : float
+            At least 0; without noise, 0.
+        seed : int
+            Of what the server draws.
+
+        Returns
+        -------
+        ndarray of float64, shape (items, width)
+            In the units of the statistics; the noise of each number has the standard deviation
+            ``multiplier * layout.scales``.
+        """
+
+    @abstractmethod
+    def report_bits(self, layout: StatisticsLayout, ratings: int) -> int:
+        """Return the size in bits of the report of a user with that many chosen ratings, evenly spread."""

@@ -1,0 +1,58 @@
+"""What Gaussian noise costs, against closed forms and a library for accounting."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from scipy.stats import norm
+
+from dprec.privacy.gaussian import gaussian_delta, gaussian_epsilon, largest_mu, zcdp_epsilon
+
+CASES = [(0.05, 1e-6), (0.25, 1e-5), (1.0, 1e-6), (4.0, 1e-9), (12.0, 1e-5)]
+
+
+@pytest.mark.parametrize("mu", [0.05, 0.5, 3.0])
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 2.0])
+def test_delta_is_the_divergence_of_two_normal_distributions(mu: float, epsilon: float) -> None:
+    # The densities cross where the loss is epsilon.
+    crossing = epsilon / mu + mu / 2
+    divergence = norm.sf(crossing - mu) - math.exp(epsilon) * norm.sf(crossing)
+    assert gaussian_delta(mu, epsilon) == pytest.approx(divergence, rel=1e-9, abs=1e-15)
+
+
+@pytest.mark.parametrize(("mu", "delta"), CASES)
+def test_epsilon_and_mu_are_the_ends_of_what_delta_allows(mu: float, delta: float) -> None:
+    epsilon = gaussian_epsilon(mu, delta)
+    assert gaussian_delta(mu, epsilon) <= delta
+    assert gaussian_delta(mu, epsilon * (1 - 1e-6)) > delta
+    assert largest_mu(epsilon, delta) == pytest.approx(mu, rel=1e-9)
+    assert gaussian_epsilon(largest_mu(epsilon, delta), delta) <= epsilon * (1 + 1e-9)
+
+
+def test_nothing_is_lost_with_so_much_noise_and_everything_without() -> None:
+    assert gaussian_epsilon(1e-7, 1e-6) == 0.0
+    assert gaussian_epsilon(0.0, 1e-6) == 0.0
+    assert gaussian_epsilon(math.inf, 1e-6) == math.inf
+    assert zcdp_epsilon(0.0, 1e-6) == 0.0
+
+
+@pytest.mark.parametrize(("mu", "delta"), CASES)
+def test_a_library_for_accounting_agrees_to_a_thousandth(mu: float, delta: float) -> None:
+    from dp_accounting import dp_event
+    from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
+    from dp_accounting.rdp import RdpAccountant
+
+    assert gaussian_epsilon(mu, delta) == pytest.approx(get_epsilon_gaussian(1 / mu, delta), rel=1e-3)
+    # Three releases, and orders as fine as the optimum of the conversion needs.
+    orders = [1 + 1.01**power for power in range(-500, 1500)]
+    accountant = RdpAccountant(orders)
+    accountant.compose(dp_event.GaussianDpEvent(math.sqrt(3) / mu), 3)
+    expected = accountant.get_epsilon(delta)
+    assert zcdp_epsilon(mu**2 / 2, delta) == pytest.approx(expected, rel=1e-3)
+
+
+def test_conversion_from_concentrated_privacy_is_never_below_the_exact_one() -> None:
+    for mu, delta in CASES:
+        exact = gaussian_epsilon(mu, delta)
+        assert exact <= zcdp_epsilon(mu**2 / 2, delta) <= exact * 1.5 + 0.1
