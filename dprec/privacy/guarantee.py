@@ -15,6 +15,9 @@ paper claims an epsilon, and something is missing from its proof. ``none``: noth
 Trust = Literal["server", "sum", "shuffler", "nobody"]
 """Whom users trust with true ratings: the server, one that adds up or shuffles reports, or nobody."""
 
+LEAST_TRUST_FIRST: tuple[Trust, ...] = ("nobody", "shuffler", "sum", "server")
+"""Who trusts one of these can take part in what needs any before it."""
+
 _OPENINGS: dict[Status, str] = {"proved": "Proved", "claimed": "Claimed, not proved", "none": "No privacy"}
 
 

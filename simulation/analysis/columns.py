@@ -157,6 +157,17 @@ def composed_column(settings: Sequence[Setting]) -> SettingColumn:
     )
 
 
+def trust_columns(settings: Sequence[Setting]) -> list[SettingColumn]:
+    """Return the column of whom users trust; none where all protocols with a budget trust alike.
+
+    Parameters
+    ----------
+    settings : sequence of Setting
+        Those of the table.
+    """
+    return [TRUST] if len({setting.trust for setting in settings if setting.budget is not None}) > 1 else []
+
+
 def _loss_column(unit: ComparableUnit, hint: str) -> SettingColumn:
     def largest(setting: Setting) -> float | None:
         # A guarantee holds for everybody, so it is that of the worst run.
@@ -191,6 +202,9 @@ ROUNDS = mean_column("rounds", "", "rounds", 0)
 RUNS = figure_column("runs", "", lambda setting: len(setting.rows), 0)
 STATUS = SettingColumn(
     "privacy", "", lambda setting: setting.status, lambda setting: setting.status, numeric=False
+)
+TRUST = SettingColumn(
+    "trusted", "", lambda setting: setting.trust, lambda setting: setting.trust, numeric=False
 )
 SERVER_SEES = SettingColumn(
     "server sees", "", lambda setting: setting.server_sees, lambda setting: setting.server_sees, numeric=False

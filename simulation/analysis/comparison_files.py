@@ -62,6 +62,13 @@ class ComparisonFiles:
         return "user" if unit_from_text(unit) == "user" else "rating"
 
     @property
+    def matched_delta(self) -> float | None:
+        """The delta that every protocol was given beside it; None if losses are added up."""
+        match = self.config.get("match")
+        delta = match.get("delta") if isinstance(match, dict) else None
+        return delta if isinstance(delta, float) else None
+
+    @property
     def unfinished(self) -> list[str]:
         """Keys of the cells that the configuration asks for but the table lacks."""
         held = {

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dprec.errors import InputError
-from dprec.privacy.guarantee import Status
+from dprec.privacy.guarantee import LEAST_TRUST_FIRST, Status, Trust
 from dprec.privacy.units import ComparableUnit
 from simulation.analysis.averages import Average, average, grouped
 from simulation.analysis.evaluations import Evaluation
@@ -126,6 +126,13 @@ class Setting:
         """How far its promise carries, in the weakest of its runs."""
         held = {row.get("status") for row in self.rows}
         return next((status for status in _WEAKEST_FIRST if status in held), "none")
+
+    @property
+    def trust(self) -> Trust:
+        """Whom its users trust with true ratings, in the most trusting of its runs."""
+        held = {row.get("trust") for row in self.rows}
+        named = [trust for trust in LEAST_TRUST_FIRST if trust in held]
+        return named[-1] if named else "server" if self.flag("trusts_server") else "nobody"
 
     @property
     def falls_short(self) -> bool:

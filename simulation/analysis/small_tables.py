@@ -19,6 +19,7 @@ from simulation.analysis.columns import (
     composed_column,
     floor_columns,
     spread_column,
+    trust_columns,
 )
 from simulation.analysis.evaluations import distinguishing_words
 from simulation.analysis.measures import Measure, headlines
@@ -86,7 +87,8 @@ def run_lines(summary: Mapping[str, Any]) -> str:
 
 
 def _costs(settings: Sequence[Setting]) -> tuple[SettingColumn, ...]:
-    return STATUS, *LOSSES, composed_column(settings), BYTES_UP[0], BYTES_DOWN[0], SERVER_SEES
+    losses = (STATUS, *trust_columns(settings), *LOSSES, composed_column(settings))
+    return *losses, BYTES_UP[0], BYTES_DOWN[0], SERVER_SEES
 
 
 def _measures(settings: Sequence[Setting]) -> list[Measure]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from dprec.privacy.units import COMPARABLE_UNITS
+from simulation.analysis.at_each_trust import by_trust
 from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.evaluations import Evaluation, distinguishing_words
 from simulation.analysis.seen_sets import seen_set_sentences
@@ -24,6 +25,7 @@ from simulation.pages.figures.looks import Looks, looks_of
 from simulation.pages.figures.rendering import Draw
 from simulation.pages.noise_sections import mechanisms_section, read_noise, sampled_noise_section
 from simulation.pages.page import Section, dashed, figures, page, paragraph
+from simulation.pages.trust_section import trust_section
 from simulation.pages.user_section import user_section
 from simulation.pages.words import comparison_in_words, merged_notes
 
@@ -40,9 +42,11 @@ def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw
         Renders a figure and writes its files.
     """
     groups = by_evaluation(files.settings)
-    looks = looks_of(files.settings)
-    for own in groups.values():
-        looks |= looks_of(own)
+    per_user = files.matched_unit == "user"
+    looks = looks_of(files.settings, by_trust=per_user)
+    for evaluation, own in groups.items():
+        looks |= looks_of(own, by_trust=per_user)
+        groups[evaluation] = by_trust(own) if per_user else own
     traffic = reference_traffic(files)
     sections: list[Section] = []
     suffixes: list[str] = []
@@ -117,8 +121,9 @@ def _accuracy_sections(
 ) -> list[Section]:
     measure = evaluation.measure
     of_what = f" ({', '.join(words)})" if words else ""
-    asked = EpsilonAxis(files.matched_unit, asked=True)
-    axes = [EpsilonAxis(unit) for unit in COMPARABLE_UNITS]
+    asked = EpsilonAxis(files.matched_unit, delta=files.matched_delta, asked=True)
+    delta = files.matched_delta
+    axes = [EpsilonAxis(unit) for unit in COMPARABLE_UNITS] if delta is None else [EpsilonAxis("user", delta)]
     if any(setting.falls_short for setting in settings):
         axes.insert(0, asked)
     rendered = [draw(plot) for axis in axes if (plot := epsilon_plot(settings, measure, axis, looks, suffix))]
@@ -132,7 +137,9 @@ def _accuracy_sections(
         reference = reference_budget(files.settings)
         rendered.append(draw(round_plot(traces, settings, measure, looks, suffix, reference)))
     drawn = [figures(rendered), *([dashed(_ONE_ROUND)] if one_round else [])]
+    answers = [trust_section(settings, measure, looks, of_what, suffix)] * (files.matched_unit == "user")
     return [
+        *answers,
         Section(
             f"best{suffix}",
             f"Most accurate at each budget{of_what}",

@@ -20,7 +20,7 @@ from simulation.pages.figures.accuracy_by_bytes import (
 )
 from simulation.pages.figures.accuracy_by_epsilon import EpsilonAxis, draw_accuracy_against_epsilon
 from simulation.pages.figures.floor_lines import floors_described, floors_in_words
-from simulation.pages.figures.looks import Looks
+from simulation.pages.figures.looks import Looks, trust_in_words
 from simulation.pages.figures.rendering import Plot
 from simulation.pages.figures.run_rounds import evaluated_rounds
 from simulation.pages.words import label_of
@@ -44,7 +44,7 @@ def epsilon_plot(
     return Plot(
         f"accuracy-epsilon-{'asked' if axis.asked else f'per-{axis.unit}'}{suffix}",
         f"{measure.label} against {axis.name}",
-        " ".join(_how_to_read(settings, drawn, measure, axis)),
+        " ".join([*_how_to_read(settings, drawn, measure, axis), *trust_in_words(looks)]),
         f"{measure.label} against {axis.label}, on a logarithmic axis. {'; '.join(lines)}.",
         lambda style: draw_accuracy_against_epsilon(style, settings, measure, axis, looks),
     )
@@ -112,7 +112,7 @@ def bytes_plot(settings: Sequence[Setting], measure: Measure, looks: Looks, suff
     return Plot(
         f"accuracy-bytes{suffix}",
         f"{measure.label} against bytes per user",
-        " ".join([frontiers, *dagger, *floors_in_words(settings)]),
+        " ".join([frontiers, *dagger, *floors_in_words(settings), *trust_in_words(looks)]),
         f"{measure.label} against mean bytes per user, on a logarithmic axis. {'; '.join(lines)}.",
         lambda style: draw_accuracy_against_bytes(style, settings, measure, looks),
     )
@@ -140,7 +140,7 @@ def round_plot(
     return Plot(
         f"accuracy-rounds{suffix}",
         "One-shot and iterative protocols, round by round",
-        " ".join([*read, *floors_in_words(settings)]),
+        " ".join([*read, *floors_in_words(settings), *trust_in_words(looks)]),
         f"{measure.label} against the cumulative bytes per user. {'; '.join(lines)}.",
         lambda style: draw_accuracy_by_round(style, traces, settings, measure, looks),
     )

@@ -25,6 +25,7 @@ from simulation.analysis.columns import (
     figure_column,
     floor_columns,
     spread_column,
+    trust_columns,
 )
 from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.measures import Measure
@@ -41,7 +42,7 @@ from simulation.pages.page import Section, paragraph
 def best_table(settings: Sequence[Setting], measure: Measure, looks: Looks) -> Markup:
     """Return the most accurate setting of every budget, beside the cheapest on its frontier."""
     accuracy, against = accuracy_column(measure), floor_columns(measure, settings)
-    of_cheap = (accuracy, *against, BYTES, STATUS)
+    of_cheap = (accuracy, *against, BYTES, STATUS, *trust_columns(settings))
     of_accurate = (*of_cheap, *LOSSES)
     # Floors are what the others are compared with; they compete at no budget.
     competing = [setting for setting in settings if setting.floor is None]
@@ -58,10 +59,10 @@ def best_table(settings: Sequence[Setting], measure: Measure, looks: Looks) -> M
             [
                 Cell("none" if budget is None else f"ε {budget:g}", budget),
                 named_cell(accurate, looks),
-                *(_cell(column, accurate) for column in of_accurate),
+                *(setting_cell(column, accurate) for column in of_accurate),
                 *([text_cell(_alike(accurate, competing))] if tested else []),
                 named_cell(cheap, looks),
-                *(_cell(column, cheap) for column in of_cheap),
+                *(setting_cell(column, cheap) for column in of_cheap),
             ]
         )
     columns = [
@@ -92,6 +93,7 @@ def settings_table(
         *best_columns(measure, settings),
         *others,
         STATUS,
+        *trust_columns(settings),
         *LOSSES,
         composed_column(settings),
         MEDIAN_LOSS,
@@ -103,7 +105,7 @@ def settings_table(
         "Means over seeds and folds; ε is the largest proved of any run",
         [_PROTOCOL, *(Column(column.title, column.hint, column.numeric) for column in columns)],
         [
-            [named_cell(setting, looks), *(_cell(column, setting) for column in columns)]
+            [named_cell(setting, looks), *(setting_cell(column, setting) for column in columns)]
             for setting in settings
         ],
     )
@@ -139,7 +141,8 @@ def named_cell(setting: Setting, looks: Looks) -> Cell:
     return Cell(chip.format(look, setting.name), setting.name)
 
 
-def _cell(column: SettingColumn, setting: Setting) -> Cell:
+def setting_cell(column: SettingColumn, setting: Setting) -> Cell:
+    """Return what a column says of a setting."""
     return Cell(column.text(setting), column.value(setting))
 
 

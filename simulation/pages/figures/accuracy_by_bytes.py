@@ -18,7 +18,7 @@ from simulation.pages.figures.axes import accuracy_axis, log_axis
 from simulation.pages.figures.colours import INK, REFERENCE, SURFACE, ramp
 from simulation.pages.figures.floor_lines import draw_floors, floor_handles, floor_lines
 from simulation.pages.figures.labels import LineEnd, direct_labels, legend_below, note_off_scale
-from simulation.pages.figures.looks import DASHES, Look, Looks, legend_handle, marked
+from simulation.pages.figures.looks import DASHES, Look, Looks, legend_handle, marked, trust_handles
 from simulation.pages.figures.panels import Style, axis_labels, panels, shortened
 
 
@@ -68,7 +68,8 @@ def draw_accuracy_against_bytes(
     handles = [
         legend_handle(marked(name, points), looks[name], line=False) for name, points in protocols.items()
     ]
-    legend_below(figure, style, [*handles, *(floor_handles(floors) if style.narrow else [])])
+    floors_below = floor_handles(floors) if style.narrow else []
+    legend_below(figure, style, [*trust_handles(looks), *handles, *floors_below])
     return figure
 
 
@@ -164,7 +165,9 @@ def draw_accuracy_by_round(
     axis_labels(ax, style, x="bytes per user so far, both directions", y=measure.heading)
     if style.narrow:
         handles = [legend_handle(shortened(trace.label), looks[trace.name]) for trace in traces]
-        legend_below(figure, style, [*handles, *floor_handles(floors)])
+        legend_below(figure, style, [*trust_handles(looks), *handles, *floor_handles(floors)])
     else:
         direct_labels(ax, style, ends)
+        if trusts := trust_handles(looks):
+            legend_below(figure, style, trusts)
     return figure

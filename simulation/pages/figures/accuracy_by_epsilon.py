@@ -18,7 +18,7 @@ from simulation.pages.figures.axes import accuracy_axis, log_axis
 from simulation.pages.figures.colours import SURFACE
 from simulation.pages.figures.floor_lines import draw_floors, floor_handles, floor_lines
 from simulation.pages.figures.labels import LineEnd, direct_labels, legend_below, note_off_scale, tall_enough
-from simulation.pages.figures.looks import Look, Looks, legend_handle, marked
+from simulation.pages.figures.looks import Look, Looks, legend_handle, marked, trust_handles
 from simulation.pages.figures.panels import Style, axis_labels, panels, shortened
 
 
@@ -29,16 +29,21 @@ class EpsilonAxis:
     Parameters
     ----------
     unit : {"rating", "user"}
+    delta : float, optional
+        With which the losses per user hold, by composition; by default they are sums.
     asked : bool
         Whether it shows the requested budgets; the unit is then theirs.
     """
 
     unit: ComparableUnit
+    delta: float | None = None
     asked: bool = False
 
     def value(self, setting: Setting) -> float | None:
         """Return a setting's place on the axis; None if it has none."""
-        return setting.budget if self.asked else setting.epsilon(self.unit)
+        if self.asked:
+            return setting.budget
+        return setting.epsilon(self.unit) if self.delta is None else setting.composed
 
     @property
     def name(self) -> str:
@@ -49,7 +54,8 @@ class EpsilonAxis:
     def label(self) -> str:
         """What is written below the axis."""
         most = ", largest of any user" if self.unit == "user" else ""
-        return f"{loss_per(self.unit)}{', as requested' if self.asked else most}"
+        at = "" if self.delta is None else f" at δ = {self.delta:g}"
+        return f"{loss_per(self.unit)}{at}{', as requested' if self.asked else most}"
 
 
 def draw_accuracy_against_epsilon(
@@ -90,9 +96,11 @@ def draw_accuracy_against_epsilon(
         named = {curve.name: curve.label for curve in curves}
         named |= {setting.name: shortened(setting.name) for setting, _ in references}
         handles = [legend_handle(label, looks[name]) for name, label in named.items()]
-        legend_below(figure, style, [*handles, *floor_handles(floors)])
+        legend_below(figure, style, [*trust_handles(looks), *handles, *floor_handles(floors)])
     else:
         direct_labels(ax, style, ends)
+        if trusts := trust_handles(looks):
+            legend_below(figure, style, trusts)
     return figure
 
 

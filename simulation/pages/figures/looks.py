@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.lines import Line2D
 
+from dprec.privacy.guarantee import Trust
 from simulation.analysis.settings import Setting
+from simulation.analysis.vocabulary import TRUST_IN_WORDS
 from simulation.pages.figures.colours import INK, REFERENCE, SERIES
 from simulation.pages.figures.labels import MARKERS
 from simulation.pages.figures.panels import shortened
@@ -22,6 +24,14 @@ FLOOR_LINES: Mapping[str, tuple[str, Any]] = {
     "sets-only": ("dashed", (0, (5, 2))),
 }
 """How each floor's line is drawn: in words, and for matplotlib."""
+
+TRUST_LOOKS: Mapping[Trust, tuple[str, tuple[str, ...]]] = {
+    "nobody": (SERIES[0], ("^", "v", "<", ">")),
+    "shuffler": (SERIES[2], ("D", "d")),
+    "sum": (SERIES[3], ("s", "P", "X")),
+    "server": (SERIES[1], ("o", "p", "*")),
+}
+"""The colour, and the family of markers, of protocols by whom their users trust."""
 
 Looks = Mapping[str, "Look"]
 
@@ -37,33 +47,66 @@ class Look:
         Line style.
     private : bool
         Whether it has a budget or a privacy loss; one without is a reference, or a floor.
+    trust : {"server", "sum", "shuffler", "nobody"}, optional
+        Whom its users trust, if the colour says so.
     """
 
     colour: str
     marker: str
     dashes: Any
     private: bool
+    trust: Trust | None = None
 
 
-def looks_of(settings: Sequence[Setting]) -> dict[str, Look]:
-    """Return the look of every protocol, in their order."""
+def looks_of(settings: Sequence[Setting], *, by_trust: bool = False) -> dict[str, Look]:
+    """Return the look of every protocol, in their order; with one colour per trust if that is wanted."""
     floors = {setting.name: FLOOR_LINES[setting.floor][1] for setting in settings if setting.floor}
     looks = {name: Look(INK, "none", dashes, False) for name, dashes in floors.items()}
     protocols = [setting for setting in settings if setting.name not in floors]
     private = dict.fromkeys(setting.name for setting in protocols if not setting.reference)
-    looks |= {
-        name: Look(
-            SERIES[place % len(SERIES)],
-            MARKERS[place % len(MARKERS)],
-            "solid" if place < len(SERIES) else DASHES[0],
-            True,
-        )
-        for place, name in enumerate(private)
-    }
+    if by_trust:
+        looks |= _by_trust({setting.name: setting.trust for setting in protocols if setting.name in private})
+    else:
+        looks |= {
+            name: Look(
+                SERIES[place % len(SERIES)],
+                MARKERS[place % len(MARKERS)],
+                "solid" if place < len(SERIES) else DASHES[0],
+                True,
+            )
+            for place, name in enumerate(private)
+        }
     references = dict.fromkeys(setting.name for setting in protocols if setting.name not in looks)
     for place, name in enumerate(references):
         looks[name] = Look(REFERENCE, MARKERS[-1 - place % len(MARKERS)], DASHES[place % len(DASHES)], False)
     return looks
+
+
+def _by_trust(trusts: Mapping[str, Trust]) -> dict[str, Look]:
+    """Return looks by whom users trust; lines of one colour differ in dashes too."""
+    looks: dict[str, Look] = {}
+    for trust, (colour, markers) in TRUST_LOOKS.items():
+        names = [name for name, whom in trusts.items() if whom == trust]
+        for place, name in enumerate(names):
+            dashes = ("solid", *DASHES)[place % (len(DASHES) + 1)]
+            looks[name] = Look(colour, markers[place % len(markers)], dashes, True, trust)
+    return {name: looks[name] for name in trusts}
+
+
+def trust_handles(looks: Looks) -> list[Line2D]:
+    """Return what a legend says of the colours; nothing if they do not stand for trust."""
+    held = {look.trust for look in looks.values()}
+    return [
+        Line2D([], [], color=colour, marker=markers[0], linestyle="none", label=TRUST_IN_WORDS[trust])
+        for trust, (colour, markers) in TRUST_LOOKS.items()
+        if trust in held
+    ]
+
+
+def trust_in_words(looks: Looks) -> Iterator[str]:
+    """Say what the colours stand for, for a caption, if that is trust."""
+    if trust_handles(looks):
+        yield "Colours and families of markers say whom users trust."
 
 
 def marked(name: str, settings: Sequence[Setting]) -> str:

@@ -13,7 +13,7 @@ import yaml
 
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.device_channel import device_channel
-from dprec.privacy.guarantee import Guarantee
+from dprec.privacy.guarantee import Guarantee, Trust
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire.traffic import TrafficLedger
@@ -55,6 +55,7 @@ def write_run(
     measure: str = "rmse",
     downlink: int = 110,
     hides: bool = False,
+    trust: Trust | None = None,
     altered: Mapping[str, Any] | None = None,
 ) -> Path:
     """Write a run directory whose figures are made up, with the writer of real ones.
@@ -102,7 +103,7 @@ def write_run(
         privacy=ledger,
         guarantee=Guarantee(
             "proved" if private else "none",
-            "nobody" if private else "server",
+            trust or ("nobody" if private else "server"),
             hides,
             "as made up.",
             tuple(notes),

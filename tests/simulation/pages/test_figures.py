@@ -20,6 +20,7 @@ from matplotlib.container import ErrorbarContainer
 from simulation.analysis.measures import MEASURES
 from simulation.analysis.selection import frontier
 from simulation.analysis.settings import Setting, read_settings
+from simulation.analysis.vocabulary import TRUST_IN_WORDS
 from simulation.pages.figures.accuracy_by_bytes import (
     Trace,
     draw_accuracy_against_bytes,
@@ -214,6 +215,30 @@ FLOORS = [
     floor("nothing-sent", 1.05, 0.0, 0.0),
     floor("item-average", 1.01, 30.0, None),
 ]
+
+
+@pytest.mark.parametrize("style", [WIDE, NARROW])
+def test_colours_and_markers_say_whom_users_trust(style: Style) -> None:
+    trusts = ["nobody", "server", "nobody", "sum", "shuffler", "nobody"]
+    settings = [setting(f"p{place}", 100.0 + place, 1.0 + place / 10) for place in range(len(trusts))]
+    for each, trust in zip(settings, trusts, strict=True):
+        each.rows[0]["trust"] = trust
+    looks = looks_of([*settings, *FLOORS], by_trust=True)
+    assert [looks[each.name].trust for each in settings] == trusts
+    assert len({looks[each.name].colour for each in settings}) == 4
+    assert len({(look.colour, look.marker, str(look.dashes)) for look in looks.values()}) == len(looks)
+    families = {
+        trust: {looks[f"p{place}"].marker for place in range(6) if trusts[place] == trust} for trust in trusts
+    }
+    assert sum(map(len, families.values())) == len(set().union(*families.values()))
+    for figure in (
+        draw_accuracy_against_epsilon(style, settings, RMSE, EpsilonAxis("user"), looks),
+        draw_accuracy_against_bytes(style, settings, RMSE, looks),
+    ):
+        legend = {text.get_text() for each in figure.legends for text in each.get_texts()}
+        assert set(TRUST_IN_WORDS.values()) <= legend
+    plain = draw_accuracy_against_epsilon(WIDE, settings, RMSE, EpsilonAxis("user"), looks_of(settings))
+    assert not plain.legends
 
 
 def across(ax: Axes) -> dict[float, str]:

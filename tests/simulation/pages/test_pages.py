@@ -221,6 +221,7 @@ def test_the_first_note_says_what_is_not_better_than_nothing_sent(
         "at ε = 3: isgd, 0.018 ± 0.064 better).</li>"
     )
     assert "5 protocols beside 1 floor at 3 budgets" in words.text
+    assert "At each trust" not in words.text
 
 
 def test_tables_and_figures_hold_everything_against_nothing_sent(
@@ -237,6 +238,32 @@ def test_tables_and_figures_hold_everything_against_nothing_sent(
         assert "nothing-sent solid and item-average dotted. Shaded: worse" in words.plots[name].caption
     page = report(directory).read_text()
     assert ">item-average</th>" in page
+
+
+def test_a_comparison_per_user_answers_at_each_trust(
+    comparison_directory: Directories, floored: Directories
+) -> None:
+    protocols = [
+        {"name": "local", "per": "user", "rmse": 1.2},
+        {"name": "central", "per": "user", "rmse": 0.9, "trust": "server"},
+    ]
+    matched = {"epsilon": "user", "delta": 1e-6}
+    directory = floored(comparison_directory(protocols, match=matched), 1.1)
+    words = words_of(directory)
+    section = words.text.split("At each trust")[1].split("<h2")[0]
+    lines = [line.split("</tr>")[0] for line in section.split("<tr")[2:]]
+    assert [re.findall(r"nobody is trusted|the server is trusted", line)[0] for line in lines] == [
+        *["nobody is trusted"] * 3,
+        *["the server is trusted"] * 3,
+    ]
+    assert [("central" in line, ">yes<" in line) for line in lines] == [
+        *[(False, False)] * 3,
+        *[(True, False)] * 2,
+        (True, True),
+    ]
+    assert "accuracy-epsilon-per-rating" not in words.plots
+    assert "ε per user at δ = 1e-06" in words.plots["accuracy-epsilon-per-user"].alt
+    assert "Colours and families of markers say whom users trust." in words.plots["accuracy-bytes"].caption
 
 
 def test_a_note_of_every_protocol_is_not_one_of_a_floor(comparison_directory: Directories) -> None:

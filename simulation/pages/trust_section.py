@@ -1,0 +1,76 @@
+"""The section of a comparison's page that says which protocol to take at each trust."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from simulation.analysis.at_each_trust import TrustAnswer, at_each_trust
+from simulation.analysis.columns import BYTES_DOWN, BYTES_UP, SERVER_SEES, accuracy_column, floor_columns
+from simulation.analysis.measures import Measure
+from simulation.analysis.numbers import DASH
+from simulation.analysis.settings import Setting
+from simulation.analysis.vocabulary import TRUST_IN_WORDS
+from simulation.pages.comparison_tables import named_cell, setting_cell
+from simulation.pages.figures.looks import Looks
+from simulation.pages.markup import Cell, Column, table, text_cell
+from simulation.pages.page import Section, dashed, paragraph
+
+_WORDS = (
+    "The most accurate protocol of each trust that is proved to keep its budget. It beats nothing sent where "
+    "the interval of the difference excludes 0. Where a protocol that needs less trust is at least as "
+    "accurate, that is named: nothing is gained by trusting more."
+)
+
+
+def trust_section(
+    settings: Sequence[Setting], measure: Measure, looks: Looks, of_what: str, suffix: str
+) -> Section:
+    """Return a table with a line for every trust and budget.
+
+    Parameters
+    ----------
+    settings : sequence of Setting
+        Those that predict the same.
+    measure : Measure
+    looks : mapping
+    of_what, suffix : str
+        What distinguishes the section from others of its kind, in its title and its anchor.
+    """
+    name, title = f"at-each-trust{suffix}", f"At each trust{of_what}"
+    answers = at_each_trust(settings, measure)
+    if not answers:
+        return Section(name, title, (dashed("No protocol here is proved to keep a budget."),))
+    figures = [accuracy_column(measure), *floor_columns(measure, settings)]
+    costs = [BYTES_UP[0], BYTES_DOWN[0], SERVER_SEES]
+    columns = [
+        Column("trusted", numeric=False),
+        Column("budget", numeric=False),
+        Column("most accurate", numeric=False),
+        *(Column(column.title, column.hint, column.numeric) for column in figures),
+        Column("beats nothing sent", numeric=False),
+        *(Column(column.title, column.hint, column.numeric) for column in costs),
+        Column("as good with less trust", numeric=False),
+    ]
+    rows = [
+        [
+            Cell(TRUST_IN_WORDS[answer.trust], answer.trust),
+            Cell(f"ε {answer.budget:g}", answer.budget),
+            named_cell(answer.best, looks),
+            *(setting_cell(column, answer.best) for column in figures),
+            text_cell(_verdict(answer)),
+            *(setting_cell(column, answer.best) for column in costs),
+            text_cell(_less(answer)),
+        ]
+        for answer in answers
+    ]
+    return Section(name, title, (paragraph(_WORDS), table("One line per trust and budget", columns, rows)))
+
+
+def _verdict(answer: TrustAnswer) -> str:
+    if answer.against is None:
+        return DASH
+    return "yes" if answer.beats_nothing_sent else "no"
+
+
+def _less(answer: TrustAnswer) -> str | None:
+    return None if answer.with_less is None else f"{answer.with_less.name} ({answer.with_less.trust})"

@@ -1,0 +1,93 @@
+"""Which protocol is named at each trust and budget, and what is said of less trust."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from simulation.analysis.at_each_trust import TrustAnswer, at_each_trust, by_trust
+from simulation.analysis.columns import trust_columns
+from simulation.analysis.measures import MEASURES
+from simulation.analysis.settings import Setting, settings_of
+
+RMSE, MAE = MEASURES[0], MEASURES[3]
+
+
+def lines(name: str, budget: float | None, trust: str, *rmse: float, **changes: Any) -> list[dict[str, Any]]:
+    same = {"name": name, "epsilon": budget, "trust": trust, "status": "proved", "fold": None} | changes
+    return [{**same, "seed": seed, "rmse": value} for seed, value in enumerate(rmse)]
+
+
+FLOOR = lines("quiet", None, "nobody", 1.06, 1.06, floor="nothing-sent")
+
+
+def settings(*cells: list[dict[str, Any]]) -> list[Setting]:
+    return settings_of([row for rows in cells for row in rows])
+
+
+def answers(*cells: list[dict[str, Any]]) -> dict[tuple[str, float], TrustAnswer]:
+    return {(each.trust, each.budget): each for each in at_each_trust(settings(*cells), RMSE)}
+
+
+def test_the_most_accurate_of_each_trust_is_held_against_nothing_sent() -> None:
+    found = answers(
+        FLOOR,
+        lines("sums", 1.0, "sum", 1.01, 1.02),
+        lines("local", 1.0, "nobody", 1.10, 1.12),
+        lines("weak", 1.0, "nobody", 1.20, 1.20),
+        lines("local", 4.0, "nobody", 1.00, 1.00),
+        lines("plain", None, "server", 0.9, 0.9, status="none"),
+    )
+    assert list(found) == [("nobody", 1.0), ("nobody", 4.0), ("sum", 1.0)]
+    assert found["nobody", 1.0].best.name == "local"
+    assert not found["nobody", 1.0].beats_nothing_sent
+    assert found["nobody", 4.0].beats_nothing_sent
+    against = found["sum", 1.0].against
+    assert against is not None
+    assert against.mean == pytest.approx(0.045)
+
+
+def test_a_budget_that_is_not_proved_to_be_kept_is_no_answer() -> None:
+    assert answers(FLOOR, lines("claims", 1.0, "server", 0.9, status="claimed")) == {}
+
+
+def test_who_needs_less_trust_and_is_as_good_is_named() -> None:
+    found = answers(
+        FLOOR,
+        lines("local", 1.0, "nobody", 1.00, 1.00),
+        lines("mixed", 1.0, "shuffler", 0.98, 0.98),
+        lines("sums", 1.0, "sum", 0.99, 0.99),
+        lines("central", 1.0, "server", 0.97, 0.97),
+        lines("sums", 4.0, "sum", 0.99, 0.99),
+    )
+    less = {key: each.with_less.name if each.with_less else None for key, each in found.items()}
+    assert less == {
+        ("nobody", 1.0): None,
+        ("shuffler", 1.0): None,
+        ("sum", 1.0): "mixed",
+        ("sum", 4.0): None,
+        ("server", 1.0): None,
+    }
+
+
+def test_without_the_floor_nothing_is_said_to_beat_it() -> None:
+    (only,) = answers(lines("local", 1.0, "nobody", 1.00, 1.00)).values()
+    assert (only.against, only.beats_nothing_sent) == (None, False)
+
+
+def test_settings_are_in_the_order_of_trust_with_the_floors_last() -> None:
+    plain = lines("plain", None, "server", 0.9, status="none")
+    cells = [FLOOR, plain, lines("central", 1.0, "server", 1.0), lines("local", 1.0, "nobody", 1.0)]
+    assert [each.name for each in by_trust(settings(*cells))] == ["local", "central", "plain", "quiet"]
+
+
+def test_the_most_trusting_run_counts_and_old_tables_have_one_column() -> None:
+    both = lines("a", 1.0, "nobody", 1.0) + lines("a", 1.0, "sum", 1.0)
+    (mixed,) = settings(both)
+    assert mixed.trust == "sum"
+    old = [{"name": "b", "epsilon": 1.0, "trusts_server": flag} for flag in ("True", "False")]
+    assert [Setting("b", 1.0, (row,)).trust for row in old] == ["server", "nobody"]
+    assert trust_columns([mixed]) == []
+    (column,) = trust_columns(settings(both, lines("c", 1.0, "server", 1.0)))
+    assert [column.text(each) for each in settings(both, FLOOR)] == ["sum", "nobody"]
