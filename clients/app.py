@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -40,6 +41,10 @@ from dprec.messages import (
 from dprec.refusals import Refusal, RefusalCode, refusing_malformed
 
 RequestT = TypeVar("RequestT")
+AppT = TypeVar("AppT", bound=ClientApp)
+
+CohortFor = Callable[[Message, Context], Cohort]
+"""Returns the users that a message is for."""
 
 
 def client_app(root: str | None = None) -> ClientApp:
@@ -50,13 +55,17 @@ def client_app(root: str | None = None) -> ClientApp:
     root : str, optional
         Folder of the runs' populations; by default, the one named in the run configuration.
     """
-    app = RefusingApp()
-    _answer_queries(app, root)
-    _take_part_in_rounds(app, root)
+    return answering(RefusingApp(), partial(cohort_of, root))
+
+
+def answering(app: AppT, cohort_for: CohortFor) -> AppT:
+    """Register with an app how devices answer each kind of message."""
+    _answer_queries(app, cohort_for)
+    _take_part_in_rounds(app, cohort_for)
     return app
 
 
-def _answer_queries(app: ClientApp, root: str | None) -> None:
+def _answer_queries(app: ClientApp, cohort_for: CohortFor) -> None:
     """Register the handlers of what is asked once per run."""
 
     @app.query(action_of(IDENTIFY))
@@ -68,13 +77,13 @@ def _answer_queries(app: ClientApp, root: str | None) -> None:
     @app.query(action_of(REPORT))
     def report(message: Message, context: Context) -> Message:
         """Send the perturbed profiles of the cohort."""
-        cohort = cohort_of(root, message, context)
+        cohort = cohort_for(message, context)
         return reply_with_reports(message, cohort, one_shot.reports(cohort), round_index=1)
 
     @app.query(action_of(COUNT))
     def count(message: Message, context: Context) -> Message:
         """Send noisy counts of the ratings that the cohort's reports left out."""
-        cohort, request = cohort_of(root, message, context), _request(CountRequest.of, message)
+        cohort, request = cohort_for(message, context), _request(CountRequest.of, message)
         asked = _asked(request, cohort)
         reports = counting.count_reports(cohort, request, context)
         return reply_with_reports(message, cohort, reports, round_index=COUNT_ROUND, asked=asked)
@@ -82,33 +91,33 @@ def _answer_queries(app: ClientApp, root: str | None) -> None:
     @app.query(action_of(DELIVER))
     def deliver(message: Message, context: Context) -> Message:
         """Receive the final item factors, from which a device makes its own predictions."""
-        cohort = cohort_of(root, message, context)
+        cohort = cohort_for(message, context)
         iterative.receive_factors(cohort, _request(Delivery.of, message), context)
         return Message(RecordDict(), reply_to=message)
 
     @app.query(action_of(PERSONALIZE))
     def personalize(message: Message, context: Context) -> Message:
         """Receive what is known of the items, from which a device makes its own predictions."""
-        cohort = cohort_of(root, message, context)
+        cohort = cohort_for(message, context)
         personalization.receive_table(cohort, _request(Personalization.of, message))
         return Message(RecordDict(), reply_to=message)
 
     @app.query(action_of(REPLACE))
     def replace(message: Message, context: Context) -> Message:
         """Replace the source items of the cohort's profiles and send the AlterEgos."""
-        cohort, request = cohort_of(root, message, context), _request(ReplacementRequest.of, message)
+        cohort, request = cohort_for(message, context), _request(ReplacementRequest.of, message)
         asked = _asked(request, cohort)
         reports = replacement.alter_ego_reports(cohort, request, context)
         return reply_with_reports(message, cohort, reports, round_index=request.round_index, asked=asked)
 
 
-def _take_part_in_rounds(app: ClientApp, root: str | None) -> None:
+def _take_part_in_rounds(app: ClientApp, cohort_for: CohortFor) -> None:
     """Register the handlers of what is asked in every round."""
 
     @app.train(action_of(TRAIN))
     def train(message: Message, context: Context) -> Message:
         """Report on the gradient of the item factors."""
-        cohort, request = cohort_of(root, message, context), _request(GradientRequest.of, message)
+        cohort, request = cohort_for(message, context), _request(GradientRequest.of, message)
         asked = _asked(request, cohort)
         reports = iterative.gradient_reports(cohort, request, context)
         round_index = request.round_index
@@ -120,7 +129,7 @@ def _take_part_in_rounds(app: ClientApp, root: str | None) -> None:
     @app.train(action_of(SLOPES))
     def slopes(message: Message, context: Context) -> Message:
         """Report how the entries at the rated items should move."""
-        cohort, request = cohort_of(root, message, context), _request(SlopesRequest.of, message)
+        cohort, request = cohort_for(message, context), _request(SlopesRequest.of, message)
         reports = gradient_perturbation.slope_reports(cohort, request, context)
         return reply_with_reports(message, cohort, reports, round_index=request.round_index)
 

@@ -1,0 +1,225 @@
+"""The folder of a device: which files it has, who may read them, and that one process at a time uses it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clients.device.agreement import Agreement, agreement_from, digest_of
+from clients.device.durable import OWNER_ONLY, sync_folder, write_durably
+from clients.device.limits import DeviceOptions, Limits
+from clients.device.profile import Profile, profile_text, read_profile
+from clients.device.secret import new_secret, read_secret
+from clients.device.state import State, write_state
+from dprec.errors import InputError
+from dprec.run_keys import InstalledKeys
+from dprec.setups import from_json, to_json
+
+_DEVICE = "a folder of a device, as dprec deploy prepare makes them"
+
+
+@dataclass(frozen=True)
+class DeviceFolder:
+    """The files of a device.
+
+    Parameters
+    ----------
+    path : Path
+    """
+
+    path: Path
+
+    @property
+    def profile_file(self) -> Path:
+        """The ratings of the user: profile.csv, with the columns item and rating."""
+        return self.path / "profile.csv"
+
+    @property
+    def options_file(self) -> Path:
+        """`DeviceOptions`, as JSON; written last, so a folder that has it is complete."""
+        return self.path / "device.json"
+
+    @property
+    def protocol_file(self) -> Path:
+        """The `Agreement`, as JSON."""
+        return self.path / "protocol.json"
+
+    @property
+    def catalogue_file(self) -> Path:
+        """The ids of the items, one a line, in the order of the catalogue."""
+        return self.path / "catalogue.txt"
+
+    @property
+    def node_key_file(self) -> Path:
+        """The private key by which the server knows the device: an EC key, as PEM or in OpenSSH's format."""
+        return self.path / "node.key"
+
+    @property
+    def secret_file(self) -> Path:
+        """32 bytes, from which the noise follows."""
+        return self.path / "secret.key"
+
+    @property
+    def seeded_file(self) -> Path:
+        """`InstalledKeys`, as JSON: what a device of a test draws from instead of its secret."""
+        return self.path / "seeded.json"
+
+    @property
+    def ledger_file(self) -> Path:
+        """What was spent; see `clients.device.ledger`."""
+        return self.path / "ledger.jsonl"
+
+    @property
+    def state_file(self) -> Path:
+        """What the device remembers; see `clients.device.state`."""
+        return self.path / "state"
+
+    @property
+    def predictions_file(self) -> Path:
+        """What the user is predicted to rate; see `clients.device.predictions`."""
+        return self.path / "predictions.csv"
+
+    @cached_property
+    def options(self) -> DeviceOptions:
+        """How the device is enrolled, and what it may spend."""
+        return from_json(DeviceOptions, self._text(self.options_file), str(self.options_file))
+
+    @cached_property
+    def agreement(self) -> Agreement:
+        """What the device has agreed to."""
+        return agreement_from(self._text(self.protocol_file), str(self.protocol_file))
+
+    @cached_property
+    def item_ids(self) -> list[str]:
+        """The ids of the items.
+
+        Raises
+        ------
+        InputError
+            When the catalogue is not that of the agreement.
+        """
+        *item_ids, rest = self._text(self.catalogue_file).split("\n")
+        if rest or digest_of(item_ids) != self.agreement.catalogue:
+            found = f"{len(item_ids)} items that are not those of {self.protocol_file.name}"
+            raise InputError(str(self.catalogue_file), found, f"its {self.agreement.items} items")
+        return item_ids
+
+    @cached_property
+    def secret(self) -> bytes:
+        """The secret."""
+        return read_secret(self.secret_file)
+
+    @cached_property
+    def seeded(self) -> InstalledKeys | None:
+        """What a device of a test draws from; None for a real one."""
+        if not self.seeded_file.exists():
+            return None
+        return from_json(InstalledKeys, self._text(self.seeded_file), str(self.seeded_file))
+
+    def profile(self) -> Profile:
+        """Read the ratings, which the user may have changed."""
+        return read_profile(self.profile_file, self._places, self.agreement.scale)
+
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        return {item: place for place, item in enumerate(self.item_ids)}
+
+    def _text(self, path: Path) -> str:
+        try:
+            return path.read_text(encoding="utf-8")
+        except OSError as error:
+            raise InputError(str(path), str(error.strerror), _DEVICE) from None
+        except UnicodeDecodeError:
+            raise InputError(str(path), "no UTF-8", _DEVICE) from None
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from using the folder.
+
+        Raises
+        ------
+        InputError
+            When another one does.
+        """
+        path = self.path / "lock"
+        try:
+            lock = os.open(path, os.O_RDWR | os.O_CREAT, OWNER_ONLY)
+        except OSError as error:
+            raise InputError(str(path), str(error.strerror), _DEVICE) from None
+        # The lock ends with the process, however it ends.
+        with os.fdopen(lock):
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                found = "in use by another process"
+                raise InputError(str(self.path), found, "a device that no other process serves") from None
+            yield
+
+
+def write_device(
+    folder: Path,
+    *,
+    profile: tuple[NDArray[np.integer], NDArray[np.float64]],
+    user: int,
+    limits: Limits,
+    agreement: Agreement,
+    item_ids: Sequence[str],
+    node_key: bytes,
+    seeded: InstalledKeys | None = None,
+) -> DeviceFolder:
+    """Make the folder of a device, with a new secret.
+
+    Parameters
+    ----------
+    folder : Path
+        Must not exist, or be empty.
+    profile : tuple of ndarray
+        The places of the rated items in the catalogue, and their true ratings.
+    user : int
+        Number under which the server enrols the device.
+    limits : Limits
+        What the device may spend.
+    agreement : Agreement
+    item_ids : sequence of str
+        Those of the agreement.
+    node_key : bytes
+        The private key by which the server knows the device.
+    seeded : InstalledKeys, optional
+        What a device of a test draws from, as the simulation would.
+
+    Raises
+    ------
+    InputError
+        When the folder is not empty or cannot be written, or the items are not those of the agreement.
+    """
+    if digest_of(item_ids) != agreement.catalogue:
+        raise InputError("item_ids", f"{len(item_ids)} items of another catalogue", "those of the agreement")
+    if any("\n" in item for item in item_ids):
+        raise InputError("item_ids", "an id of several lines", "ids of one line")
+    device, (items, values) = DeviceFolder(folder), profile
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise InputError(str(folder), "a folder that is not empty", "a new folder")
+        rated = [item_ids[place] for place in items.tolist()]
+        write_durably(device.profile_file, profile_text(rated, values).encode())
+        write_durably(device.protocol_file, agreement.text.encode())
+        write_durably(device.catalogue_file, "".join(f"{item}\n" for item in item_ids).encode())
+        write_durably(device.node_key_file, node_key)
+        write_durably(device.secret_file, new_secret())
+        if seeded is not None:
+            write_durably(device.seeded_file, to_json(seeded).encode())
+        write_state(device.state_file, State())
+        write_durably(device.options_file, to_json(DeviceOptions(user=user, limits=limits)).encode())
+        sync_folder(folder.parent)
+    except OSError as error:
+        raise InputError(str(folder), str(error.strerror), "a folder that can be written") from None
+    return device

@@ -1,0 +1,148 @@
+"""The privacy ledger of a device: ledger.jsonl, a line for each answer that cost something.
+
+A line is on disk before the answer that it is for leaves. Every line carries a digest of all lines up to it.
+The memory of the device (`clients.device.state`), which is written just before, holds the last line too: if
+the process or the machine dies while the line is written, the line is written again from there, and counts.
+It may then be for an answer that never left; a loss that was not suffered may be charged, but none that was
+suffered is forgotten. A ledger that lacks more than its last line is not used at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from clients.device.durable import append_durably
+from clients.device.limits import Loss
+from dprec.errors import InputError
+from dprec.options import Options, option
+from dprec.setups import from_json, to_json
+
+_CHAIN = "chain"
+"""Key of the digest of a line and all before it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Charge(Options):
+    """What an answer cost; null where nothing was protected."""
+
+    time: str = option("When, by the clock of the device.")
+    run: str = option("Flower's number of the run.")
+    question: str = option("The type of the message that was answered.")
+    round: int = option("The round that was answered.", ge=1)
+    per_rating: float | None = option("Epsilon for the change of one rating.", ge=0)
+    per_user: float | None = option("Epsilon for the change of the whole profile.", ge=0)
+    protocol: str = option("Fingerprint of the protocol.")
+    profile: str = option("Digest of the ratings.")
+
+    @property
+    def loss(self) -> Loss:
+        """The epsilons, infinite where nothing was protected."""
+        return Loss(*(math.inf if e is None else e for e in (self.per_rating, self.per_user)))
+
+
+@dataclass(frozen=True, eq=False)
+class Ledger:
+    """What a device has spent.
+
+    Parameters
+    ----------
+    path : Path
+    charges : tuple of Charge
+    size : int
+        Bytes of the file.
+    chain : str
+        Digest of all lines.
+    """
+
+    path: Path
+    charges: tuple[Charge, ...] = ()
+    size: int = 0
+    chain: str = ""
+
+    @classmethod
+    def open(cls, path: Path, lines: int, last: bytes) -> Ledger:
+        """Read a ledger, after writing its last line again if that is missing or cut off.
+
+        Parameters
+        ----------
+        path : Path
+        lines : int
+            Lines that the ledger must have.
+        last : bytes
+            The last of them.
+
+        Raises
+        ------
+        InputError
+            When another line is missing or damaged, or there are lines that the device does not remember.
+        OSError
+            When the last line cannot be written.
+        """
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            data = b""
+        ledger = cls(path)
+        for line in data.splitlines(keepends=True)[:lines]:
+            following = ledger._after(line)
+            if following is None:
+                break
+            ledger = following
+        done = len(ledger.charges)
+        if done < lines - 1:
+            accepted = "the file as the device wrote it: without it, nobody knows what was spent"
+            raise InputError(f"{path}:{done + 1}", "a line that is missing or damaged", accepted)
+        if done == lines - 1:
+            return ledger.append(last)
+        if ledger.size < len(data):
+            found = "a line that the device does not remember"
+            raise InputError(f"{path}:{done + 1}", found, "a ledger and a state of the same time")
+        return ledger
+
+    def line(self, charge: Charge) -> bytes:
+        """Return the line to append for a charge."""
+        chain = self._chained(charge)
+        return f'{to_json(charge)[:-1]}, "{_CHAIN}": "{chain}"}}\n'.encode()
+
+    def append(self, line: bytes) -> Ledger:
+        """Write a line, and return the ledger with it; it is on disk when the call returns.
+
+        Raises
+        ------
+        OSError
+            When it cannot be written.
+        """
+        following = self._after(line)
+        assert following is not None, "a line that does not follow"
+        append_durably(self.path, line, after=self.size)
+        return following
+
+    def find(self, run: str, question: str, round_index: int) -> Charge | None:
+        """Return the charge for an answer, if there is one."""
+        wanted = run, question, round_index
+        same = (each for each in self.charges if (each.run, each.question, each.round) == wanted)
+        return next(same, None)
+
+    def of_run(self, run: str) -> Sequence[Charge]:
+        """Return the charges of a run."""
+        return [charge for charge in self.charges if charge.run == run]
+
+    def _chained(self, charge: Charge) -> str:
+        return hashlib.sha256((self.chain + to_json(charge)).encode()).hexdigest()
+
+    def _after(self, line: bytes) -> Ledger | None:
+        """Return the ledger with a line; None if the line is damaged or does not follow."""
+        try:
+            entries = json.loads(line)
+            chain = entries.pop(_CHAIN)
+            charge = from_json(Charge, json.dumps(entries), str(self.path))
+        except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+            return None
+        if chain != self._chained(charge) or line != self.line(charge):
+            return None
+        return Ledger(self.path, (*self.charges, charge), self.size + len(line), chain)

@@ -1,0 +1,119 @@
+"""The ratings of the one user of a device: profile.csv."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clients.shards import StoredProfiles
+from dprec.errors import InputError
+from dprec.ratings import RatingScale
+
+_COLUMNS = ["item", "rating"]
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """The ratings of one user; `HeldRatings` of one.
+
+    Parameters
+    ----------
+    items : ndarray of int32, shape (ratings,)
+        Ascending places in the catalogue.
+    values : ndarray of float64, shape (ratings,)
+    scale : RatingScale
+    n_items : int
+    """
+
+    items: NDArray[np.int32]
+    values: NDArray[np.float64]
+    scale: RatingScale
+    n_items: int
+
+    @classmethod
+    def of(
+        cls, items: NDArray[np.integer], values: NDArray[np.float64], scale: RatingScale, n_items: int
+    ) -> Profile:
+        """Return a profile from ratings in any order."""
+        order = np.argsort(items)
+        ordered = np.asarray(values, dtype=np.float64)[order]
+        return cls(items[order].astype(np.int32), ordered, scale, n_items)
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return 1
+
+    def profiles(self, start: int, stop: int) -> StoredProfiles:
+        """Return the ratings of the user, whatever its number."""
+        exact = self.values if self.scale.continuous else None
+        return StoredProfiles(
+            np.array([self.items.size], dtype=np.int64), self.items, self.scale.level_of(self.values), exact
+        )
+
+    @cached_property
+    def digest(self) -> str:
+        """What identifies the ratings, 64 hexadecimal digits."""
+        cells = self.items.astype("<i4").tobytes() + self.values.astype("<f8").tobytes()
+        return hashlib.sha256(cells).hexdigest()
+
+
+def profile_text(items: list[str], values: NDArray[np.float64]) -> str:
+    """Return profile.csv, from the ids of items and their ratings."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    writer.writerows(zip(items, map(repr, values.tolist()), strict=True))
+    return file.getvalue()
+
+
+def read_profile(path: Path, places: Mapping[str, int], scale: RatingScale) -> Profile:
+    """Read profile.csv.
+
+    Parameters
+    ----------
+    path : Path
+    places : mapping
+        From the ids of the items to their places in the catalogue.
+    scale : RatingScale
+
+    Raises
+    ------
+    InputError
+        When it cannot be read, or a line is no rating of an item of the catalogue; it names the line.
+    """
+    try:
+        rows = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"))))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(str(path), str(error), "a file with the columns item and rating") from None
+    if not rows or rows[0] != _COLUMNS:
+        raise InputError(f"{path}:1", ",".join(rows[0]) if rows else "nothing", ",".join(_COLUMNS))
+    ratings: dict[int, float] = {}
+    for number, row in enumerate(rows[1:], start=2):
+        where = f"{path}:{number}"
+        if len(row) != len(_COLUMNS) or row[0] not in places:
+            raise InputError(where, ",".join(row), "an item of the catalogue, and its rating")
+        place = places[row[0]]
+        if place in ratings:
+            raise InputError(where, f"item {row[0]} again", "one rating of an item")
+        ratings[place] = _rating(row[1], scale, where)
+    items = np.array(list(ratings), dtype=np.int32)
+    return Profile.of(items, np.array(list(ratings.values()), dtype=np.float64), scale, len(places))
+
+
+def _rating(text: str, scale: RatingScale, where: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = np.nan
+    if not scale.accepts(np.array([value])).all():
+        raise InputError(where, text, scale.describe())
+    return value

@@ -1,0 +1,116 @@
+"""What a device's folder holds, who may read it, and what is refused in it."""
+
+import stat
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clients.device import DeviceFolder
+from clients.device.state import State, read_state
+from dprec.errors import InputError
+from dprec.mechanisms import BoundedLaplace
+from dprec.privacy.calibration import PrivacyBudget
+from dprec.setups import OneShotSetup
+from tests.clients.device.installing import KEYS, agreement_on, install, some_ratings
+
+RATINGS = some_ratings()
+SETUP = OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
+
+
+@pytest.fixture
+def device(tmp_path: Path) -> DeviceFolder:
+    return install(tmp_path / "u1", SETUP, RATINGS, user=1, seeded=KEYS)
+
+
+def test_a_folder_is_read_as_it_was_written(device: DeviceFolder) -> None:
+    own = slice(int(RATINGS.indptr[1]), int(RATINGS.indptr[2]))
+    profile = device.profile()
+    assert profile.items.tolist() == RATINGS.items[own].tolist()
+    assert np.array_equal(profile.values, RATINGS.values_at(np.arange(own.start, own.stop)))
+    assert device.agreement == agreement_on(SETUP, RATINGS)
+    assert (device.options.user, device.seeded) == (1, KEYS)
+    assert read_state(device.state_file).charges == State().charges
+
+
+def test_only_the_owner_can_read_a_folder(device: DeviceFolder) -> None:
+    assert stat.S_IMODE(device.path.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(file.stat().st_mode) for file in device.path.iterdir()} == {0o600}
+
+
+def test_devices_have_secrets_of_their_own(device: DeviceFolder, tmp_path: Path) -> None:
+    other = install(tmp_path / "u2", SETUP, RATINGS, user=1)
+    assert len({device.secret, other.secret}) == 2
+
+
+def test_every_part_of_a_protocol_is_in_its_fingerprint() -> None:
+    agreement = agreement_on(SETUP, RATINGS)
+    others = [
+        replace(
+            agreement, setup=OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.5))
+        ),
+        replace(agreement, levels=(1.0, 2.0)),
+        replace(agreement, items=13),
+        replace(agreement, catalogue="0"),
+        replace(agreement, public="0" * 32),
+        replace(agreement, process=None),
+    ]
+    prints = {each.fingerprint for each in [agreement, *others]}
+    assert len(prints) == 7
+    assert len(agreement.group) == len("00000001")
+
+
+def test_a_second_process_is_told_in_one_line(device: DeviceFolder) -> None:
+    with (
+        device.locked(),
+        pytest.raises(InputError, match=r"u1: in use by another process; accepted: "),
+        DeviceFolder(device.path).locked(),
+    ):
+        pass
+    with DeviceFolder(device.path).locked():
+        pass
+
+
+@pytest.mark.parametrize(
+    ("name", "contents", "read", "error"),
+    [
+        ("profile.csv", "item,rating\n1,3\n1,3\n", DeviceFolder.profile, r"profile\.csv:3: item 1 again"),
+        (
+            "profile.csv",
+            "item,rating\n99,3\n",
+            DeviceFolder.profile,
+            r"profile\.csv:2: 99,3; accepted: an item",
+        ),
+        (
+            "profile.csv",
+            "item,rating\n1,nan\n",
+            DeviceFolder.profile,
+            r"profile\.csv:2: nan; accepted: one of",
+        ),
+        ("profile.csv", "rating\n", DeviceFolder.profile, r"profile\.csv:1: rating; accepted: item,rating"),
+        ("catalogue.txt", "1\n2\n", DeviceFolder.profile, r"catalogue\.txt: 2 items that are not those"),
+        ("device.json", '{"user": 1}', lambda device: device.options, r"device\.json, limits: missing"),
+        ("protocol.json", "{}", lambda device: device.agreement, r"protocol\.json, setup: missing"),
+        ("secret.key", "short", lambda device: device.secret, r"secret\.key: 5 bytes"),
+        ("state", "x" * 64, lambda device: read_state(device.state_file), r"state: damaged"),
+    ],
+)
+def test_what_is_damaged_is_named(
+    device: DeviceFolder, name: str, contents: str, read: Callable[[DeviceFolder], object], error: str
+) -> None:
+    (device.path / name).write_text(contents)
+    with pytest.raises(InputError, match=error):
+        read(DeviceFolder(device.path))
+
+
+def test_a_secret_that_others_can_read_is_none(device: DeviceFolder) -> None:
+    device.secret_file.chmod(0o640)
+    with pytest.raises(InputError, match=r"secret\.key: mode 0640"):
+        _ = DeviceFolder(device.path).secret
+
+
+def test_a_folder_in_use_is_not_overwritten(device: DeviceFolder) -> None:
+    with pytest.raises(InputError, match="not empty"):
+        install(device.path, SETUP, RATINGS)
