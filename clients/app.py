@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -55,7 +54,7 @@ def client_app(root: str | None = None) -> ClientApp:
     root : str, optional
         Folder of the runs' populations; by default, the one named in the run configuration.
     """
-    return answering(RefusingApp(), partial(cohort_of, root))
+    return answering(RefusingApp(), lambda message, context: cohort_of(root, message, context))
 
 
 def answering(app: AppT, cohort_for: CohortFor) -> AppT:

@@ -205,21 +205,31 @@ def write_device(
     if any("\n" in item for item in item_ids):
         raise InputError("item_ids", "an id of several lines", "ids of one line")
     device, (items, values) = DeviceFolder(folder), profile
+    rated = [item_ids[place] for place in items.tolist()]
+    files = {
+        device.profile_file: profile_text(rated, values).encode(),
+        device.protocol_file: agreement.text.encode(),
+        device.catalogue_file: "".join(f"{item}\n" for item in item_ids).encode(),
+        device.node_key_file: node_key,
+        device.secret_file: new_secret(),
+    }
+    if seeded is not None:
+        files[device.seeded_file] = to_json(seeded).encode()
+    files[device.options_file] = to_json(DeviceOptions(user=user, limits=limits)).encode()
+    _write_files(device, files)
+    return device
+
+
+def _write_files(device: DeviceFolder, files: Mapping[Path, bytes]) -> None:
+    """Write the files of a new device, and a memory of nothing."""
+    folder = device.path
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise InputError(str(folder), "a folder that is not empty", "a new folder")
-        rated = [item_ids[place] for place in items.tolist()]
-        write_durably(device.profile_file, profile_text(rated, values).encode())
-        write_durably(device.protocol_file, agreement.text.encode())
-        write_durably(device.catalogue_file, "".join(f"{item}\n" for item in item_ids).encode())
-        write_durably(device.node_key_file, node_key)
-        write_durably(device.secret_file, new_secret())
-        if seeded is not None:
-            write_durably(device.seeded_file, to_json(seeded).encode())
         write_state(device.state_file, State())
-        write_durably(device.options_file, to_json(DeviceOptions(user=user, limits=limits)).encode())
+        for path, contents in files.items():
+            write_durably(path, contents)
         sync_folder(folder.parent)
     except OSError as error:
         raise InputError(str(folder), str(error.strerror), "a folder that can be written") from None
-    return device
