@@ -1,8 +1,9 @@
 """What the figures mean: settings and averages of a comparison, advice, projections, and their wording."""
 
-from simulation.analysis.advice import Advice, Limits, advise
+from simulation.analysis.advice import Advice, advise
 from simulation.analysis.advice_words import advice_lines
 from simulation.analysis.averages import Average
+from simulation.analysis.limits import Limits
 from simulation.analysis.measures import MEASURES, Measure
 from simulation.analysis.projection import Projection, project
 from simulation.analysis.selection import frontier

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dprec.errors import InputError
-from dprec.privacy.units import COMPARABLE_UNITS, ComparableUnit
 from simulation.analysis.averages import Average
 from simulation.analysis.floors import Gain, gain, nothing_sent
+from simulation.analysis.limits import Limits
 from simulation.analysis.measures import Measure
 from simulation.analysis.rivals import not_told_apart
 from simulation.analysis.settings import Setting, measures_of, read_settings
@@ -18,40 +18,6 @@ from simulation.storage.names import TABLE
 
 _SLACK = 1 + 1e-9
 """Losses that are claimed add up in floating point, and may exceed what was typed by its rounding."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What may be spent.
-
-    Parameters
-    ----------
-    epsilon : float
-        Largest privacy loss of any user.
-    unit : {"rating", "user"}
-        Unit of the loss.
-    max_bytes : float
-        Largest mean of the bytes of a user's messages, both directions together.
-    untrusted : bool
-        Leave out protocols whose server sees true ratings.
-    hide_items : bool
-        Leave out protocols that show which items were rated.
-    claimed : bool
-        Count an epsilon that a paper claims like one that is proved; otherwise it bounds nothing.
-    """
-
-    epsilon: float
-    unit: ComparableUnit
-    max_bytes: float
-    untrusted: bool = False
-    hide_items: bool = False
-    claimed: bool = False
-
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.epsilon) and self.epsilon > 0):
-            raise InputError("--epsilon", repr(self.epsilon), "a number above 0")
-        if not (math.isfinite(self.max_bytes) and self.max_bytes > 0):
-            raise InputError("--max-bytes", repr(self.max_bytes), "a number above 0")
 
 
 @dataclass(frozen=True)
@@ -91,9 +57,9 @@ class Advice:
     best : Offer
     alike : tuple of Offer
         Within the limits: what cannot be told apart from the best at its budget.
-    not_better, claimed_only : tuple of Offer
-        Within the limits: of the protocols that never beat nothing sent there; and those whose epsilon is
-        claimed and not proved.
+    not_better, claimed_only, composed_only : tuple of Offer
+        Within the limits: of the protocols that never beat nothing sent there; those whose epsilon is claimed
+        and not proved; and those whose epsilon holds with a delta, where the limits have none.
     for_epsilon : Offer or None
         The more accurate setting within the bytes that needs the least additional epsilon.
     for_bytes : Offer or None
@@ -109,22 +75,10 @@ class Advice:
     alike: tuple[Offer, ...]
     not_better: tuple[Offer, ...]
     claimed_only: tuple[Offer, ...]
+    composed_only: tuple[Offer, ...]
     for_epsilon: Offer | None
     for_bytes: Offer | None
     for_both: Offer | None
-
-
-def privacy_unit(name: str) -> ComparableUnit:
-    """Return the privacy unit of that name.
-
-    Raises
-    ------
-    InputError
-    """
-    for unit in COMPARABLE_UNITS:
-        if unit == name:
-            return unit
-    raise InputError("--per", repr(name), " or ".join(COMPARABLE_UNITS))
 
 
 def advise(directory: str | Path, limits: Limits, measure: str | None = None) -> Advice:
@@ -175,6 +129,7 @@ def advise(directory: str | Path, limits: Limits, measure: str | None = None) ->
         tuple(offer for offer in inside if offer.setting in alike),
         tuple(offer for offer in inside if offer.setting.name not in beating),
         tuple(_claimed_only(comparable, chosen, limits)),
+        tuple(_composed_only(comparable, chosen, limits)),
         *_next_better(better, limits, sign),
     )
 
@@ -232,10 +187,8 @@ def _offers(
     floor = nothing_sent([setting for setting in settings if setting.average(measure.column)])
     offers = []
     for setting in settings:
-        refused = (limits.untrusted and setting.flag("trusts_server")) or (
-            limits.hide_items and not setting.flag("hides_rated_items")
-        )
-        if setting is not floor and not refused and (offer := _offer(setting, measure, limits, floor)):
+        offer = _offer(setting, measure, limits, floor)
+        if setting is not floor and limits.allows(setting) and offer:
             offers.append(offer)
     return None if floor is None else _offer(floor, measure, limits, None), offers
 
@@ -244,19 +197,8 @@ def _offer(setting: Setting, measure: Measure, limits: Limits, floor: Setting | 
     accuracy, spent = setting.average(measure.column), setting.bytes_per_user
     if accuracy is None or spent is None:
         return None
-    loss = counted_loss(setting, limits.unit, claimed=limits.claimed)
     against = None if floor is None else gain(setting, floor, measure)
-    return Offer(setting, accuracy, math.inf if loss is None else loss, spent, against)
-
-
-def counted_loss(setting: Setting, unit: ComparableUnit, *, claimed: bool) -> float | None:
-    """Return the privacy loss that counts: what is proved, or also what is claimed; None without a bound."""
-    if setting.status == "proved":
-        return setting.epsilon(unit)
-    if not claimed:
-        return None
-    promised = setting.claimed(unit)
-    return setting.epsilon(unit) if promised is None else promised
+    return Offer(setting, accuracy, limits.loss(setting), spent, against)
 
 
 def _claimed_only(settings: Sequence[Setting], measure: Measure, limits: Limits) -> list[Offer]:
@@ -271,15 +213,24 @@ def _claimed_only(settings: Sequence[Setting], measure: Measure, limits: Limits)
     ]
 
 
+def _composed_only(settings: Sequence[Setting], measure: Measure, limits: Limits) -> list[Offer]:
+    """Return what a delta would bring within the limits."""
+    deltas = [delta for setting in settings if (delta := setting.delta) is not None]
+    if limits.delta is not None or limits.unit != "user" or not deltas:
+        return []
+    _, offers = _offers(settings, measure, replace(limits, delta=max(deltas)))
+    return [
+        offer
+        for offer in offers
+        if offer.within(limits.epsilon, limits.max_bytes)
+        and not replace(offer, epsilon=limits.loss(offer.setting)).within(limits.epsilon, limits.max_bytes)
+    ]
+
+
 def nothing_within(limits: Limits) -> str:
     """Say that nothing is within limits."""
-    conditions = [
-        f"nothing within ε ≤ {limits.epsilon:g} per {limits.unit}",
-        f"and {limits.max_bytes:,.0f} bytes per user",
-    ]
-    conditions += ["without trusting the server"] * limits.untrusted
-    conditions += ["with the rated items hidden"] * limits.hide_items
-    return " ".join(conditions)
+    within = f"nothing within {limits.privacy} and {limits.max_bytes:,.0f} bytes per user"
+    return " ".join([within, *limits.conditions])
 
 
 def least_needed(offers: Sequence[Offer], limits: Limits) -> str:

@@ -5,22 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from simulation.analysis.advice import Advice, Limits, Offer, counted_loss
+from simulation.analysis.advice import Advice, Offer
 from simulation.analysis.floors import NOTHING_SENT, Gain, gain_digits
+from simulation.analysis.limits import Limits, counted_loss
 from simulation.analysis.numbers import loss, spread_in_words, with_spread
 from simulation.analysis.settings import Setting
-from simulation.analysis.vocabulary import listed
+from simulation.analysis.vocabulary import TRUST_IN_WORDS, listed
 
 
 def advice_lines(advice: Advice) -> list[str]:
     """Return advice as lines for the terminal."""
     limits, best = advice.limits, advice.best
     answer = "send nothing: " if best.setting.floor == NOTHING_SENT else ""
+    within = [f"within {limits.privacy} and {limits.max_bytes:,.0f} bytes per user", *limits.conditions]
     return [
-        f"within ε ≤ {limits.epsilon:g} per {limits.unit} and {limits.max_bytes:,.0f} bytes per user: "
-        f"{answer}{_named(best, advice)}",
-        f"  the server sees {best.setting.server_sees}; rounds: {_rounds(best.setting):g}; "
-        f"runs: {best.accuracy.count}",
+        f"{', '.join(within)}: {answer}{_named(best, advice)}",
+        f"  {TRUST_IN_WORDS[best.setting.trust]}; the server sees {best.setting.server_sees}; "
+        f"rounds: {_rounds(best.setting):g}; runs: {best.accuracy.count}",
         *_against_floor(advice),
         *_alike(advice),
         *_left_out(advice),
@@ -66,6 +67,12 @@ def _left_out(advice: Advice) -> Iterator[str]:
     names = dict.fromkeys(offer.setting.name for offer in advice.claimed_only)
     if names:
         yield f"  left out, because ε is claimed and not proved: {listed(names)}; --claimed counts a claim"
+    needed = {offer.setting.name: offer.setting.delta or 0.0 for offer in advice.composed_only}
+    if needed:
+        yield (
+            f"  left out, because ε holds by composition only: {listed(needed)}; "
+            f"--delta {max(needed.values()):g} counts it"
+        )
 
 
 def _next_better(advice: Advice) -> Iterator[str]:
@@ -93,19 +100,22 @@ def _named(offer: Offer, advice: Advice) -> str:
     setting, measure = offer.setting, advice.measure
     accuracy = with_spread(offer.accuracy, measure.digits)
     spread = spread_in_words([offer.accuracy])
+    over = f" ({spread})" if spread else ""
     return (
-        f"{setting.name} {_privacy(setting)}, {measure.label} {accuracy}{f' ({spread})' if spread else ''}, "
+        f"{setting.name} {_privacy(setting, advice.limits)}, {measure.label} {accuracy}{over}, "
         f"{offer.bytes_per_user:,.0f} bytes per user"
     )
 
 
-def _privacy(setting: Setting) -> str:
+def _privacy(setting: Setting, limits: Limits) -> str:
     per_rating = counted_loss(setting, "rating", claimed=True)
     per_user = counted_loss(setting, "user", claimed=True)
-    if per_rating is None and per_user is None:
-        return "without privacy"
     mark = "" if setting.status == "proved" else " (claimed, not proved)"
-    return f"at ε {loss(per_rating)} per rating, {loss(per_user)} per user{mark}"
+    losses = f"at ε {loss(per_rating)} per rating, {loss(per_user)} per user"
+    if setting.composed is not None and (limits.delta is not None or per_user is None):
+        composed = f"{loss(setting.composed)} per user with δ = {setting.delta or 0.0:g}"
+        return f"at ε {composed}" if per_user is None else f"{losses}, {composed}{mark}"
+    return "without privacy" if per_rating is None and per_user is None else f"{losses}{mark}"
 
 
 def _rounds(setting: Setting) -> float:

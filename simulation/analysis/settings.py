@@ -112,6 +112,11 @@ class Setting:
         """The largest loss per user by composition, over users and runs; None where there is none."""
         return self._largest("epsilon_composed_max")
 
+    @property
+    def delta(self) -> float | None:
+        """The largest delta with which losses were composed; None where there is none."""
+        return self._largest("delta")
+
     def claimed(self, unit: ComparableUnit) -> float | None:
         """Return the largest loss that is claimed and not proved in a unit; None where none is."""
         return self._largest(CLAIM_COLUMNS[unit])

@@ -213,7 +213,14 @@ def advise(
     epsilon: Annotated[float, typer.Option(metavar="E", help="Largest privacy loss of any user.")],
     max_bytes: Annotated[float, typer.Option(metavar="B", help="Most bytes per user, both directions.")],
     per: Annotated[str, typer.Option(metavar="rating|user", help="Unit of epsilon.")] = "rating",
+    delta: Annotated[
+        float | None,
+        typer.Option(metavar="D", help="Count losses per user as they compose, with this delta at most."),
+    ] = None,
     measure: Annotated[str | None, typer.Option(help="Column of comparison.csv to compare by.")] = None,
+    trust: Annotated[
+        str, typer.Option(metavar="nobody|shuffler|sum|server", help="The most that users have to trust.")
+    ] = "server",
     untrusted: Annotated[
         bool, typer.Option("--untrusted", help="Only protocols whose server sees no true ratings.")
     ] = False,
@@ -228,11 +235,12 @@ def advise(
 
     A protocol that is not better than nothing sent by more than its uncertainty is never named.
     """
-    from simulation.analysis.advice import Limits, privacy_unit
     from simulation.analysis.advice import advise as advice
     from simulation.analysis.advice_words import advice_lines
+    from simulation.analysis.limits import Limits, most_trust, privacy_unit
 
-    limits = Limits(epsilon, privacy_unit(per), max_bytes, untrusted, hide_items, claimed)
+    most = most_trust("sum" if untrusted and trust == "server" else trust)
+    limits = Limits(epsilon, privacy_unit(per), max_bytes, most, hide_items, claimed, delta)
     for line in advice_lines(advice(directory, limits, measure)):
         typer.echo(line)
 

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from dprec.errors import InputError
-from simulation.analysis.advice import Limits, advise, privacy_unit
+from simulation.analysis.advice import advise
 from simulation.analysis.advice_words import advice_lines
+from simulation.analysis.limits import Limits, privacy_unit
+from simulation.analysis.vocabulary import TRUST_IN_WORDS
 from simulation.storage.tables import csv_of_rows
 
 
@@ -101,7 +103,7 @@ def test_units_are_told_apart(table: Table) -> None:
 
 def test_conditions_leave_protocols_out(table: Table) -> None:
     assert advise(table(), Limits(9.0, "rating", 9e9, hide_items=True)).best.setting.name == "whole"
-    advice = advise(table(), Limits(9.0, "rating", 9e9, untrusted=True))
+    advice = advise(table(), Limits(9.0, "rating", 9e9, trust="sum"))
     assert advice.for_epsilon is None
 
 
@@ -273,7 +275,7 @@ def test_one_run_is_weighed_by_its_plain_difference_and_says_so(table: Table) ->
 
 
 def test_nothing_sent_is_within_every_limit(table: Table) -> None:
-    strict = Limits(0.01, "user", 1, untrusted=True, hide_items=True)
+    strict = Limits(0.01, "user", 1, trust="nobody", hide_items=True)
     advice = advise(table([*ROWS, quiet(1.5)]), strict)
     assert advice.best.setting.name == "quiet"
     assert "  nothing else is within these limits" in advice_lines(advice)
@@ -339,3 +341,94 @@ def test_what_may_be_as_good_is_named(table: Table) -> None:
     advice = advise(table(rows), Limits(1.0, "rating", 1000))
     assert [offer.setting.name for offer in advice.alike] == ["near"]
     assert "not told apart from it by the 95 % interval over users: near" in "\n".join(advice_lines(advice))
+
+
+TRUSTS = ("nobody", "shuffler", "sum", "server")
+
+
+def trusting(name: str, trust: str, budget: float, rmse: float, *, up: float = 300.0) -> dict[str, Any]:
+    """A protocol whose sum of losses exceeds its budget, which it keeps by composition."""
+    losses = {"epsilon_per_user_max": 5 * budget, "epsilon_composed_max": budget * 0.998, "delta": 1e-6}
+    return line(name, budget, rmse, up=up, trust=trust, trusts_server=trust == "server", **losses)
+
+
+@pytest.mark.parametrize("reached", [1.5, 1.062, 0.5], ids=["all beat it", "some beat it", "none beats it"])
+@pytest.mark.parametrize("most", TRUSTS)
+def test_every_word_of_advice_within_a_trust_is_in_the_table(table: Table, most: Any, reached: float) -> None:
+    rows = [
+        trusting(f"{trust}-{kind}", trust, budget, 1.1 - 0.02 * place - 0.01 * budget + extra, up=up)
+        for place, trust in enumerate(TRUSTS)
+        for budget in (1.0, 4.0)
+        for kind, extra, up in (("a", 0.0, 300.0), ("b", 0.005, 250.0), ("dear", -0.01, 9000.0))
+    ]
+    rows = repeated([*rows, quiet(reached)])
+    lines = advice_lines(advise(table(rows), Limits(1.0, "user", 1000, trust=most, delta=1e-6)))
+    allowed = TRUSTS[: TRUSTS.index(most) + 1]
+    inside = [
+        row
+        for row in rows
+        if row["seed"] == 2
+        and row.get("trust") in allowed
+        and row["epsilon"] == 1.0
+        and "dear" not in row["name"]
+    ]
+    best = min(
+        (row for row in inside if row["rmse"] < reached - 0.01), key=lambda row: row["rmse"], default=None
+    )
+    words = {
+        "nobody": ", with nobody trusted",
+        "shuffler": ", with nobody trusted but who shuffles",
+        "sum": ", without trusting the server",
+        "server": "",
+    }[most]
+    opening = f"within ε ≤ 1 per user with δ ≤ 1e-06 and 1,000 bytes per user{words}: "
+    if best is None:
+        assert lines[0].startswith(
+            f"{opening}send nothing: quiet at ε 0 per rating, 0 per user, RMSE {reached:.4f}"
+        )
+        assert lines[1].startswith("  nobody is trusted; the server sees nothing; rounds: 0; runs: 3")
+        assert all(row["name"] in lines[2] for row in inside)
+        nearest = min(inside, key=lambda row: row["rmse"])
+        assert lines[3].startswith(f"  nearest: {nearest['name']}, {nearest['rmse'] - reached:.3f} ± ")
+        return
+    spent = best["uplink_message_mean_per_user"] + 100
+    assert lines[0] == (
+        f"{opening}{best['name']} at ε 1 per rating, 5 per user, 0.998 per user with δ = 1e-06, RMSE "
+        f"{best['rmse']:.4f} ± 0.0010 (standard deviation over 3 seeds), {spent:,.0f} bytes per user"
+    )
+    trusted = TRUST_IN_WORDS[best["trust"]]
+    sees = "true ratings" if best["trust"] == "server" else "rated items, noise"
+    assert lines[1] == f"  {trusted}; the server sees {sees}; rounds: 1; runs: 3"
+    assert lines[2].startswith(f"  against nothing sent: {reached - best['rmse']:.3f} ± ")
+    named = {name for row in rows for name in [row["name"]] if any(name in each for each in lines)}
+    assert named <= {row["name"] for row in rows if row.get("trust") in allowed}
+
+
+def test_what_holds_by_composition_only_counts_with_a_delta(table: Table) -> None:
+    rows = [trusting("composed", "sum", 1.0, 0.9), line("summed", 0.01, 1.0)]
+    advice = advise(table(rows), Limits(1.0, "user", 1000))
+    assert advice.best.setting.name == "summed"
+    left_out = "  left out, because ε holds by composition only: composed; --delta 1e-06 counts it"
+    assert left_out in advice_lines(advice)
+    assert advise(table(rows), Limits(1.0, "user", 1000, delta=1e-5)).best.setting.name == "composed"
+    assert advise(table(rows), Limits(1.0, "user", 1000, delta=1e-7)).best.setting.name == "summed"
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        (["--trust", "everybody"], "--trust: 'everybody'; accepted: nobody, shuffler, sum, server"),
+        (["--delta", "1e-6"], "--delta: 1e-06, with --per rating; accepted: --per user"),
+        (["--delta", "2", "--per", "user"], "--delta: 2.0; accepted: a number between 0 and 1"),
+    ],
+)
+def test_limits_that_cannot_be_are_one_line(
+    table: Table, capsys: pytest.CaptureFixture[str], options: list[str], found: str
+) -> None:
+    from simulation.console.command_line import main
+
+    with pytest.raises(SystemExit) as ended:
+        main(["advise", str(table()), "--epsilon", "1", "--max-bytes", "1e3", *options])
+    assert ended.value.code == 2
+    (printed,) = capsys.readouterr().err.splitlines()
+    assert found in printed
