@@ -33,6 +33,23 @@ class RefusalCode(IntEnum):
     INTERNAL_FAILURE = 109
     """The device failed."""
 
+    @property
+    def words(self) -> str:
+        """The name as files have it: in small letters, with hyphens."""
+        return self.name.lower().replace("_", "-")
+
+
+OTHER_FAILURE = "other-failure"
+"""What files call an error whose code is none of these."""
+
+
+def words_of(code: int) -> str:
+    """Return what files call the error of a device, whose code may be anything."""
+    try:
+        return RefusalCode(code).words
+    except ValueError:
+        return OTHER_FAILURE
+
 
 class Refusal(ValueError):  # noqa: N818 (nothing went wrong)
     """A request that a device does not answer.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from flwr.app import ConfigRecord, Message
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dprec.messages import REPLY, Reports
 from dprec.ragged import sizes_of
+from dprec.refusals import words_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,11 +24,14 @@ class Attendance:
         Who was asked, ascending.
     arrived, punctual : ndarray of bool, shape (asked,)
         Whose report was sent at all, and whose arrived before the round ended.
+    refused : str
+        Why none of them has answered, if the node said so: see `dprec.refusals.words_of`.
     """
 
     users: NDArray[np.int64]
     arrived: NDArray[np.bool_]
     punctual: NDArray[np.bool_]
+    refused: str = field(default="", kw_only=True)
 
     @property
     def senders(self) -> NDArray[np.int64]:
@@ -77,7 +81,7 @@ def arrivals_of(reply: Message | None, first_user: int, users: NDArray[np.int64]
     """Return the reports of a cohort's reply, or None when it cannot be used.
 
     A reply for other users, or for another number of them, is rejected as a whole: nothing in it can
-    be attributed.
+    be attributed. An error is the answer of devices that refuse.
 
     Parameters
     ----------
@@ -87,6 +91,9 @@ def arrivals_of(reply: Message | None, first_user: int, users: NDArray[np.int64]
     users : ndarray of int64, shape (asked,)
         Users of the cohort who were asked, ascending.
     """
+    if reply is not None and reply.has_error():
+        nobody = np.zeros(users.size, dtype=np.bool_)
+        return Arrivals(users, nobody, nobody, [b""] * users.size, refused=words_of(reply.error.code))
     record = reply_record(reply)
     if record is None:
         return None

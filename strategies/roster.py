@@ -31,13 +31,13 @@ class Roster:
 
     Parameters
     ----------
-    node_ids : tuple of int
-        As many as the users need, from `identify`.
+    node_ids : tuple of int or None
+        As many as the users need, from `identify` or from enrolment; None for a node that never came.
     n_users : int
     users_per_node : int
     """
 
-    node_ids: tuple[int, ...]
+    node_ids: tuple[int | None, ...]
     n_users: int
     users_per_node: int
 
@@ -58,8 +58,9 @@ class Roster:
             Run key.
         """
         return [
-            Message(content, self.node_ids[partition], message_type, group_id=group)
+            Message(content, node, message_type, group_id=group)
             for partition, content in contents.items()
+            if (node := self.node_ids[partition]) is not None
         ]
 
     def ask(
@@ -97,10 +98,9 @@ class Roster:
             ahead.shutdown(wait=False, cancel_futures=True)
 
     def by_partition(self, replies: Iterable[Message]) -> dict[int, Message]:
-        """Return the usable replies by the partition of the node that sent them, in ascending order."""
+        """Return the replies by the partition of the node that sent them, in ascending order."""
         partitions = {node: partition for partition, node in enumerate(self.node_ids)}
-        usable = [reply for reply in replies if reply.has_content()]
-        answers = {partitions.get(reply.metadata.src_node_id, -1): reply for reply in usable}
+        answers = {partitions.get(reply.metadata.src_node_id, -1): reply for reply in replies}
         return {partition: answers[partition] for partition in sorted(answers) if partition >= 0}
 
     def arrivals(self, answers: dict[int, Message], asked: NDArray[np.bool_]) -> Iterator[Arrivals]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,8 @@ class RoundRecord:
     uplink_payload_bytes, uplink_message_bytes, downlink_payload_bytes, downlink_message_bytes : int
         Sums over the users, for this round alone.
     seconds : float
+    causes : dict of str to int
+        Why the failures failed: how many were absent, late or malformed, or why devices refused.
     """
 
     round: int
@@ -31,6 +33,7 @@ class RoundRecord:
     downlink_payload_bytes: int
     downlink_message_bytes: int
     seconds: float
+    causes: dict[str, int] = field(default_factory=dict)
 
     def with_traffic(self, more: dict[str, int]) -> RoundRecord:
         """Return the record with bytes added to it, under the names of the fields."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -49,6 +50,8 @@ class RoundAccount:
     traffic: TrafficLedger
     _started: float = field(default_factory=time.perf_counter, init=False)
     _before: dict[str, int] = field(init=False)
+    _causes: Counter[str] = field(default_factory=Counter, init=False)
+    _punctual: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         self._before = traffic_totals(self.traffic)
@@ -79,6 +82,10 @@ class RoundAccount:
     def charge_reports(self, arrivals: Attendance) -> None:
         """Charge everybody who sent a report, even if it is not used."""
         senders, payloads = arrivals.senders, arrivals.payloads
+        self._punctual += int(arrivals.punctual.sum())
+        self._causes["late"] += int((arrivals.arrived & ~arrivals.punctual).sum())
+        if arrivals.refused:
+            self._causes[arrivals.refused] += arrivals.users.size
         sizes = report_sizes(self.message_type, self.group, senders, payloads)
         self.traffic.charge_uplink(senders, payloads, sizes)
 
@@ -97,7 +104,9 @@ class RoundAccount:
         contents : dict
             What the node of each partition is sent; charged apart.
         """
-        for partition in roster.ask(grid, self.message_type, contents, self.group):
+        for partition, answer in roster.ask(grid, self.message_type, contents, self.group).items():
+            if answer.has_error():
+                continue
             cohort = roster.cohort(partition)
             self.charge_acknowledgements(slice(cohort.start, cohort.stop))
 
@@ -122,8 +131,14 @@ class RoundAccount:
             failures=asked - accepted,
             accuracy=None,
             seconds=time.perf_counter() - self._started,
+            causes=self._all_causes(asked - accepted, self._punctual - accepted),
             **self.spent(),
         )
+
+    def _all_causes(self, failures: int, malformed: int) -> dict[str, int]:
+        """Return why so many have failed; who is not heard of at all is absent."""
+        causes = self._causes + Counter(malformed=malformed)
+        return dict(sorted((causes + Counter(absent=failures - causes.total())).items()))
 
     def _request_size(self, content: RecordDict) -> int:
         return message_size(request_message(self.message_type, content, self.group))

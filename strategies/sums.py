@@ -63,7 +63,8 @@ class ReadSums:
         if arrivals is None:
             return None
         _, aggregate = self.gradient.decode(arrivals.in_time(), self.shape)
-        return Sums(users, arrivals.arrived, arrivals.punctual, sizes_of(arrivals.reports), aggregate)
+        sent, refused = sizes_of(arrivals.reports), arrivals.refused
+        return Sums(users, arrivals.arrived, arrivals.punctual, sent, aggregate, refused=refused)
 
     def _checked(self, record: ConfigRecord, first_user: int, users: NDArray[np.int64]) -> Sums | None:
         sum_shape = self.gradient.sum_shape(self.shape)

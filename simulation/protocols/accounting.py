@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -23,6 +24,9 @@ EXACT_CHANNEL = (
     "devices choose what they send"
 )
 """Why the loss of a channel is proved."""
+
+_FAULTS = ("absent", "late", "malformed")
+"""Causes of failures that are no refusals."""
 
 
 def budget_at(
@@ -117,7 +121,10 @@ def notes_on_failures(records: Sequence[RoundRecord], reports: str = "reports") 
     asked = failures + sum(record.replies for record in records)
     if not failures:
         return ()
-    return (f"{failures} of {asked} {reports} were missing, late or malformed and were not used.",)
+    notes = (f"{failures} of {asked} {reports} were missing, late or malformed and were not used.",)
+    refusals = sum((Counter(record.causes) for record in records), Counter[str]())
+    refused = [f"{count} {cause}" for cause, count in sorted(refusals.items()) if cause not in _FAULTS]
+    return (*notes, f"Devices refused to send {reports}: {', '.join(refused)}.") if refused else notes
 
 
 def mean_payload(traffic: TrafficLedger, reports: int) -> int:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from simulation.storage.documents import Document, parse_document
 from strategies.round_record import RoundRecord
@@ -23,6 +25,7 @@ class _RoundLine(Document):
     uplink: _Bytes
     downlink: _Bytes
     seconds: float
+    causes: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
 
 
 def line_of(record: RoundRecord) -> dict[str, Any]:
@@ -31,6 +34,7 @@ def line_of(record: RoundRecord) -> dict[str, Any]:
         "round": record.round,
         "replies": record.replies,
         "failures": record.failures,
+        **({"causes": record.causes} if record.causes else {}),
         "accuracy": record.accuracy,
         "uplink": {
             "payload_bytes": record.uplink_payload_bytes,
@@ -72,6 +76,7 @@ def parse_rounds(text: str, where: str) -> tuple[RoundRecord, ...]:
             downlink_payload_bytes=line.downlink.payload_bytes,
             downlink_message_bytes=line.downlink.message_bytes,
             seconds=line.seconds,
+            causes=line.causes,
         )
         for line in lines
     )

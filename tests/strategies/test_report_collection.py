@@ -1,4 +1,6 @@
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.ratings import Ratings
+from dprec.refusals import RefusalCode
 from dprec.run_keys import RunKeys
 from dprec.setups import OneShotSetup
 from dprec.wire import ReportCodec
@@ -132,9 +135,9 @@ def with_record(change: Callable[[int, list[bytes]], dict[str, object]]) -> Tamp
     return tamper
 
 
-def failing(reply: Message) -> Message:
+def failing(reply: Message, code: int = 1) -> Message:
     question = Message(RecordDict(), reply.metadata.src_node_id, reply.metadata.message_type)
-    answered = Message(Error(1, "the device is on fire"), reply_to=stamped(question))
+    answered = Message(Error(code, "the device is on fire"), reply_to=stamped(question))
     answered.metadata.__dict__["_src_node_id"] = reply.metadata.src_node_id
     return answered
 
@@ -250,6 +253,32 @@ def test_a_device_that_raises_is_a_missing_reply(tmp_path: Path, ratings: Rating
     (tmp_path / GROUP / "shard-00000.npy").unlink()
     with pytest.raises(RunError, match="none of the 30 users"):
         collection.collect(grid, roster)
+
+
+def test_refusals_are_counted_by_their_code(tmp_path: Path, ratings: Ratings) -> None:
+    collected = collect(tmp_path / "known", ratings, partial(failing, code=RefusalCode.BUDGET_SPENT))
+    assert collected.record.causes == {"budget-spent": SIZE}
+    assert not collected.sent[COHORT].any()
+    collected = collect(tmp_path / "unknown", ratings, failing)
+    assert collected.record.causes == {"other-failure": SIZE}
+
+
+def test_causes_add_up_to_the_failures(tmp_path: Path, ratings: Ratings) -> None:
+    faults = FaultOptions(dropout=0.3, straggle=0.2, corrupt=0.2)
+    grid, roster, collection = start(tmp_path, ratings, SIZE, faults=faults)
+    grid.tamper = partial(failing, code=RefusalCode.NOT_SET_UP)
+    record = collection.collect(grid, roster).record
+    assert set(record.causes) == {"absent", "late", "malformed", "not-set-up"}
+    assert sum(record.causes.values()) == record.failures
+
+
+def test_a_node_that_never_came_is_absent(tmp_path: Path, ratings: Ratings, honest: Collected) -> None:
+    grid, roster, collection = start(tmp_path, ratings, SIZE)
+    place = COHORT.start // SIZE
+    gap = replace(roster, node_ids=(*roster.node_ids[:place], None, *roster.node_ids[place + 1 :]))
+    collected = collection.collect(grid, gap)
+    assert collected.record.causes == {"absent": SIZE}
+    assert cells_of(collected, []) == cells_of(honest, COHORT)
 
 
 def test_the_rest_is_completed(tmp_path: Path, ratings: Ratings) -> None:
