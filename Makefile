@@ -5,6 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
+# Compiled tests are kept, so that the processes that share them compile each once.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test clean
 
 demo: $(VENV)/run.stamp
