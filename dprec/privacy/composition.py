@@ -17,13 +17,13 @@ from scipy.fft import irfft, next_fast_len
 from dprec.mechanisms.channel import Channel
 from dprec.privacy.loss_distribution import POINTS, LossDistribution
 
-_TAIL = 1e-13
+TAIL = 1e-13
 """Mass that may lie beyond either end of the window in which the sum is found."""
 
-_EXPONENTS = np.geomspace(0.25, 4.0, 33)
+EXPONENTS = np.geomspace(0.25, 4.0, 33)
 """Where Chernoff's bound is tried, as multiples of what suits a normal distribution."""
 
-_NEGLIGIBLE = -60.0
+NEGLIGIBLE = -60.0
 """Logarithm of the modulus below which a frequency is left out."""
 
 _FINEST = 32 * POINTS
@@ -48,6 +48,29 @@ class TotalLoss:
     masses: NDArray[np.float64]
     error: float
     largest: float
+
+    @classmethod
+    def of_transform(
+        cls, masses: NDArray[np.float64], step: float, first: int, count: int, points: int
+    ) -> TotalLoss:
+        """Return the sum whose distribution was found by a Fourier transform.
+
+        Parameters
+        ----------
+        masses : ndarray of float64, shape (length,)
+            As transformed back: of the losses j step, j modulo the length.
+        step : float
+        first : int
+            The least j.
+        count, points : int
+            Losses that were added up, and the most that their sum can be, in steps.
+        """
+        length = masses.size
+        inside: NDArray[np.float64] = np.maximum(0.0, np.roll(masses, -(first % length)))
+        # The transform of each draw has relative errors of a few units in the last place, which add up.
+        rounding = np.finfo(np.float64).eps * count * math.log2(2 * length) * math.sqrt(length)
+        error = TAIL + rounding * math.sqrt(float((inside**2).sum()))
+        return cls(step * (first + np.arange(length, dtype=np.float64)), inside, error, step * points)
 
     def delta(self, epsilon: float) -> float:
         """Return a delta with which an epsilon holds: E[max(0, 1 - exp(epsilon - loss))]."""
@@ -89,16 +112,8 @@ def total_loss(draws: Sequence[tuple[LossDistribution, int]]) -> TotalLoss:
     points = sum(times * one.points for one, times in draws)
     first, last = _window(draws, points)
     length = next_fast_len(last - first + 1, real=True)
-    masses = np.maximum(0.0, np.roll(irfft(_spectrum(draws, length), length), -(first % length)))
-    count = sum(times for _, times in draws)
-    # The transform of each draw has relative errors of a few units in the last place, which add up.
-    rounding = np.finfo(np.float64).eps * count * math.log2(2 * length) * math.sqrt(length)
-    return TotalLoss(
-        losses=step * (first + np.arange(length)),
-        masses=masses,
-        error=_TAIL + rounding * math.sqrt(float((masses**2).sum())),
-        largest=step * points,
-    )
+    masses = irfft(_spectrum(draws, length), length)
+    return TotalLoss.of_transform(masses, step, first, sum(times for _, times in draws), points)
 
 
 def _spectrum(draws: Sequence[tuple[LossDistribution, int]], length: int) -> NDArray[np.complex128]:
@@ -108,20 +123,20 @@ def _spectrum(draws: Sequence[tuple[LossDistribution, int]], length: int) -> NDA
     )
     product = np.zeros(length // 2 + 1, dtype=np.complex128)
     # Nearly all of it is too small to count beside the rounding errors.
-    seen = log_moduli > _NEGLIGIBLE
+    seen = log_moduli > NEGLIGIBLE
     product[seen] = np.exp(log_moduli[seen] + 1j * angles[seen])
     return product
 
 
 def _window(draws: Sequence[tuple[LossDistribution, int]], points: int) -> tuple[int, int]:
-    """Return the first and the last point of a window that the sum leaves with `_TAIL` on either side."""
+    """Return the first and the last point of a window that the sum leaves with `TAIL` on either side."""
     step = draws[0][0].step
     variance = sum(times * one.variance for one, times in draws)
-    exponents = _EXPONENTS * math.sqrt(-2 * math.log(_TAIL) / variance)
+    exponents = EXPONENTS * math.sqrt(-2 * math.log(TAIL) / variance)
     # Pr(loss >= x) <= E[exp(t loss)] exp(-t x) for every t above 0 (Chernoff).
     ends = [
         np.min(
-            (sum(times * one.log_moments(sign * exponents) for one, times in draws) - math.log(_TAIL))
+            (sum(times * one.log_moments(sign * exponents) for one, times in draws) - math.log(TAIL))
             / exponents
         )
         for sign in (-1, 1)

@@ -54,9 +54,21 @@ class LossDistribution:
             By default ``channel.epsilon / POINTS``.
         """
         step = step or channel.epsilon / POINTS
-        points = max(1, math.ceil(channel.epsilon / step * (1 - 1e-12)))
-        ratios = np.exp(step * np.arange(points + 1))
-        slopes = np.diff(_divergences(channel, step, points)) / np.diff(ratios)
+        points = points_up_to(channel.epsilon, step)
+        return cls.with_divergences(step, _divergences(channel, step, points))
+
+    @classmethod
+    def with_divergences(cls, step: float, divergences: NDArray[np.float64]) -> LossDistribution:
+        """Return the distribution of a pair whose divergences are not below those given.
+
+        Parameters
+        ----------
+        step : float
+        divergences : ndarray of float64, shape (points + 1,)
+            Bounds on h(a) at a = exp(j step), whichever of the two is the first; the last one is 0.
+        """
+        ratios = np.exp(step * np.arange(divergences.size))
+        slopes = np.diff(divergences) / np.diff(ratios)
         # Both orders of every pair count, so -j has under the one the mass that j has under the other.
         under_other = np.maximum(0.0, np.diff(slopes, append=0.0))
         above = ratios[1:] * under_other
@@ -101,6 +113,11 @@ class LossDistribution:
         shift = np.abs(exponents) * self.losses[-1]
         moments = np.exp(np.outer(exponents, self.losses) - shift[:, None]) @ self.masses
         return np.asarray(np.log(moments) + shift)
+
+
+def points_up_to(epsilon: float, step: float) -> int:
+    """Return how many steps reach epsilon, at least 1."""
+    return max(1, math.ceil(epsilon / step * (1 - 1e-12)))
 
 
 def _divergences(channel: Channel, step: float, points: int) -> NDArray[np.float64]:
