@@ -2,9 +2,19 @@
 
 from dprec.private_als.aggregation import Aggregation
 from dprec.private_als.layout import Contributions, StatisticsLayout
+from dprec.private_als.secure import SecureAggregation
 from dprec.private_als.trusted import TrustedAggregation
 from dprec.registry import Registry
 
-AGGREGATIONS: Registry[Aggregation] = Registry("aggregation", Aggregation, [TrustedAggregation])
+AGGREGATIONS: Registry[Aggregation] = Registry(
+    "aggregation", Aggregation, [TrustedAggregation, SecureAggregation]
+)
 
-__all__ = ["AGGREGATIONS", "Aggregation", "Contributions", "StatisticsLayout", "TrustedAggregation"]
+__all__ = [
+    "AGGREGATIONS",
+    "Aggregation",
+    "Contributions",
+    "SecureAggregation",
+    "StatisticsLayout",
+    "TrustedAggregation",
+]

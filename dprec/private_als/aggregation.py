@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,24 @@ from dprec.privacy.guarantee import Trust
 from dprec.private_als.layout import Contributions, StatisticsLayout
 
 
+@dataclass(frozen=True)
+class FurtherMessages:
+    """Payload bytes of the messages of a release besides its request and its report, for each device.
+
+    Parameters
+    ----------
+    downlink, uplink : tuple of int
+        What every device that is asked receives and sends before it reports.
+    downlink_after, uplink_after : tuple of int
+        What a device whose report arrived receives and sends then.
+    """
+
+    downlink: tuple[int, ...] = ()
+    uplink: tuple[int, ...] = ()
+    downlink_after: tuple[int, ...] = ()
+    uplink_after: tuple[int, ...] = ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Aggregation(Options):
     """Base of the ways to add up contributions."""
@@ -30,6 +48,41 @@ class Aggregation(Options):
     trust: ClassVar[Trust] = "server"
     reason: ClassVar[str] = ""
     """Why the loss is proved, for the guarantee: what follows a colon, to its full stop."""
+
+    def among(self, users: int) -> Self:
+        """Return the aggregation of a run with so many users, as it is installed on their devices.
+
+        Raises
+        ------
+        SettingError
+            When they are too few.
+        """
+        return self
+
+    def check(self, layout: StatisticsLayout, multiplier: float) -> None:
+        """Refuse settings that do not suit a release, once they are for a number of users; see `among`.
+
+        Raises
+        ------
+        SettingError
+            When there is one; it names the setting.
+        """
+
+    def further_messages(self) -> FurtherMessages:
+        """Return the bytes of what is exchanged around a report."""
+        return FurtherMessages()
+
+    def can_release(self, present: NDArray[np.bool_], round_index: int, public_seed: int) -> bool:
+        """Return whether a release succeeds; if it fails, its budget is spent all the same.
+
+        Parameters
+        ----------
+        present : ndarray of bool, shape (users,)
+            Whose report arrived, of all who were to take part.
+        round_index, public_seed : int
+            See `RoundDraws`.
+        """
+        return True
 
     @abstractmethod
     def multiplier(self, epsilon: float, delta: float) -> float:
@@ -59,7 +112,7 @@ class Aggregation(Options):
 
     @abstractmethod
     def decode(
-        self, reports: Sequence[bytes], layout: StatisticsLayout
+        self, reports: Sequence[bytes], layout: StatisticsLayout, multiplier: float
     ) -> tuple[NDArray[np.bool_], Aggregate]:
         """Validate and add up the reports of a cohort.
 
@@ -72,7 +125,7 @@ class Aggregation(Options):
         """
 
     @abstractmethod
-    def possible(self, aggregate: Aggregate, layout: StatisticsLayout) -> bool:
+    def possible(self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float) -> bool:
         """Return whether valid reports can have a sum, of the right shape, that somebody else added up."""
 
     @abstractmethod
@@ -99,5 +152,5 @@ class Aggregation(Options):
         """
 
     @abstractmethod
-    def report_bits(self, layout: StatisticsLayout, ratings: int) -> int:
+    def report_bits(self, layout: StatisticsLayout, ratings: int, multiplier: float) -> int:
         """Return the size in bits of the report of a user with that many chosen ratings, evenly spread."""

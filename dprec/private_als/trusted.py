@@ -54,14 +54,14 @@ class TrustedAggregation(Aggregation):
         return encode_contributions(contributions, layout)
 
     def decode(
-        self, reports: Sequence[bytes], layout: StatisticsLayout
+        self, reports: Sequence[bytes], layout: StatisticsLayout, multiplier: float
     ) -> tuple[NDArray[np.bool_], Aggregate]:
         """Reject what is malformed or out of bounds, and add up the rest."""
         valid, contributions = decode_contributions(reports, layout)
         total = sum_of_contributions(contributions, layout)
         return valid, Aggregate(total, None, int(valid.sum()))
 
-    def possible(self, aggregate: Aggregate, layout: StatisticsLayout) -> bool:
+    def possible(self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float) -> bool:
         """Return whether no number exceeds what so many users can contribute."""
         return possible_sum(aggregate.total, aggregate.users)
 
@@ -75,6 +75,6 @@ class TrustedAggregation(Aggregation):
         released: NDArray[np.float64] = (aggregate.total + noise).astype(np.float64) * UNIT * layout.scales
         return released
 
-    def report_bits(self, layout: StatisticsLayout, ratings: int) -> int:
+    def report_bits(self, layout: StatisticsLayout, ratings: int, multiplier: float) -> int:
         """Return the bits of the item set, the targets and the factors."""
         return report_bits(layout, ratings)

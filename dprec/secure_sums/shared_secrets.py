@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.device_draws import DeviceDraws
+from dprec.device_draws import Draws
 from dprec.secure_sums import shamir
 from dprec.secure_sums.keys import private_key, public_key
 from dprec.secure_sums.streams import derived_key, stream
@@ -22,7 +22,7 @@ _WORDS_OF_KEY = 4
 _WORD = np.dtype("<u8")
 
 
-def device_keys(draws: DeviceDraws, round_index: int) -> list[bytes]:
+def device_keys(draws: Draws, round_index: int) -> list[bytes]:
     """Return every device's key of one sum, 32 bytes, from its own random words."""
     own = draws.asked(b"secure sum")
     words = np.stack([own.per_user(index, round_index) for index in range(_WORDS_OF_KEY)], axis=1)

@@ -22,11 +22,11 @@ DRAWS = RoundDraws(DeviceDraws(np.zeros((2, 40), dtype=np.uint64)), 1, 0)
 def test_reports_are_read_as_they_were_written(layout: StatisticsLayout) -> None:
     cohort = a_cohort(layout)
     reports = TrustedAggregation().encode(cohort, layout, 1.0, DRAWS)
-    valid, aggregate = TrustedAggregation().decode(reports, layout)
+    valid, aggregate = TrustedAggregation().decode(reports, layout, 1.0)
     assert valid.all()
     assert aggregate.users == cohort.n_users
     assert np.array_equal(aggregate.total, sum_of_contributions(cohort, layout))
-    assert TrustedAggregation().possible(aggregate, layout)
+    assert TrustedAggregation().possible(aggregate, layout, 1.0)
 
 
 def test_a_report_beyond_its_bounds_contributes_nothing() -> None:
@@ -47,7 +47,7 @@ def test_a_report_beyond_its_bounds_contributes_nothing() -> None:
     hostile += [reports[user][:-1], reports[user] + b"\0", b"\xff" * 20]
     for report in hostile:
         received = [*reports[:user], report, *reports[user + 1 :]]
-        valid, aggregate = TrustedAggregation().decode(received, layout)
+        valid, aggregate = TrustedAggregation().decode(received, layout, 1.0)
         assert valid.tolist() == [other != user for other in range(cohort.n_users)]
         others = some_users(cohort, [other for other in range(cohort.n_users) if other != user])
         assert np.array_equal(aggregate.total, sum_of_contributions(others, layout))

@@ -1,0 +1,188 @@
+"""Secure aggregation: the server sees the total of all devices only, and these add the noise.
+
+Devices round their contributions to whole steps of a grid, add a share of Skellam noise each, and mask the
+sum (`dprec.secure_sums`). What a report holds here are the numbers below its masks: those that two devices
+share cancel in the total, and their own are taken off it, so that the total is the same to the last bit with
+them left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.errors import SettingError
+from dprec.gradients import Aggregate, RoundDraws
+from dprec.options import option
+from dprec.privacy.guarantee import Trust
+from dprec.privacy.skellam import skellam_epsilon, skellam_multiplier
+from dprec.private_als.aggregation import Aggregation, FurtherMessages
+from dprec.private_als.layout import UNIT, Contributions, StatisticsLayout
+from dprec.ragged import offsets, rows_of
+from dprec.randomness import generator
+from dprec.secure_sums.graph import GraphSize, MaskGraph, graph_size
+from dprec.secure_sums.messages import MessageSizes, pack_vector, unpack_vector
+from dprec.secure_sums.modulus import centred, check_modulus, modulus_bits, reduced
+from dprec.secure_sums.noise import honest_shares, noise_rows
+from dprec.secure_sums.quantisation import rounded_rows, steps_of_unit
+from dprec.secure_sums.shared_secrets import device_keys
+
+_TOTALS = 1 << 32
+"""More numbers than all releases of a run have, for the bound on overflows."""
+
+_ROWS = 256
+"""Devices whose vectors are made together."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecureAggregation(Aggregation):
+    """Devices mask what they send, so the server sees its total only, and add the noise themselves."""
+
+    kind: Literal["secure"] = "secure"
+    papers: ClassVar[tuple[str, ...]] = ("bonawitz2017", "bell2020", "agarwal2021", "kairouz2021")
+    trust: ClassVar[Trust] = "sum"
+    reason: ClassVar[str] = (
+        "every release is a sum of whole numbers of bounded norm, with Skellam noise of which every device "
+        "adds a share, and releases compose by Renyi divergences. The server follows the protocol"
+    )
+
+    dropouts: float = option("Largest share of the devices that may drop out.", 0.1, ge=0, lt=0.5)
+    colluders: int = option("Devices that may tell the server all they know.", 5, ge=0)
+    norm: int = option("Longest contribution, in steps of the grid.", 64, ge=2, le=1 << 16)
+    modulus_bits: int | None = option("Bits of a number that is sent; as needed if none.", None, ge=2, le=62)
+    users: int | None = option("Devices of a release; all of the run if none.", None, ge=2)
+
+    def among(self, users: int) -> Self:
+        """Fix the number of devices, and refuse too few for a graph of masks."""
+        if self.users is not None and self.users != users:
+            raise SettingError("users", str(self.users), f"the {users} users of the run, or none")
+        graph_size(users, self.dropouts, self.colluders)
+        return replace(self, users=users)
+
+    def check(self, layout: StatisticsLayout, multiplier: float) -> None:
+        """Refuse a grid too coarse for so many numbers, and a modulus that a sum can exceed."""
+        if self._steps(layout) < 1:
+            numbers = _most_numbers(layout)
+            found = f"{self.norm}, for contributions of up to {numbers} numbers"
+            least = math.ceil(math.sqrt(numbers / 4 + math.sqrt(numbers) / 2 + 2))
+            raise SettingError("norm", found, f"at least {least}")
+        self._bits(layout, multiplier)
+
+    def further_messages(self) -> FurtherMessages:
+        """Return the bytes of keys, of shares, and of what is revealed at the end."""
+        sizes = MessageSizes(self._graph_size().degree, 0, 1)
+        keys, sealed, _, revealed = sizes.uplink
+        keys_of_neighbours, sealed_for_it, presence = sizes.downlink
+        return FurtherMessages((keys_of_neighbours, sealed_for_it), (keys, sealed), (presence,), (revealed,))
+
+    def can_release(self, present: NDArray[np.bool_], round_index: int, public_seed: int) -> bool:
+        """Return whether enough devices, and enough neighbours of each, are left to unmask the total."""
+        if present.size - np.count_nonzero(present) > math.floor(self.dropouts * present.size):
+            return False
+        size = self._graph_size()
+        graph = self.graph(round_index, public_seed)
+        return bool((graph.answers(present) >= size.threshold).all())
+
+    def graph(self, round_index: int, public_seed: int) -> MaskGraph:
+        """Return who shares masks with whom in a release, which everybody knows."""
+        order = generator(public_seed, f"order of secure sum {round_index}").permutation(self._n_users)
+        return MaskGraph.of(order, self._graph_size().degree)
+
+    def multiplier(self, epsilon: float, delta: float) -> float:
+        """Return the noise by the Renyi divergences of Skellam noise."""
+        return skellam_multiplier(epsilon, self.norm, delta)
+
+    def epsilon(self, multiplier: float, delta: float) -> float:
+        """Return the cost by the Renyi divergences of Skellam noise."""
+        return skellam_epsilon(multiplier, self.norm, delta)
+
+    def encode(
+        self, contributions: Contributions, layout: StatisticsLayout, multiplier: float, draws: RoundDraws
+    ) -> list[bytes]:
+        """Round contributions to whole steps, add each device's share of the noise, and reduce them."""
+        keys = device_keys(draws.devices, draws.round_index)
+        values = contributions.numbers(layout).ravel().astype(np.float64) * (UNIT * self._steps(layout))
+        counts = np.diff(contributions.indptr) * layout.width
+        rounded = rounded_rows(values, counts, self.norm, keys)
+        places = contributions.items.astype(np.int64)[:, None] * layout.width + np.arange(layout.width)
+        starts = offsets(counts)
+        bits, variance = self._bits(layout, multiplier), self._share(multiplier)
+        reports = []
+        for first in range(0, counts.size, _ROWS):
+            rows = noise_rows(keys[first : first + _ROWS], layout.size, variance)
+            some = counts[first : first + _ROWS]
+            cells = slice(starts[first], starts[first + some.size])
+            rows[rows_of(some), places.ravel()[cells]] += rounded[cells].astype(rows.dtype)
+            reports += [pack_vector(row, bits) for row in rows]
+        return reports
+
+    def decode(
+        self, reports: Sequence[bytes], layout: StatisticsLayout, multiplier: float
+    ) -> tuple[NDArray[np.bool_], Aggregate]:
+        """Reject reports of another size, and add up the rest modulo the modulus."""
+        bits = self._bits(layout, multiplier)
+        valid = np.ones(len(reports), dtype=np.bool_)
+        total = np.zeros(layout.size, dtype=np.uint64)
+        for number, report in enumerate(reports):
+            try:
+                total += unpack_vector(report, layout.size, bits)
+            except ValueError:
+                valid[number] = False
+        shape = (layout.n_items, layout.width)
+        return valid, Aggregate(reduced(total, bits).astype(np.int64).reshape(shape), None, int(valid.sum()))
+
+    def possible(self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float) -> bool:
+        """Return whether the numbers are of the modulus, of which every one is possible."""
+        largest = 1 << self._bits(layout, multiplier)
+        return bool(((aggregate.total >= 0) & (aggregate.total < largest)).all())
+
+    def release(
+        self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float, seed: int
+    ) -> NDArray[np.float64]:
+        """Return the total, in which the devices' noise is; see `Aggregation.release`."""
+        bits = self._bits(layout, multiplier)
+        steps = centred(reduced(aggregate.total, bits), bits)
+        released: NDArray[np.float64] = steps / self._steps(layout) * layout.scales
+        return released
+
+    def report_bits(self, layout: StatisticsLayout, ratings: int, multiplier: float) -> int:
+        """Return the bits of a masked vector, which are the same for everybody."""
+        return MessageSizes(0, layout.size, self._bits(layout, multiplier)).vector * 8
+
+    @property
+    def _n_users(self) -> int:
+        if self.users is None:
+            raise ValueError("an aggregation for no number of users; see `among`")
+        return self.users
+
+    def _graph_size(self) -> GraphSize:
+        return graph_size(self._n_users, self.dropouts, self.colluders)
+
+    def _steps(self, layout: StatisticsLayout) -> float:
+        return steps_of_unit(self.norm, _most_numbers(layout))
+
+    def _share(self, multiplier: float) -> float:
+        """Return the variance of a device's share, so that those that count add up to the multiplier's."""
+        shares = honest_shares(self._n_users, self.dropouts, self.colluders)
+        return (multiplier * self.norm) ** 2 / shares
+
+    def _bits(self, layout: StatisticsLayout, multiplier: float) -> int:
+        """Return the bits of the modulus, which hold every sum."""
+        largest = math.ceil(self._steps(layout) * _largest_weight(layout))
+        variance = self._share(multiplier) * self._n_users
+        return check_modulus(self.modulus_bits, modulus_bits(self._n_users * largest, variance, _TOTALS))
+
+
+def _most_numbers(layout: StatisticsLayout) -> int:
+    """Return how many numbers other than 0 a contribution can have."""
+    return layout.width * min(layout.limit or layout.n_items, layout.n_items)
+
+
+def _largest_weight(layout: StatisticsLayout) -> float:
+    """Return the largest norm of what a user contributes to one item."""
+    return 1.0 if layout.limit is None else 1 / math.sqrt(layout.limit)

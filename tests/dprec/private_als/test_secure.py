@@ -1,0 +1,122 @@
+"""Secure aggregation of statistics: near the exact sums, with the noise that is claimed, within bounds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dprec.device_draws import DeviceDraws
+from dprec.errors import SettingError
+from dprec.gradients import RoundDraws
+from dprec.private_als import SecureAggregation, StatisticsLayout
+from dprec.private_als.layout import UNIT
+from dprec.private_als.sums import sum_of_contributions
+from tests.dprec.private_als.cohorts import LAYOUTS, a_cohort, some_users
+
+USERS = 40
+SECURE = SecureAggregation(norm=256, colluders=2).among(USERS)
+
+
+def draws(users: int = USERS) -> RoundDraws:
+    return RoundDraws(DeviceDraws(np.arange(2 * users, dtype=np.uint64).reshape(2, users)), 1, 0)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_without_noise_the_release_is_the_exact_sum_but_for_rounding(layout: StatisticsLayout) -> None:
+    cohort = a_cohort(layout)
+    reports = SECURE.encode(cohort, layout, 0.0, draws())
+    assert [len(report) * 8 for report in reports] == [SECURE.report_bits(layout, 3, 0.0)] * USERS
+    valid, aggregate = SECURE.decode(reports, layout, 0.0)
+    assert valid.all()
+    assert SECURE.possible(aggregate, layout, 0.0)
+    exact = sum_of_contributions(cohort, layout) * UNIT * layout.scales
+    released = SECURE.release(aggregate, layout, 0.0, 1)
+    # Each of at most 40 numbers is off by a deviate of deviation 1/2 step at most; seeds are fixed.
+    assert (np.abs(released - exact) < 6 * 0.5 * math.sqrt(USERS) / 240 * layout.scales).all()
+
+
+def test_the_sum_does_not_depend_on_cohorts() -> None:
+    layout = LAYOUTS[2]
+    cohort = a_cohort(layout)
+    everybody = SECURE.encode(cohort, layout, 1.0, draws())
+    keys = draws().devices.keys
+    parts = [list(range(15)), list(range(15, USERS))]
+    reports = [
+        report
+        for part in parts
+        for report in SECURE.encode(
+            some_users(cohort, part), layout, 1.0, RoundDraws(DeviceDraws(keys[:, part]), 1, 0)
+        )
+    ]
+    assert reports == everybody
+
+
+def test_with_all_dropouts_and_colluders_the_noise_is_what_the_multiplier_says() -> None:
+    layout = StatisticsLayout(np.full(4000, 256), 0, 1.0, 1.5, 0.5, 4)
+    nobody = replace(a_cohort(layout, USERS), indptr=np.zeros(USERS + 1, dtype=np.int64))
+    nobody = replace(nobody, items=nobody.items[:0], targets=nobody.targets[:0])
+    reports = SECURE.encode(nobody, layout, 2.0, draws())
+    # The server takes the shares of 2 colluding devices off, and 4 dropped out.
+    _, aggregate = SECURE.decode(reports[6:], layout, 2.0)
+    noise = SECURE.release(aggregate, layout, 2.0, 1) / layout.scales
+    # 8000 deviates: the mean square is off by 6 deviations once in 10**8.
+    steps = SECURE.norm / math.sqrt((noise**2).mean()) * 2.0
+    assert steps == pytest.approx(SECURE.norm, rel=6 * math.sqrt(0.5 / noise.size) + 0.01)
+
+
+def test_devices_draw_anew_in_every_round() -> None:
+    layout = LAYOUTS[0]
+    again = replace(draws(), round_index=2)
+    cohort = a_cohort(layout)
+    first, second = (SECURE.encode(cohort, layout, 1.0, drawn) for drawn in (draws(), again))
+    assert all(one != other for one, other in zip(first, second, strict=True))
+
+
+def test_a_damaged_report_contributes_nothing() -> None:
+    layout = LAYOUTS[0]
+    reports = SECURE.encode(a_cohort(layout), layout, 1.0, draws())
+    _, of_others = SECURE.decode(reports[1:], layout, 1.0)
+    valid, aggregate = SECURE.decode([reports[0][:-1], *reports[1:]], layout, 1.0)
+    assert valid.tolist() == [False] + [True] * (USERS - 1)
+    np.testing.assert_array_equal(aggregate.total, of_others.total)
+    assert not SECURE.possible(replace(aggregate, total=aggregate.total - 10**9), layout, 1.0)
+
+
+def test_more_dropouts_than_are_borne_fail_the_release() -> None:
+    present = np.ones(USERS, dtype=bool)
+    assert SECURE.can_release(present, 1, 7)
+    present[:4] = False
+    assert SECURE.can_release(present, 1, 7)
+    present[4] = False
+    assert not SECURE.can_release(present, 1, 7)
+
+
+def test_a_device_left_with_too_few_neighbours_fails_the_release() -> None:
+    many = SecureAggregation(dropouts=0.3, colluders=0).among(300)
+    present = np.ones(300, dtype=bool)
+    present[many.graph(1, 7).neighbours[5][: 300 // 4]] = False
+    assert not many.can_release(present, 1, 7)
+    assert many.can_release(np.roll(present, 1) | (np.arange(300) % 7 > 0), 1, 7)
+
+
+def test_what_is_claimed_costs_what_is_asked_for() -> None:
+    multiplier = SECURE.multiplier(1.0, 1e-6)
+    assert SECURE.epsilon(multiplier, 1e-6) == pytest.approx(1.0)
+    assert SECURE.epsilon(multiplier, 1e-6) <= 1.0
+
+
+def test_bad_settings_are_refused_in_one_line() -> None:
+    layout = LAYOUTS[2]
+    with pytest.raises(SettingError, match="4 users, of whom 0 may drop out and 5 collude"):
+        SecureAggregation().among(4)
+    with pytest.raises(SettingError, match="users: 12; accepted: the 40 users of the run"):
+        SecureAggregation(users=12).among(USERS)
+    narrow = replace(SECURE, modulus_bits=9)
+    with pytest.raises(SettingError, match="modulus_bits: 9, although a sum with its noise can need 14"):
+        narrow.check(layout, 1.0)
+    with pytest.raises(SettingError, match="norm: 2, for contributions of up to 20 numbers; accepted: at"):
+        replace(SECURE, norm=2).check(layout, 1.0)
+    SECURE.check(layout, 1.0)
