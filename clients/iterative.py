@@ -11,18 +11,22 @@ rounds than its budget was divided by, each within one round's share. This holds
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from flwr.app import Context
+from numpy.typing import NDArray
 
 from clients.draws import draws_of_rounds
 from clients.memory import Memory
 from clients.population import Cohort, Population
 from clients.replies import AddUp
+from dprec.completion.factors import inner_products
 from dprec.completion.local_factors import Profiles, solve_user_factors
 from dprec.gradients import RoundDraws
 from dprec.messages import Delivery, GradientRequest
+from dprec.personalization.ordinal_process import OrdinalProcess
 from dprec.ragged import offsets
 from dprec.refusals import refusing_malformed
 from dprec.setups import IterativeSetup
@@ -77,7 +81,32 @@ def receive_factors(cohort: Cohort, delivery: Delivery, context: Context) -> Fac
     memory = Memory.of(population, setup.rounds, context)
     factors = _decoded(delivery.factors, setup, memory, population.n_items)
     _hold(factors, setup, memory)
+    population.show(ReceivedFactors(cohort, factors.astype(np.float64), setup.ridge))
     return factors
+
+
+@dataclass(frozen=True, eq=False)
+class ReceivedFactors:
+    """Item factors, from which each device predicts with factors that it fits to its user; see `Received`.
+
+    Parameters
+    ----------
+    cohort : Cohort
+    item_factors : ndarray of float64, shape (items, rank)
+    ridge : float
+        As for `solve_user_factors`.
+    """
+
+    cohort: Cohort
+    item_factors: NDArray[np.float64]
+    ridge: float
+
+    def predictions(self, process: OrdinalProcess) -> NDArray[np.float64]:
+        """Predict every item, shape (users, items)."""
+        own = solve_user_factors(profiles_of(self.cohort), self.item_factors, self.ridge)
+        users, items = np.indices((len(own), len(self.item_factors)))
+        predicted = inner_products(own, self.item_factors, users.ravel(), items.ravel())
+        return predicted.reshape(users.shape)
 
 
 def profiles_of(cohort: Cohort) -> Profiles:

@@ -6,11 +6,16 @@ table may be any; one that is malformed is refused.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from clients.population import Cohort
 from dprec.messages import PRIOR, Personalization
+from dprec.personalization.ordinal_process import Devices, OrdinalProcess
+from dprec.ragged import offsets
+from dprec.ratings import Ratings
 from dprec.refusals import Refusal, RefusalCode, refusing_malformed
 from dprec.setups import OneShotSetup
 from dprec.wire.item_table import ItemTable
@@ -37,4 +42,37 @@ def receive_table(cohort: Cohort, delivery: Personalization) -> tuple[ItemTable,
     priors = np.frombuffer(delivery.priors, dtype=PRIOR).astype(np.float64).reshape(shape)
     if not np.isfinite(priors).all():
         raise Refusal(RefusalCode.MALFORMED_REQUEST, "priors that are not finite")
+    population.show(ReceivedTable(cohort, table, priors))
     return table, priors
+
+
+@dataclass(frozen=True, eq=False)
+class ReceivedTable:
+    """A table of items, from which each device predicts with its clean ratings; see `Received`.
+
+    Parameters
+    ----------
+    cohort : Cohort
+    table : ItemTable
+    priors : ndarray of float64, shape (users, 1 + factors)
+    """
+
+    cohort: Cohort
+    table: ItemTable
+    priors: NDArray[np.float64]
+
+    def predictions(self, process: OrdinalProcess) -> NDArray[np.float64]:
+        """Predict every item, shape (users, items)."""
+        cohort, population = self.cohort, self.cohort.population
+        shape = cohort.size, population.n_items
+        ratings = Ratings(
+            offsets(cohort.counts),
+            cohort.items,
+            cohort.levels,
+            population.scale,
+            user_ids=np.arange(shape[0]),
+            item_ids=np.arange(shape[1]),
+        )
+        users, items = np.indices(shape)
+        devices = Devices(process, self.table, self.priors, ratings)
+        return devices.predict(users.ravel(), items.ravel()).reshape(shape)

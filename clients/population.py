@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from clients.faults import FaultOptions
 from clients.places import place_of, write_whole
+from clients.received import Received
 from clients.shards import HeldRatings, ShardedRatings, StoredProfiles, contents_of, write_shards
 from dprec.errors import InputError
 from dprec.options import Options, option, own_classes
@@ -65,11 +66,7 @@ class HeldFactors:
     factors: Factors
 
 
-Predictions = Callable[[], NDArray[np.float64]]
-"""Predicts every item of the catalogue for the users of a cohort, shape (users, items)."""
-
-
-def _show_nobody(predictions: Predictions) -> None:
+def _show_nobody(received: Received) -> None:
     """Make no predictions."""
 
 
@@ -97,8 +94,8 @@ class Population:
     key : str
         Run key, under which a device remembers what it answered.
     show : callable
-        Given what computes the users' predictions once a device can make them. In a simulation, devices
-        make none: it computes those that it evaluates.
+        Called with what a device has received for its predictions. In a simulation, devices make none: it
+        computes those that it evaluates.
     """
 
     ratings: HeldRatings
@@ -109,7 +106,7 @@ class Population:
     setup: Setup
     held: HeldFactors | None = None
     key: str = ""
-    show: Callable[[Predictions], None] = _show_nobody
+    show: Callable[[Received], None] = _show_nobody
 
     @property
     def n_users(self) -> int:

@@ -39,8 +39,8 @@ class Agreement(Options):
     items: int = option("Items of the catalogue.", ge=1)
     catalogue: str = option("Digest of the ids of the items, in their order: SHA-256 in hexadecimal digits.")
     public: Key = option("What devices and server share, 32 hexadecimal digits.")
-    process: OrdinalProcess | None = option(
-        "What the device assumes about tastes when it predicts from a table of items.", None
+    process: OrdinalProcess = option(
+        "What the device assumes about tastes when it predicts from a table of items.", OrdinalProcess()
     )
 
     @classmethod
@@ -64,6 +64,7 @@ class Agreement(Options):
         public : str
             The public key of the run.
         process : OrdinalProcess, optional
+            Where devices predict from a table of items.
 
         Raises
         ------
@@ -80,7 +81,7 @@ class Agreement(Options):
             items=len(item_ids),
             catalogue=digest_of(item_ids),
             public=public,
-            process=process,
+            process=process or OrdinalProcess(),
         )
 
     @cached_property

@@ -9,6 +9,9 @@ from pathlib import Path
 OWNER_ONLY = 0o600
 """Permissions of what says something about the user."""
 
+PART = ".part-"
+"""How the name of a file begins that is not written yet."""
+
 
 def write_durably(path: Path, contents: bytes) -> None:
     """Replace a file as a whole.
@@ -19,16 +22,15 @@ def write_durably(path: Path, contents: bytes) -> None:
         When it cannot be written; the old contents remain.
     """
     # The mode of such a file is that of `OWNER_ONLY`.
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=PART)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(contents)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    finally:
+        Path(temporary).unlink(missing_ok=True)
     sync_folder(path.parent)
 
 

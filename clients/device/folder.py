@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clients.device.agreement import Agreement, agreement_from, digest_of
-from clients.device.durable import OWNER_ONLY, sync_folder, write_durably
+from clients.device.durable import OWNER_ONLY, PART, sync_folder, write_durably
 from clients.device.limits import DeviceOptions, Limits
 from clients.device.profile import Profile, profile_text, read_profile
 from clients.device.secret import new_secret, read_secret
@@ -161,6 +161,8 @@ class DeviceFolder:
             except BlockingIOError:
                 found = "in use by another process"
                 raise InputError(str(self.path), found, "a device that no other process serves") from None
+            for unfinished in self.path.glob(f"{PART}*"):
+                unfinished.unlink(missing_ok=True)
             yield
 
 
@@ -200,10 +202,7 @@ def write_device(
     InputError
         When the folder is not empty or cannot be written, or the items are not those of the agreement.
     """
-    if digest_of(item_ids) != agreement.catalogue:
-        raise InputError("item_ids", f"{len(item_ids)} items of another catalogue", "those of the agreement")
-    if any("\n" in item for item in item_ids):
-        raise InputError("item_ids", "an id of several lines", "ids of one line")
+    _check_catalogue(item_ids, agreement)
     device, (items, values) = DeviceFolder(folder), profile
     rated = [item_ids[place] for place in items.tolist()]
     files = {
@@ -213,11 +212,17 @@ def write_device(
         device.node_key_file: node_key,
         device.secret_file: new_secret(),
     }
-    if seeded is not None:
-        files[device.seeded_file] = to_json(seeded).encode()
-    files[device.options_file] = to_json(DeviceOptions(user=user, limits=limits)).encode()
-    _write_files(device, files)
+    seeds = {} if seeded is None else {device.seeded_file: to_json(seeded).encode()}
+    options = DeviceOptions(user=user, limits=limits)
+    _write_files(device, {**files, **seeds, device.options_file: to_json(options).encode()})
     return device
+
+
+def _check_catalogue(item_ids: Sequence[str], agreement: Agreement) -> None:
+    if digest_of(item_ids) != agreement.catalogue:
+        raise InputError("item_ids", f"{len(item_ids)} items of another catalogue", "those of the agreement")
+    if any("\n" in item for item in item_ids):
+        raise InputError("item_ids", "an id of several lines", "ids of one line")
 
 
 def _write_files(device: DeviceFolder, files: Mapping[Path, bytes]) -> None:

@@ -14,6 +14,9 @@ from clients.population import Cohort
 from dprec.messages import (
     COUNT,
     COUNT_ROUND,
+    DELIVER,
+    IDENTIFY,
+    PERSONALIZE,
     REPLACE,
     REPORT,
     SLOPES,
@@ -94,5 +97,7 @@ LOSSES: Mapping[str, LossOf] = {
     SLOPES: _of_slopes,
     REPLACE: _of_replacement,
 }
-"""By the type of the message. What a device answers to a message that is not listed must not depend on the
-profile, or it would not be charged."""
+"""By the type of the message."""
+
+FREE = frozenset({IDENTIFY, DELIVER, PERSONALIZE})
+"""Types of messages whose answer says nothing about the profile. Other types are not answered."""

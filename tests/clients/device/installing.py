@@ -6,7 +6,6 @@ import numpy as np
 
 from clients.device import Agreement, DeviceFolder, Limits, write_device
 from dprec.datasets.synthetic import Synthetic
-from dprec.personalization.ordinal_process import OrdinalProcess
 from dprec.ratings import Ratings
 from dprec.run_keys import InstalledKeys, RunKeys
 from dprec.setups import Setup
@@ -22,7 +21,7 @@ def some_ratings() -> Ratings:
 
 def agreement_on(setup: Setup, ratings: Ratings) -> Agreement:
     item_ids = [str(item) for item in ratings.item_ids]
-    return Agreement.of(setup, ratings.scale, item_ids, public=KEYS.public, process=OrdinalProcess())
+    return Agreement.of(setup, ratings.scale, item_ids, public=KEYS.public)
 
 
 def install(

@@ -12,6 +12,7 @@ from clients.device import DeviceFolder
 from clients.device.state import State, read_state
 from dprec.errors import InputError
 from dprec.mechanisms import BoundedLaplace
+from dprec.personalization.ordinal_process import OrdinalProcess
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.setups import OneShotSetup
 from tests.clients.device.installing import KEYS, agreement_on, install, some_ratings
@@ -55,7 +56,7 @@ def test_every_part_of_a_protocol_is_in_its_fingerprint() -> None:
         replace(agreement, items=13),
         replace(agreement, catalogue="0"),
         replace(agreement, public="0" * 32),
-        replace(agreement, process=None),
+        replace(agreement, process=OrdinalProcess(level=0.5)),
     ]
     prints = {each.fingerprint for each in [agreement, *others]}
     assert len(prints) == 7

@@ -1,0 +1,273 @@
+"""One device: answers requests from its folder, and trusts nobody who sends them.
+
+The handlers compute an answer. It leaves only after
+
+- the request has been found to be for this user, protocol and profile;
+- what it costs keeps to the limits of the user, or was charged for the same answer before;
+- the memory of the device and then the ledger are on disk (`clients.device.state`, `clients.device.ledger`).
+
+The handlers refuse another question in a round that was answered, and draw the same noise for the same one.
+So one charge for each run, type of message and round covers every answer that can leave.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from flwr.app import ConfigRecord, Context, Error, Message, RecordDict
+from flwr.clientapp import ClientApp
+
+from clients.app import answering
+from clients.device.folder import DeviceFolder
+from clients.device.ledger import Charge, Ledger
+from clients.device.limits import Loss
+from clients.device.losses import FREE, LOSSES
+from clients.device.predictions import write_predictions
+from clients.device.profile import Profile
+from clients.device.secret import SecretKeys
+from clients.device.state import State, as_bytes, kept, read_state, write_state
+from clients.faults import FaultOptions
+from clients.population import Cohort, Population
+from clients.received import Received
+from dprec.errors import InputError
+from dprec.messages import IDENTIFY, REQUEST, Record
+from dprec.refusals import Refusal, RefusalCode
+from dprec.run_keys import Keys
+
+LOG = logging.getLogger("dprec.device")
+"""What the owner of a device reads: a line for each event."""
+
+_ALONE = b"\x80"
+"""How a request says that the first of its users is asked, which is all that a device has."""
+
+
+class Device:
+    """A device, whose folder nobody else uses.
+
+    Parameters
+    ----------
+    folder : DeviceFolder
+        Locked by the caller.
+    seeded : bool
+        Whether the noise follows from a seed, as in the simulation: for tests only.
+
+    Raises
+    ------
+    InputError
+        When the folder cannot be used, or is for other use.
+    OSError
+        When the last line of the ledger was cut off, and cannot be written.
+    """
+
+    def __init__(self, folder: DeviceFolder, *, seeded: bool = False) -> None:
+        if seeded is not (folder.seeded is not None):
+            found = "a device that draws from its secret" if seeded else "a device of a test"
+            raise InputError(
+                str(folder.path), found, "--seeded for devices with a seeded.json, and no others"
+            )
+        self.folder = folder
+        self._options, self._agreement, self._secret = folder.options, folder.agreement, folder.secret
+        self._app = answering(ClientApp(), lambda message, context: self._cohort)
+        self._profile = folder.profile()
+        self._cohort = self._cohort_of("", self._profile)
+        self._received: Received | None = None
+        self._open()
+
+    def _open(self) -> None:
+        """Read the memory and the ledger."""
+        self._state = read_state(self.folder.state_file)
+        last = self._state.last_charge
+        self._ledger = Ledger.open(self.folder.ledger_file, self._state.charges, last)
+
+    @property
+    def name(self) -> str:
+        """How the owner is told of which device a line is."""
+        return self.folder.path.name
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """What was spent."""
+        return self._ledger.charges
+
+    @property
+    def pending(self) -> Message | None:
+        """The last reply, if it is not known to have arrived."""
+        return self._state.pending
+
+    @property
+    def node_id(self) -> int:
+        """Under which the server knows the device; 0 before it does."""
+        return self._state.node_id
+
+    def remember_node(self, node_id: int) -> None:
+        """Keep the number under which the server knows the device."""
+        self._remember(replace(self._state, node_id=node_id))
+
+    def forget_reply(self) -> None:
+        """Note that the last reply has arrived, or that nobody waits for it."""
+        self._remember(replace(self._state, reply=b""))
+
+    def answer(self, message: Message) -> Message:
+        """Return the reply to a message.
+
+        Everything that the reply says is charged and remembered when it returns. A refusal says no more than
+        its code; the owner reads the reason.
+        """
+        try:
+            return self._answer(message)
+        except Refusal as refusal:
+            code, reason = refusal.code, refusal.reason
+        except InputError as error:  # what the owner has to correct
+            code, reason = RefusalCode.INTERNAL_FAILURE, str(error)
+        except OSError as error:
+            code, reason = RefusalCode.INTERNAL_FAILURE, f"{self.folder.path}: {error.strerror}"
+        except Exception:  # whatever it is, the server must not read it
+            code, reason = RefusalCode.INTERNAL_FAILURE, "a defect"
+            LOG.exception("%s: %s", self.name, code.name)
+        run = message.metadata.run_id
+        LOG.warning("%s: refused a request of run %d: %s, %s", self.name, run, code.name, reason)
+        return Message(Error(int(code), code.name), reply_to=message)
+
+    def _answer(self, message: Message) -> Message:
+        run, kind = str(message.metadata.run_id), message.metadata.message_type
+        if len(self._ledger.charges) != self._state.charges:
+            # The disk did not take the last line.
+            self._open()
+        record = self._checked(message)
+        profile = self.folder.profile()
+        self._check_unchanged(run, profile)
+        if (run, profile.digest) != (self._cohort.population.key, self._profile.digest):
+            self._cohort, self._profile = self._cohort_of(run, profile), profile
+        self._received = None
+        # The handlers write to a copy, which counts only if the answer is to leave.
+        records = self._state.records
+        reply = self._app(message, self._context(message, records))
+        state = replace(self._state, answers=kept(records), reply=as_bytes(reply))
+        if kind in LOSSES:
+            self._charge(state, run, kind, *LOSSES[kind](self._cohort, record))
+        elif state.answers != self._state.answers:
+            self._remember(state)
+        self._write_predictions()
+        return reply
+
+    def _context(self, message: Message, records: RecordDict) -> Context:
+        """Return the context of an answer."""
+        return Context(
+            run_id=message.metadata.run_id,
+            node_id=message.metadata.dst_node_id,
+            node_config={"partition-id": self._options.user},
+            state=records,
+            run_config={},
+        )
+
+    def _checked(self, message: Message) -> Record:
+        """Return what a message asks for, after checking that it is for this device.
+
+        Raises
+        ------
+        Refusal
+        """
+        kind, group = message.metadata.message_type, message.metadata.group_id
+        if kind not in FREE and kind not in LOSSES:
+            raise Refusal(RefusalCode.MALFORMED_REQUEST, "an unknown kind of request")
+        if kind != IDENTIFY and group != self._agreement.group:
+            reason = f"a run of the protocol {group!r}; agreed: {self._agreement.group}"
+            raise Refusal(RefusalCode.CHANGED_SETUP, reason)
+        record = message.content.get(REQUEST) if message.has_content() else None
+        if not isinstance(record, ConfigRecord):
+            record = ConfigRecord()
+        if record.get("asked", _ALONE) != _ALONE:
+            raise Refusal(RefusalCode.WRONG_USER, "a request for other users")
+        return record
+
+    def _check_unchanged(self, run: str, profile: Profile) -> None:
+        """Refuse to answer more about another profile, or under another protocol, in the same run.
+
+        Raises
+        ------
+        Refusal
+        """
+        held = self._agreement.fingerprint, profile.digest
+        if any((charge.protocol, charge.profile) != held for charge in self._ledger.of_run(run)):
+            reason = "profile.csv or protocol.json has changed since the first answer of this run"
+            raise Refusal(RefusalCode.CHANGED_SETUP, reason)
+
+    def _charge(self, state: State, run: str, kind: str, round_index: int, loss: Loss) -> None:
+        """Charge an answer that was not charged before; its memory and the ledger are on disk afterwards.
+
+        Raises
+        ------
+        Refusal
+            When it would exceed a limit: nothing is charged or remembered.
+        OSError
+            When the disk does not take it.
+        """
+        if self._ledger.find(run, kind, round_index) is not None:
+            self._remember(state)
+            return
+        losses = [charge.loss for charge in self._ledger.charges]
+        of_run = [charge.loss for charge in self._ledger.of_run(run)]
+        exceeded = self._options.limits.exceeded([*of_run, loss], [*losses, loss])
+        if exceeded is not None:
+            raise Refusal(RefusalCode.BUDGET_SPENT, exceeded)
+        line = self._ledger.line(
+            Charge(
+                time=datetime.now(UTC).isoformat(timespec="seconds"),
+                run=run,
+                question=kind,
+                round=round_index,
+                per_rating=_finite(loss.per_rating),
+                per_user=_finite(loss.per_user),
+                protocol=self._agreement.fingerprint,
+                profile=self._profile.digest,
+            )
+        )
+        self._remember(replace(state, charges=len(losses) + 1, last_charge=line))
+        self._ledger = self._ledger.append(line)
+
+    def _remember(self, state: State) -> None:
+        """Write the memory of the device.
+
+        Raises
+        ------
+        OSError
+            When the disk does not take it.
+        """
+        write_state(self.folder.state_file, state)
+        self._state = state
+
+    def _cohort_of(self, run: str, profile: Profile) -> Cohort:
+        """Return the user as the handlers see it."""
+        agreement, user = self._agreement, self._options.user
+        public_seed = int(agreement.public, 16)
+        keys: Keys = SecretKeys(self._secret, run, agreement.fingerprint, public_seed)
+        population = Population(
+            ratings=profile,
+            users_per_node=1,
+            individual_reports=True,
+            keys=self.folder.seeded or keys,
+            faults=FaultOptions(),
+            setup=agreement.setup,
+            key=run,
+            show=self._receive,
+        )
+        return Cohort(population, user, user + 1)
+
+    def _receive(self, received: Received) -> None:
+        """Keep what the device has received for its predictions until its message is answered."""
+        self._received = received
+
+    def _write_predictions(self) -> None:
+        """Give the user what the device predicts, if it has received anything for it."""
+        if self._received is not None:
+            predicted = self._received.predictions(self._agreement.process)[0]
+            rated = self._cohort.items
+            write_predictions(self.folder.predictions_file, self.folder.item_ids, predicted, rated)
+
+
+def _finite(epsilon: float) -> float | None:
+    """Return an epsilon as the ledger has it: none if nothing is protected."""
+    return epsilon if math.isfinite(epsilon) else None

@@ -1,0 +1,58 @@
+"""A grid in this process, each of whose nodes is a device with a folder."""
+
+import time
+from collections.abc import Sequence
+
+from flwr.app import ConfigRecord, Message, RecordDict
+from flwr.app.message import make_message
+from flwr.app.metadata import Metadata
+from flwr.clientapp import ClientApp
+from flwr.common.constant import SUPERLINK_NODE_ID
+
+from clients.device.device import Device
+from simulation.engine.local_grid import LocalGrid
+
+RUN = 1
+"""The run of every message that is made in a test process."""
+
+
+class _Devices(ClientApp):
+    def __init__(self, devices: Sequence[Device]) -> None:
+        super().__init__()
+        self._devices = devices
+
+    def __call__(self, message: Message, context: object) -> Message:
+        return self._devices[context.node_config["partition-id"]].answer(message)  # type: ignore[attr-defined]
+
+
+class DeviceGrid(LocalGrid):
+    """The grid of some devices."""
+
+    def __init__(self, devices: Sequence[Device]) -> None:
+        super().__init__(_Devices(devices), len(devices))
+
+
+def request(kind: str, group: str, run: int = RUN, **entries: object) -> Message:
+    """Return a message with a request, as it arrives at a device."""
+    metadata = Metadata(
+        run_id=run,
+        message_id="1",
+        src_node_id=SUPERLINK_NODE_ID,
+        dst_node_id=7,
+        reply_to_message_id="",
+        group_id=group,
+        created_at=time.time(),
+        ttl=3600.0,
+        message_type=kind,
+    )
+    record = ConfigRecord(entries)  # type: ignore[arg-type]
+    return make_message(metadata=metadata, content=RecordDict({"request": record}))
+
+
+def report_in(reply: Message) -> bytes:
+    """Return the one report of a reply."""
+    record = reply.content["reply"]
+    assert isinstance(record, ConfigRecord)
+    (report,) = record["reports"]  # type: ignore[misc]
+    assert isinstance(report, bytes)
+    return report

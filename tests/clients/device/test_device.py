@@ -1,0 +1,195 @@
+"""What a device gives away, charges and remembers, whatever a server asks and whenever it dies."""
+
+import logging
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from flwr.app import Message, RecordDict
+
+from clients.device.device import LOG, Device
+from clients.device.folder import DeviceFolder
+from clients.device.limits import Limits
+from clients.device.losses import FREE, LOSSES
+from dprec.gradients.full import FullGradient
+from dprec.gradients.one_bit import OneBitGradient
+from dprec.mechanisms import BoundedLaplace
+from dprec.messages import DELIVER, MESSAGE_TYPES, REPORT, TRAIN
+from dprec.privacy.calibration import PrivacyBudget
+from dprec.refusals import RefusalCode
+from dprec.setups import IterativeSetup, OneShotSetup
+from dprec.wire.broadcast import BroadcastOptions, encode_broadcast
+from tests.clients.device.device_grid import report_in, request
+from tests.clients.device.installing import ITEMS, UNLIMITED, agreement_on, install, some_ratings
+
+RATINGS, RANK, ROUNDS, EPSILON = some_ratings(), 2, 4, 0.4
+ROUNDS_SETUP = IterativeSetup(
+    gradient=OneBitGradient(),
+    broadcast=BroadcastOptions(),
+    rank=RANK,
+    ridge=1.0,
+    epsilon_per_round=EPSILON,
+    rounds=ROUNDS,
+)
+REPORT_SETUP = OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
+GROUP = agreement_on(ROUNDS_SETUP, RATINGS).group
+
+
+def factors(seed: int = 0) -> bytes:
+    values = np.random.default_rng(seed).normal(size=(ITEMS, RANK))
+    return encode_broadcast(BroadcastOptions().rounded(values))
+
+
+def train(round_index: int = 1, seed: int = 0, run: int = 1, **more: object) -> Message:
+    return request(TRAIN, GROUP, run, round=round_index, **{"factors": factors(seed), **more})
+
+
+def limits(**given: float) -> Limits:
+    return Limits(**{**UNLIMITED.entries(), **given})
+
+
+@pytest.fixture
+def device(tmp_path: Path) -> Device:
+    return Device(install(tmp_path / "u0", ROUNDS_SETUP, RATINGS))
+
+
+def again(device: Device) -> Device:
+    """Return the device as another process finds it."""
+    return Device(DeviceFolder(device.folder.path))
+
+
+def refused(device: Device, message: Message) -> str:
+    """Return the name of the code with which a request is refused; nothing is charged or remembered."""
+    before = device.charges, device.folder.ledger_file.exists(), device.folder.state_file.read_bytes()
+    reply = device.answer(message)
+    assert (
+        device.charges,
+        device.folder.ledger_file.exists(),
+        device.folder.state_file.read_bytes(),
+    ) == before
+    code = RefusalCode(reply.error.code)
+    assert reply.error.reason == code.name
+    return code.name
+
+
+def test_the_same_question_gets_the_same_answer_and_is_charged_once(device: Device) -> None:
+    first = report_in(device.answer(train()))
+    assert report_in(device.answer(train())) == first
+    assert report_in(again(device).answer(train())) == first
+    (charge,) = again(device).charges
+    assert (charge.run, charge.round, charge.per_user) == ("1", 1, OneBitGradient().exact_epsilon(EPSILON))
+
+
+def test_another_run_or_secret_gets_other_noise(tmp_path: Path) -> None:
+    devices = [Device(install(tmp_path / f"u{copy}", REPORT_SETUP, RATINGS)) for copy in range(2)]
+    group = agreement_on(REPORT_SETUP, RATINGS).group
+    reports = {
+        report_in(device.answer(request(REPORT, group, run))) for device in devices for run in range(1, 4)
+    }
+    assert len(reports) == 6
+    assert [charge.run for charge in devices[0].charges] == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        (train(ROUNDS + 1), "TOO_MANY_ROUNDS"),
+        (train(0), "MALFORMED_REQUEST"),
+        (train(factors=factors()[:-1]), "MALFORMED_REQUEST"),
+        (train(factors=factors() + bytes(4)), "MALFORMED_REQUEST"),
+        (train(factors=b"\0" + np.full((ITEMS, RANK), np.nan, "<f4").tobytes()), "MALFORMED_REQUEST"),
+        (train(factors=b"\0" + np.full((ITEMS, RANK), np.inf, "<f4").tobytes()), "MALFORMED_REQUEST"),
+        (train(asked=b"\0"), "WRONG_USER"),
+        (train(asked=b"\x80\x80"), "WRONG_USER"),
+        (train(asked=1), "WRONG_USER"),
+        (request(TRAIN, "00000001", round=1, factors=factors()), "CHANGED_SETUP"),
+        (request(TRAIN, GROUP), "MALFORMED_REQUEST"),
+        (request(REPORT, GROUP), "NOT_SET_UP"),
+        (request("train.other", GROUP), "MALFORMED_REQUEST"),
+        (request(DELIVER, GROUP, factors=b"\2"), "MALFORMED_REQUEST"),
+    ],
+)
+def test_what_was_not_agreed_to_is_refused(device: Device, message: Message, code: str) -> None:
+    assert refused(device, message) == code
+
+
+def test_a_message_without_content_is_refused(device: Device) -> None:
+    empty = train()
+    empty.content = RecordDict()
+    assert refused(device, empty) == "MALFORMED_REQUEST"
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        (train(2, seed=1), "CHANGED_REQUEST"),
+        (train(1), "ROUND_ANSWERED"),
+    ],
+)
+def test_what_contradicts_an_answer_is_refused_even_after_a_restart(
+    device: Device, message: Message, code: str
+) -> None:
+    device.answer(train(1))
+    device.answer(train(2))
+    assert refused(device, message) == code
+    assert refused(again(device), message) == code
+
+
+def test_a_changed_profile_or_protocol_is_refused_in_the_same_run_and_welcome_in_the_next(
+    device: Device,
+) -> None:
+    device.answer(train(1))
+    lines = device.folder.profile_file.read_text().splitlines()
+    device.folder.profile_file.write_text("\n".join(lines[:-1]))
+    assert refused(device, train(2)) == "CHANGED_SETUP"
+    assert device.answer(train(1, run=2)).has_content()
+
+
+def test_a_damaged_profile_is_the_owners_business(device: Device, caplog: pytest.LogCaptureFixture) -> None:
+    device.folder.profile_file.write_text("item,rating\n1,no stars\n")
+    with caplog.at_level(logging.WARNING, logger=LOG.name):
+        assert refused(device, train()) == "INTERNAL_FAILURE"
+    (record,) = caplog.records
+    assert "profile.csv:2: no stars" in record.getMessage()
+
+
+SHARE = OneBitGradient().exact_epsilon(EPSILON)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "runs"),
+    [
+        (limits(per_user=2 * SHARE), [2, 2, 2]),
+        (limits(per_rating=SHARE), [1, 1, 1]),
+        (limits(per_user_lifetime=3 * SHARE), [3, 0, 0]),
+        (limits(per_rating_lifetime=5 * SHARE, per_user=3.5 * SHARE), [3, 2, 0]),
+        (limits(per_user=0.99 * SHARE), [0, 0, 0]),
+        (UNLIMITED, [4, 4, 4]),
+    ],
+)
+def test_no_limit_is_exceeded(tmp_path: Path, allowed: Limits, runs: list[int]) -> None:
+    device = Device(install(tmp_path / "u0", ROUNDS_SETUP, RATINGS, limits=allowed))
+    for run, answered in enumerate(runs, start=1):
+        for round_index in range(1, ROUNDS + 1):
+            if round_index <= answered:
+                assert device.answer(train(round_index, run=run)).has_content()
+            else:
+                assert refused(device, train(round_index, run=run)) == "BUDGET_SPENT"
+    assert len(again(device).charges) == sum(runs)
+
+
+def test_what_protects_nothing_is_sent_without_a_limit_only(tmp_path: Path) -> None:
+    clear = replace(ROUNDS_SETUP, gradient=FullGradient(), epsilon_per_round=None)
+    group = agreement_on(clear, RATINGS).group
+    for number, allowed in enumerate((limits(per_user_lifetime=1e9), UNLIMITED)):
+        device = Device(install(tmp_path / f"u{number}", clear, RATINGS, limits=allowed))
+        reply = device.answer(request(TRAIN, group, round=1, factors=factors()))
+        assert reply.has_content() is (allowed is UNLIMITED)
+        assert [charge.loss.per_user for charge in again(device).charges] == [math.inf] * number
+
+
+def test_every_type_of_message_is_free_or_has_a_loss() -> None:
+    assert FREE | set(LOSSES) == set(MESSAGE_TYPES)
+    assert not FREE & set(LOSSES)

@@ -1,0 +1,133 @@
+"""Seeded devices, each with a folder, send and predict what the simulation does, and spend as much."""
+
+import csv
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clients.app import client_app
+from clients.device.device import Device
+from clients.device.folder import DeviceFolder
+from clients.faults import FaultOptions
+from clients.population import write_population
+from dprec.personalization.ordinal_process import Devices
+from dprec.privacy.ledger import PrivacyLedger
+from dprec.recommendation import Predict
+from dprec.run_keys import RunKeys
+from dprec.setups import to_json
+from dprec.wire.traffic import TrafficLedger
+from simulation.configuration.loading import load
+from simulation.engine.local_grid import LocalGrid
+from simulation.protocols import Protocol
+from simulation.protocols.own_factors import OwnFactors
+from simulation.protocols.task import ServerTask
+from strategies.roster import Roster, identify
+from tests.clients.device.device_grid import DeviceGrid
+from tests.clients.device.installing import USERS, agreement_on, install, some_ratings
+
+RATINGS, SEED = some_ratings(), 5
+
+
+def task_for(grid: LocalGrid, keys: RunKeys, group: str) -> ServerTask:
+    return ServerTask(
+        roster=Roster(identify(grid), USERS, 1),
+        n_items=RATINGS.n_items,
+        scale=RATINGS.scale,
+        catalogue=None,
+        server_seed=keys.server,
+        public_seed=keys.installed.public_seed,
+        group=group,
+        progress=lambda *_: None,
+        ended=lambda _: None,
+    )
+
+
+def simulated(protocol: Protocol, folder: Path, keys: RunKeys, group: str) -> tuple[LocalGrid, ServerTask]:
+    write_population(
+        folder / group,
+        RATINGS,
+        users_per_node=1,
+        keys=keys.installed,
+        faults=FaultOptions(),
+        setup=protocol.setup(),
+    )
+    grid = LocalGrid(client_app(str(folder)), USERS)
+    return grid, task_for(grid, keys, group)
+
+
+def devices_of(protocol: Protocol, folder: Path, keys: RunKeys) -> list[Device]:
+    setup = protocol.setup()
+    folders = [
+        install(folder / f"u{user}", setup, RATINGS, user, seeded=keys.installed) for user in range(USERS)
+    ]
+    return [Device(DeviceFolder(each.path), seeded=True) for each in folders]
+
+
+def predictions_of(device: Device) -> dict[str, float]:
+    with device.folder.predictions_file.open() as file:
+        return {row["item"]: float(row["prediction"]) for row in csv.DictReader(file)}
+
+
+CELLS = np.indices((USERS, RATINGS.n_items)).reshape(2, -1)
+
+
+def both(preset: str, *overrides: str, folder: Path) -> tuple[Any, Any, Any, list[Device]]:
+    """Return a protocol, what it served in the simulation and to devices, and the devices."""
+    protocol: Any = load(preset, overrides).protocol.picked
+    keys = RunKeys.derive(SEED, to_json(protocol))
+    group = agreement_on(protocol.setup(), RATINGS).group
+    grid, task = simulated(protocol, folder / "simulated", keys, group)
+    devices = devices_of(protocol, folder / "devices", keys)
+    real = DeviceGrid(devices)
+    return protocol, protocol.serve(grid, task), protocol.serve(real, task_for(real, keys, group)), devices
+
+
+def check_traffic(expected: TrafficLedger, got: TrafficLedger) -> None:
+    assert int(expected.uplink_payload.sum()) > 0
+    for column in ("uplink_payload", "uplink_message", "downlink_payload", "downlink_message", "messages"):
+        assert np.array_equal(getattr(expected, column), getattr(got, column)), column
+
+
+def check_ledgers(expected: PrivacyLedger, devices: list[Device]) -> None:
+    for column in ("per_rating", "per_user"):
+        spent = [math.fsum(getattr(charge, column) for charge in device.charges) for device in devices]
+        assert spent == getattr(expected, column).tolist()
+        assert min(spent) > 0
+
+
+@pytest.mark.parametrize(("preset", "charges"), [("blp-mf", 1), ("counts-and-bits", 2)])
+def test_one_shot_protocols(tmp_path: Path, preset: str, charges: int) -> None:
+    _, expected, got, devices = both(preset, folder=tmp_path)
+    assert np.array_equal(expected.completed.predict(*CELLS), got.completed.predict(*CELLS))
+    check_traffic(expected.collected.traffic, got.collected.traffic)
+    check_ledgers(got.facts(RATINGS.counts, "00000001")["privacy"], devices)
+    assert {len(device.charges) for device in devices} == {charges}
+
+
+def test_rounds(tmp_path: Path) -> None:
+    protocol, expected, got, devices = both("pg-mf", "protocol.rounds=3", folder=tmp_path)
+    assert np.array_equal(expected.factors, got.factors)
+    check_traffic(expected.traffic, got.traffic)
+    check_ledgers(expected.privacy, devices)
+    received = protocol.downlink.rounded(expected.factors).astype(np.float64)
+    check_predictions(OwnFactors(RATINGS, received, protocol.ridge), devices)
+
+
+def test_predictions_from_a_table(tmp_path: Path) -> None:
+    protocol, expected, _, devices = both("one-bit-on-device", folder=tmp_path)
+    sent = expected.sent_table
+    check_predictions(Devices(protocol.process, sent.table, sent.priors, RATINGS).predict, devices)
+
+
+def check_predictions(predict: Predict, devices: list[Device]) -> None:
+    """Check that each user is given the predictions of the simulation for the unrated items, best first."""
+    expected = predict(*CELLS).reshape(USERS, -1)
+    for user, device in enumerate(devices):
+        given = predictions_of(device)
+        rated = RATINGS.items[RATINGS.indptr[user] : RATINGS.indptr[user + 1]]
+        unrated = np.setdiff1d(np.arange(RATINGS.n_items), rated).tolist()
+        assert given == {str(RATINGS.item_ids[item]): expected[user, item] for item in unrated}
+        assert list(given.values()) == sorted(given.values(), reverse=True)
