@@ -15,7 +15,6 @@ from flwr.app.message import make_message
 from flwr.app.metadata import Metadata
 from flwr.common.constant import SUPERLINK_NODE_ID
 from flwr.common.serde import message_to_proto
-from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects, get_object_tree
 from numpy.typing import NDArray
 
 from dprec.messages import REPLY, REQUEST, Reports, Request
@@ -38,23 +37,6 @@ def request_content(request: Request) -> RecordDict:
 def message_size(message: Message) -> int:
     """Return the bytes of a message as Flower serialises it, with random identifiers at full width."""
     return int(message_to_proto(_at_full_width(message)).ByteSize())
-
-
-def deployed_size(message: Message) -> int:
-    """Return the bytes that the deployment engine moves for a message: its envelope, tree and objects."""
-    whole = _at_full_width(message)
-    empty = make_message(metadata=whole.metadata, content=RecordDict())
-    objects = get_all_nested_objects(whole)
-    return int(
-        message_to_proto(empty).ByteSize()
-        + get_object_tree(whole).ByteSize()
-        + sum(len(nested.deflate()) for nested in objects.values())
-    )
-
-
-def deployed_factor(message: Message) -> float:
-    """Return the bytes that a deployment moves for a message, per byte of the message itself."""
-    return deployed_size(message) / message_size(message)
 
 
 def reply_message(message_type: str, content: RecordDict, group: str) -> Message:

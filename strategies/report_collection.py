@@ -48,11 +48,6 @@ class Collected:
     traffic: TrafficLedger
     record: RoundRecord
 
-    @property
-    def mean_payload(self) -> int:
-        """Mean bytes of the reports that arrived, rounded down."""
-        return int(self.traffic.uplink_payload[self.sent].mean())
-
 
 @dataclass(frozen=True, eq=False)
 class ReportCollection:

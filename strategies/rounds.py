@@ -12,7 +12,7 @@ from flwr.app import RecordDict
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
-from dprec.wire.traffic import TrafficLedger, Users
+from dprec.wire.traffic import WITH_RECORD, WITHOUT_RECORD, TrafficLedger, Users
 from strategies.arrivals import Attendance
 from strategies.envelope import message_size, reply_message, report_sizes, request_message
 from strategies.roster import Roster
@@ -58,7 +58,8 @@ class RoundAccount:
 
     def charge_request(self, users: Users, content: RecordDict, payload: int) -> None:
         """Charge the same request to all these users, with ``payload`` bytes of payload."""
-        self.traffic.charge_downlink(users, payload, self._request_size(content))
+        objects = WITH_RECORD if content else WITHOUT_RECORD
+        self.traffic.charge_downlink(users, payload, self._request_size(content), objects=objects)
 
     def charge_requests(
         self,
@@ -92,7 +93,7 @@ class RoundAccount:
     def charge_acknowledgements(self, users: Users) -> None:
         """Charge a reply without content."""
         size = message_size(reply_message(self.message_type, RecordDict(), self.group))
-        self.traffic.charge_uplink(users, 0, size)
+        self.traffic.charge_uplink(users, 0, size, objects=WITHOUT_RECORD)
 
     def deliver(self, grid: Grid, roster: Roster, contents: dict[int, RecordDict]) -> None:
         """Send what asks for no report, and charge the acknowledgements that arrive.

@@ -103,8 +103,13 @@ def _named(offer: Offer, advice: Advice) -> str:
     over = f" ({spread})" if spread else ""
     return (
         f"{setting.name} {_privacy(setting, advice.limits)}, {measure.label} {accuracy}{over}, "
-        f"{offer.bytes_per_user:,.0f} bytes per user"
+        f"{offer.bytes_per_user:,.0f} bytes per user{_on_the_network(setting)}"
     )
+
+
+def _on_the_network(setting: Setting) -> str:
+    spent = setting.network_bytes_per_user
+    return "" if spent is None else f" in messages, {spent:,.0f} on the network"
 
 
 def _privacy(setting: Setting, limits: Limits) -> str:

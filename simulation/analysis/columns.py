@@ -197,6 +197,10 @@ MEDIAN_LOSS = mean_column(loss_per("user"), "median", "epsilon_per_user_median",
 BYTES = figure_column("bytes", "per user", lambda setting: setting.bytes_per_user, 0)
 BYTES_UP = _bytes_columns("bytes up", "uplink")
 BYTES_DOWN = _bytes_columns("bytes down", "downlink")
+NETWORK = tuple(
+    mean_column(f"network {way}", "per user, mean", f"{link}_network_mean_per_user", 0)
+    for way, link in (("up", "uplink"), ("down", "downlink"))
+)
 TOTAL_BYTES = mean_column("bytes in all", "messages, all users", "total_message_bytes", 0)
 ROUNDS = mean_column("rounds", "", "rounds", 0)
 RUNS = figure_column("runs", "", lambda setting: len(setting.rows), 0)

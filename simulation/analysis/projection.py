@@ -47,11 +47,6 @@ class Projection:
         """The mean rate over the day."""
         return 8 * self.total / _SECONDS_A_DAY
 
-    def times(self, factor: float) -> Projection:
-        """Return the projection with its bytes multiplied by a factor."""
-        low, high = (None if end is None else end * factor for end in (self.low, self.high))
-        return Projection(self.population, self.total * factor, low, high)
-
 
 def project(bytes_per_user: NDArray[np.float64], population: float) -> Projection:
     """Extrapolate the bytes of simulated users to a population.

@@ -176,6 +176,12 @@ class Setting:
         return None if up is None or down is None else up + down
 
     @property
+    def network_bytes_per_user(self) -> float | None:
+        """Mean bytes that a network carries for a user, both ways together; None if that is not known."""
+        up, down = self.mean("uplink_network_mean_per_user"), self.mean("downlink_network_mean_per_user")
+        return None if up is None or down is None else up + down
+
+    @property
     def evaluation(self) -> Evaluation | None:
         """What it predicted, with its main measure of accuracy."""
         measure = next((measure for measure in MEASURES if self.average(measure.column)), None)

@@ -11,6 +11,7 @@ from simulation.analysis.columns import (
     BYTES_DOWN,
     BYTES_UP,
     LOSSES,
+    NETWORK,
     SERVER_SEES,
     STATUS,
     SettingColumn,
@@ -88,7 +89,7 @@ def run_lines(summary: Mapping[str, Any]) -> str:
 
 def _costs(settings: Sequence[Setting]) -> tuple[SettingColumn, ...]:
     losses = (STATUS, *trust_columns(settings), *LOSSES, composed_column(settings))
-    return *losses, BYTES_UP[0], BYTES_DOWN[0], SERVER_SEES
+    return *losses, BYTES_UP[0], BYTES_DOWN[0], *NETWORK, SERVER_SEES
 
 
 def _measures(settings: Sequence[Setting]) -> list[Measure]:
@@ -110,6 +111,8 @@ def _run_as_setting(summary: Mapping[str, Any]) -> Setting:
         "status": privacy["status"],
         "uplink_message_mean_per_user": traffic["uplink"]["message_mean_per_user"],
         "downlink_message_mean_per_user": traffic["downlink"]["message_mean_per_user"],
+        "uplink_network_mean_per_user": traffic["uplink"]["network_mean_per_user"],
+        "downlink_network_mean_per_user": traffic["downlink"]["network_mean_per_user"],
         "trusts_server": privacy["trusts_server"],
         "hides_rated_items": privacy["hides_rated_items"],
     }

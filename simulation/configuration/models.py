@@ -20,6 +20,7 @@ from dprec.component_types import one_of
 from dprec.errors import SettingError
 from dprec.options import Options, as_tuple, option, own_classes
 from dprec.own_classes import is_importable, reference_of
+from dprec.wire.network import NetworkOptions
 from simulation.configuration.strict_yaml import dump_yaml
 from simulation.configuration.validation import validated
 from simulation.protocols import PROTOCOLS
@@ -50,6 +51,9 @@ class SimulationOptions(Options):
         "Directory or URL, seen by every node, for the devices' ratings, which stay there for other runs; "
         "by default, a temporary one.",
         None,
+    )
+    network: NetworkOptions = option(
+        "How devices would be connected in a deployment, for its network bytes.", NetworkOptions()
     )
     faults: FaultOptions = option("What goes wrong between devices and server.", FaultOptions())
     seed: Literal["run", "os"] = option(

@@ -13,6 +13,7 @@ from simulation.analysis.columns import (
     BYTES_UP,
     LOSSES,
     MEDIAN_LOSS,
+    NETWORK,
     ROUNDS,
     RUNS,
     SERVER_SEES,
@@ -100,7 +101,7 @@ def settings_table(
         SERVER_SEES,
         ROUNDS,
     ]
-    columns += [*BYTES_UP, *BYTES_DOWN, TOTAL_BYTES, *_timing_columns(files), RUNS]
+    columns += [*BYTES_UP, *BYTES_DOWN, *NETWORK, TOTAL_BYTES, *_timing_columns(files), RUNS]
     return table(
         "Means over seeds and folds; ε is the largest proved of any run",
         [_PROTOCOL, *(Column(column.title, column.hint, column.numeric) for column in columns)],

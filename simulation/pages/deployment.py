@@ -14,29 +14,36 @@ from simulation.analysis.settings import Setting
 from simulation.pages.markup import Cell, Column, number_cell, table
 from simulation.pages.page import Section, dashed, paragraph
 from simulation.pages.words import label_of
-from simulation.storage.run_files import RunFiles, bytes_per_user, read_traffic
+from simulation.storage.run_files import RunFiles, network_bytes_per_user, read_traffic
 from simulation.storage.summary import read_summary
 from simulation.storage.tables import Columns
+
+_NETWORK = (
+    "“Network” is what a network would carry for the same messages in a deployment: HTTP, TLS, object trees, "
+    "polls and visits, by a model with measured constants (simulation.network says how devices connect)."
+)
 
 
 def run_projections(run: RunFiles, population: float) -> list[tuple[str, Projection]]:
     """Project the traffic of a run to a population, by direction."""
-    both = project(run.bytes_per_user, population)
-    factor = run.summary.traffic.deployed_factor
-    deployed = [] if factor is None else [(f"both, deployed (× {factor:.2f})", both.times(factor))]
-    return [
-        ("from the devices", project(run.traffic["uplink_message_bytes"], population)),
-        ("to the devices", project(run.traffic["downlink_message_bytes"], population)),
-        ("both", both),
-        *deployed,
+    rows = [
+        ("messages from the devices", run.traffic["uplink_message_bytes"]),
+        ("messages to the devices", run.traffic["downlink_message_bytes"]),
     ]
+    if run.summary.traffic.uplink.network_bytes is not None:
+        rows += [
+            ("network, from the devices", run.traffic["uplink_network_bytes"]),
+            ("network, to the devices", run.traffic["downlink_network_bytes"]),
+            ("network, both", network_bytes_per_user(run.traffic)),
+        ]
+    return [(label, project(spent, population)) for label, spent in rows]
 
 
 def comparison_projections(
     traffic: Sequence[tuple[Setting, str, Columns]], population: float
 ) -> list[tuple[str, Projection]]:
-    """Project the traffic of every protocol to a population, both directions together."""
-    return [(label, project(bytes_per_user(columns), population)) for _, label, columns in traffic]
+    """Project what a network carries for every protocol to a population, both directions together."""
+    return [(label, project(network_bytes_per_user(columns), population)) for _, label, columns in traffic]
 
 
 def reference_traffic(files: ComparisonFiles) -> list[tuple[Setting, str, Columns]]:
@@ -56,8 +63,7 @@ def projection_section(rows: Sequence[tuple[str, Projection]], population: float
         return Section("projection", "Traffic of a deployment", (dashed(asked),))
     words = (
         f"{population:,.0f} users a day, each taking part once, with as many bytes per user as the simulated "
-        f"ones. {METHOD}. “Deployed” is what Flower's deployment engine moves for the same messages, if that "
-        "was measured."
+        f"ones. {METHOD}. {_NETWORK}"
     )
     return Section(
         "projection", "Traffic of a deployment", (paragraph(words), projection_table(rows, population))

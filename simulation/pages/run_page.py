@@ -97,6 +97,8 @@ def _tiles(run: RunFiles) -> Markup:
     ]
     for spent, words in ((traffic.uplink, "from the device"), (traffic.downlink, "to the device")):
         detail = f"95 % below {size(spent.message_p95_per_user)}, largest {size(spent.message_max_per_user)}"
+        if spent.network_mean_per_user is not None:
+            detail += f"; {size(spent.network_mean_per_user)} on the network"
         tiles.append((f"mean bytes {words}", size(spent.message_mean_per_user), detail))
     return render_template("tiles.html", tiles=tiles)
 

@@ -21,6 +21,8 @@ _USER_FIGURES = (
     ("uplink_message_bytes", "messages from the device, bytes", 0),
     ("downlink_payload_bytes", "payload to the device, bytes", 0),
     ("downlink_message_bytes", "messages to the device, bytes", 0),
+    ("uplink_network_bytes", "network from the device, bytes", 0),
+    ("downlink_network_bytes", "network to the device, bytes", 0),
     ("messages", "messages", 0),
     ("epsilon_per_rating", "ε per rating", 3),
     ("epsilon_per_user", "ε per user", 3),

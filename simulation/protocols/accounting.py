@@ -1,4 +1,4 @@
-"""Accounting that the protocols share: budgets, privacy losses, failures and deployed bytes."""
+"""Accounting that the protocols share: budgets, privacy losses and failures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.matched_budget import MatchedBudget
 from dprec.privacy.units import PrivacyUnit
-from dprec.wire.traffic import TrafficLedger
 from strategies.round_record import RoundRecord
 
 EXACT_CHANNEL = (
@@ -125,25 +124,3 @@ def notes_on_failures(records: Sequence[RoundRecord], reports: str = "reports") 
     refusals = sum((Counter(record.causes) for record in records), Counter[str]())
     refused = [f"{count} {cause}" for cause, count in sorted(refusals.items()) if cause not in _FAULTS]
     return (*notes, f"Devices refused to send {reports}: {', '.join(refused)}.") if refused else notes
-
-
-def mean_payload(traffic: TrafficLedger, reports: int) -> int:
-    """Return the mean bytes of a report, if everything sent up is reports."""
-    return round(int(traffic.uplink_payload.sum()) / reports)
-
-
-def measured_deployment(message_type: str, payload: int, group: str) -> float:
-    """Measure how many bytes the deployment engine moves per byte of a report's message.
-
-    Parameters
-    ----------
-    message_type : str
-        Type of the request that the report answers.
-    payload : int
-        Mean bytes of a report.
-    group : str
-        Group of the message.
-    """
-    from strategies.envelope import deployed_factor, reply_content, reply_message
-
-    return deployed_factor(reply_message(message_type, reply_content(0, [bytes(payload)]), group))

@@ -11,7 +11,6 @@ from dprec.completion.averages import Averages
 from dprec.completion.own_averages import one_mean_per_user
 from dprec.errors import SettingError
 from dprec.mechanisms.raw import Raw
-from dprec.messages import REPORT
 from dprec.options import option
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.device_channel import DeviceChannel, device_channel
@@ -25,7 +24,6 @@ from simulation.protocols.accounting import (
     budget_at,
     check_private,
     check_unit,
-    measured_deployment,
     mechanism_ledger,
     notes_on_failures,
 )
@@ -115,7 +113,6 @@ class GlobalMeanProtocol(Protocol):
             channel=channel,
             notes=notes_on_failures([collected.record]),
             diagnostics={"mean": mean},
-            deployed_factor=measured_deployment(REPORT, collected.mean_payload, task.group),
         )
 
     def sent(self, example: Example) -> Sent:

@@ -13,7 +13,6 @@ from dprec.completion.one_bit.slope_channel import slope_channel
 from dprec.errors import RunError, SettingError, within
 from dprec.exact_loss import even_share
 from dprec.mechanisms.channel import Channel
-from dprec.messages import SLOPES
 from dprec.options import option
 from dprec.privacy.calibration import LARGEST_CELL_EPSILON, PrivacyBudget
 from dprec.privacy.guarantee import Guarantee
@@ -27,8 +26,6 @@ from simulation.protocols.accounting import (
     EXACT_CHANNEL,
     budget_at,
     check_unit,
-    mean_payload,
-    measured_deployment,
     notes_on_failures,
 )
 from simulation.protocols.base import Protocol
@@ -157,7 +154,6 @@ class GradientPerturbationProtocol(Protocol):
             task.progress("rounds", done + 1, self.rounds)
         if not any(record.replies for record in strategy.records):
             raise RunError(f"no usable report arrived in any round (rounds: {self.rounds})")
-        payload = mean_payload(strategy.traffic, sum(record.replies for record in strategy.records))
         return Outcome(
             predict=strategy.matrix.predict,
             traffic=strategy.traffic,
@@ -168,7 +164,6 @@ class GradientPerturbationProtocol(Protocol):
             notes=cold_notes(*strategy.observed, strategy.shape) + notes_on_failures(strategy.records),
             diagnostics={"tau": self.completion.radius(strategy.shape), "rounds": self.rounds},
             hidden=strategy.matrix.hidden,
-            deployed_factor=measured_deployment(SLOPES, payload, task.group),
         )
 
     def sent(self, example: Example) -> Sent:

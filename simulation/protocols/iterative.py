@@ -12,7 +12,6 @@ from dprec.completion.item_updates import StepOptions
 from dprec.completion.variational import check_rank
 from dprec.errors import RunError, SettingError, within
 from dprec.mechanisms.channel import Channel
-from dprec.messages import TRAIN
 from dprec.options import option
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.guarantee import Guarantee
@@ -24,8 +23,6 @@ from dprec.wire.broadcast import BroadcastOptions
 from simulation.protocols.accounting import (
     budget_at,
     check_unit,
-    mean_payload,
-    measured_deployment,
     notes_on_failures,
 )
 from simulation.protocols.between_rounds import BetweenRounds, EvaluatedRounds
@@ -188,7 +185,6 @@ class IterativeProtocol(DeployableProtocol["State"]):
 
     def _facts(self, state: State, task: ServerTask) -> dict[str, Any]:
         """Return the entries of a `ServerOutcome`."""
-        payload = mean_payload(state.traffic, sum(record.replies for record in state.records))
         return {
             "traffic": state.traffic,
             "privacy": state.privacy,
@@ -196,7 +192,6 @@ class IterativeProtocol(DeployableProtocol["State"]):
             "guarantee": self.guarantee((task.n_users, task.n_items)),
             "rounds": tuple(state.records),
             "notes": self._notes(state, task.n_users),
-            "deployed_factor": measured_deployment(TRAIN, payload, task.group),
         }
 
     def _strategy(self, task: ServerTask, state: State) -> IterativeFactorization:

@@ -95,5 +95,4 @@ class NothingSentProtocol(Protocol):
             guarantee=self.guarantee((train.n_users, train.n_items)),
             rounds=(),
             diagnostics=averages.diagnostics,
-            deployed_factor=None,
         )

@@ -163,7 +163,6 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
             catalogue=task.catalogue,
         )
         collected = collection.collect(grid, task.roster)
-        payload = collected.mean_payload
         after = after_reports(grid, task, calibrated, collected)
         with within("completion"):
             completed = self.completion.fit(after.observations, task.server_seed, task.progress)
@@ -171,17 +170,17 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
         if self.personalization == "on-device":
             sent_table, spent = self._broadcast(grid, task, completed, collected)
             record = record.with_traffic(spent)
-        return ServedReports(calibrated, collected, payload, after, completed, record, sent_table)
+        return ServedReports(calibrated, collected, after, completed, record, sent_table)
 
     def served(self, task: ServerTask, held: ServedReports) -> ServerOutcome:
         """Return what the server knows; a rating that no accepted report shows is not counted."""
         guarantee = self.guarantee((task.n_users, task.n_items))
-        return ServerOutcome(guarantee=guarantee, **held.facts(held.seen_counts, task.group))
+        return ServerOutcome(guarantee=guarantee, **held.facts(held.seen_counts))
 
     def simulated(self, task: Task, held: ServedReports) -> Outcome:
         """Add what devices predict, what they lost, and how far their reports are from the ratings."""
         train, completed, observed = task.train, held.completed, held.after.observations
-        facts = held.facts(train.counts, task.group)
+        facts = held.facts(train.counts)
         predict = completed.predict
         rows: PredictRows | None = completed.predict_rows
         if held.sent_table is not None:

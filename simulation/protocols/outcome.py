@@ -29,8 +29,6 @@ class ServerOutcome:
     guarantee : Guarantee
     rounds : tuple of RoundRecord
         Empty where nothing is sent.
-    deployed_factor : float or None
-        Bytes that the deployment engine moves per byte of a report's message; None without messages.
     claimed : PrivacyLedger or None
         The losses that are claimed without a proof; None where none are.
     releases : tuple of Releases
@@ -53,7 +51,6 @@ class ServerOutcome:
     privacy: PrivacyLedger
     guarantee: Guarantee
     rounds: tuple[RoundRecord, ...]
-    deployed_factor: float | None
     claimed: PrivacyLedger | None = None
     releases: tuple[Releases, ...] = ()
     channel: DeviceChannel | None = None

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from dprec.completion.base import Completed
 from dprec.completion.calibrated.completion import CalibratedModel
-from dprec.messages import REPORT
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.device_channel import device_channel
 from dprec.wire.item_table import ItemTable
-from simulation.protocols.accounting import measured_deployment, notes_on_failures
+from simulation.protocols.accounting import notes_on_failures
 from simulation.protocols.counting import AfterReports
 from simulation.protocols.seen_set import notes_on_catalogue
 from strategies.round_record import RoundRecord
@@ -48,8 +47,6 @@ class ServedReports:
         The mechanism that the devices apply.
     collected : Collected
         The reports.
-    mean_payload : int
-        Mean bytes of a report.
     after : AfterReports
         What is known once there is nothing more to ask for.
     completed : Completed
@@ -61,7 +58,6 @@ class ServedReports:
 
     calibrated: CalibratedMechanism
     collected: Collected
-    mean_payload: int
     after: AfterReports
     completed: Completed
     record: RoundRecord
@@ -73,15 +69,13 @@ class ServedReports:
         observed = self.after.observations
         return np.bincount(observed.users, minlength=observed.shape[0])
 
-    def facts(self, counts: NDArray[np.int64], group: str) -> dict[str, Any]:
+    def facts(self, counts: NDArray[np.int64]) -> dict[str, Any]:
         """Return the entries of a `ServerOutcome`, without its guarantee and distance.
 
         Parameters
         ----------
         counts : ndarray of int64, shape (users,)
             Number of ratings of each user, as far as it is known.
-        group : str
-            Run key.
         """
         privacy, releases = self.after.losses(self.calibrated, counts, self.collected.sent)
         notes = self.completed.notes + notes_on_failures([self.record]) + self.after.notes
@@ -95,5 +89,4 @@ class ServedReports:
             "channel": device_channel(self.calibrated, counts),
             "notes": notes,
             "diagnostics": self.completed.diagnostics,
-            "deployed_factor": measured_deployment(REPORT, self.mean_payload, group),
         }

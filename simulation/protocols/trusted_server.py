@@ -14,7 +14,6 @@ from dprec.completion.one_bit.completion import OneBit
 from dprec.completion.one_bit.perturbation import OutputPerturbation
 from dprec.errors import within
 from dprec.mechanisms.raw import Raw
-from dprec.messages import REPORT
 from dprec.options import option
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.privacy.guarantee import Guarantee
@@ -26,7 +25,6 @@ from dprec.setups import OneShotSetup
 from simulation.protocols.accounting import (
     budget_at,
     check_unit,
-    measured_deployment,
     notes_on_failures,
 )
 from simulation.protocols.base import Protocol
@@ -121,7 +119,6 @@ class TrustedServerProtocol(Protocol):
             notes=completed.notes + notes_on_failures([collected.record]),
             diagnostics={**completed.diagnostics, "noise_scale": noise.scale},
             hidden=completed.hidden,
-            deployed_factor=measured_deployment(REPORT, collected.mean_payload, task.group),
         )
 
     def sent(self, example: Example) -> Sent:

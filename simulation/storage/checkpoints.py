@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 CHECKPOINT = "checkpoint.npz"
 
-_TRAFFIC = ("uplink_payload", "uplink_message", "downlink_payload", "downlink_message", "messages")
+_TRAFFIC = (
+    *("uplink_payload", "uplink_message", "downlink_payload", "downlink_message"),
+    *("messages", "requests", "uplink_objects", "downlink_objects"),
+)
 _LEDGER = "privacy_"
 """Prefix of the names of the privacy ledger's arrays."""
 
@@ -86,6 +89,9 @@ class Checkpoints:
                 differing = f"{before!r} there and {now!r} now"
                 raise InputError(f"{self.path}: {key}", differing, "the configuration and data it began with")
         for name, place in self._places(fresh).items():
+            if name not in arrays:
+                accepted = "a checkpoint of this version; delete it to start over"
+                raise InputError(f"{self.path}: {name}", "missing", accepted)
             array = arrays[name]
             if array.shape != place.shape or array.dtype != place.dtype:
                 shape = f"{array.dtype} of shape {array.shape}"

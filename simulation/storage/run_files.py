@@ -38,6 +38,8 @@ _TRAFFIC_TYPES: dict[str, type[np.number[Any]]] = {
     "uplink_message_bytes": np.int64,
     "downlink_payload_bytes": np.int64,
     "downlink_message_bytes": np.int64,
+    "uplink_network_bytes": np.int64,
+    "downlink_network_bytes": np.int64,
     "messages": np.int64,
     "epsilon_per_rating": np.float64,
     "epsilon_per_user": np.float64,
@@ -92,6 +94,11 @@ class RunFiles:
 def bytes_per_user(traffic: Columns) -> NDArray[np.float64]:
     """Return the bytes of every user's messages, both directions together."""
     return (traffic["uplink_message_bytes"] + traffic["downlink_message_bytes"]).astype(np.float64)
+
+
+def network_bytes_per_user(traffic: Columns) -> NDArray[np.float64]:
+    """Return the bytes that a network would carry for every user, both directions together."""
+    return (traffic["uplink_network_bytes"] + traffic["downlink_network_bytes"]).astype(np.float64)
 
 
 def holds_comparison(directory: Path) -> bool:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dprec.privacy.device_channel import DeviceChannel
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.ratings import Ratings
+from dprec.wire.network import NetworkOptions, network_bytes
 from simulation.configuration.models import RunConfig
 from simulation.protocols import Outcome
 from simulation.storage.summary import Summary
@@ -53,9 +54,12 @@ def prediction_columns(test: Ratings, predictions: NDArray[np.float64]) -> Colum
     }
 
 
-def traffic_columns(train: Ratings, outcome: Outcome, composed: NDArray[np.float64]) -> Columns:
+def traffic_columns(
+    train: Ratings, outcome: Outcome, composed: NDArray[np.float64], network: NetworkOptions
+) -> Columns:
     """Return the columns of traffic.csv; a number that does not apply is NaN or infinite."""
     traffic, privacy = outcome.traffic, outcome.privacy
+    up, down = network_bytes(traffic, network.contacts(traffic.requests))
     return {
         "user": train.user_ids,
         "ratings": train.counts,
@@ -63,6 +67,8 @@ def traffic_columns(train: Ratings, outcome: Outcome, composed: NDArray[np.float
         "uplink_message_bytes": traffic.uplink_message,
         "downlink_payload_bytes": traffic.downlink_payload,
         "downlink_message_bytes": traffic.downlink_message,
+        "uplink_network_bytes": up,
+        "downlink_network_bytes": down,
         "messages": traffic.messages,
         "epsilon_per_rating": privacy.per_rating,
         "epsilon_per_user": privacy.per_user,

@@ -16,6 +16,7 @@ from dprec.binarization import is_binary
 from dprec.deviations import deviations
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.ratings import Ratings
+from dprec.wire.network import NetworkOptions, network_bytes
 from dprec.wire.traffic import TrafficLedger
 from simulation.configuration.models import RunConfig
 from simulation.protocols import Outcome
@@ -56,7 +57,7 @@ def summarise(
         dataset=_dataset(config, train, test),
         accuracy=Accuracy.model_validate(accuracy),
         privacy=_privacy(config, train, test, outcome, composed),
-        traffic=_traffic(outcome, train.n_users),
+        traffic=_traffic(outcome, train.n_users, config.simulation.network),
         distance=DistanceSummary.model_validate(outcome.distance),
         completion_diagnostics=outcome.diagnostics,
         time=TimeSummary(
@@ -222,18 +223,21 @@ def _note_on_randomness(config: RunConfig) -> tuple[str, ...]:
     )
 
 
-def _traffic(outcome: Outcome, users: int) -> TrafficSummary:
+def _traffic(outcome: Outcome, users: int, network: NetworkOptions) -> TrafficSummary:
     traffic: TrafficLedger = outcome.traffic
+    up, down = network_bytes(traffic, network.contacts(traffic.requests))
+    carried = (up, down) if traffic.messages.any() else (None, None)
     return TrafficSummary(
         rounds=len(outcome.rounds),
         users=users,
-        uplink=_direction(traffic.uplink_payload, traffic.uplink_message),
-        downlink=_direction(traffic.downlink_payload, traffic.downlink_message),
-        deployed_factor=outcome.deployed_factor,
+        uplink=_direction(traffic.uplink_payload, traffic.uplink_message, carried[0]),
+        downlink=_direction(traffic.downlink_payload, traffic.downlink_message, carried[1]),
     )
 
 
-def _direction(payload: NDArray[np.int64], message: NDArray[np.int64]) -> DirectionSummary:
+def _direction(
+    payload: NDArray[np.int64], message: NDArray[np.int64], network: NDArray[np.int64] | None
+) -> DirectionSummary:
     return DirectionSummary(
         payload_bytes=int(payload.sum()),
         message_bytes=int(message.sum()),
@@ -242,6 +246,9 @@ def _direction(payload: NDArray[np.int64], message: NDArray[np.int64]) -> Direct
         message_mean_per_user=float(message.mean()),
         message_p95_per_user=float(np.percentile(message, 95)),
         message_max_per_user=int(message.max()),
+        network_bytes=None if network is None else int(network.sum()),
+        network_mean_per_user=None if network is None else float(network.mean()),
+        network_max_per_user=None if network is None else int(network.max()),
     )
 
 

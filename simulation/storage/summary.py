@@ -128,6 +128,11 @@ class DirectionSummary(Document):
     message_mean_per_user: float = Field(description="Mean message bytes of a user.")
     message_p95_per_user: float = Field(description="95th percentile of the users' message bytes.")
     message_max_per_user: Count = Field(description="Largest message bytes of any user.")
+    network_bytes: Count | None = Field(
+        description="What a network would carry this way in a deployment, all users; null if nothing is sent."
+    )
+    network_mean_per_user: float | None = Field(description="Mean network bytes of a user.")
+    network_max_per_user: Count | None = Field(description="Largest network bytes of any user.")
 
 
 class TrafficSummary(Document):
@@ -137,9 +142,6 @@ class TrafficSummary(Document):
     users: Count = Field(description="Users in the population.")
     uplink: DirectionSummary
     downlink: DirectionSummary
-    deployed_factor: float | None = Field(
-        description="Bytes that the deployment engine moves per byte of a message; None without messages."
-    )
 
     @property
     def total_message_bytes(self) -> int:

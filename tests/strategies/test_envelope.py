@@ -3,8 +3,6 @@ import pytest
 from flwr.common.serde import message_to_proto
 
 from strategies.envelope import (
-    deployed_factor,
-    deployed_size,
     message_size,
     reply_content,
     reply_message,
@@ -29,9 +27,3 @@ def test_nobody_has_no_size() -> None:
     assert (
         report_sizes("query.report", "g", np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)).size == 0
     )
-
-
-def test_a_deployment_moves_more_than_the_message() -> None:
-    message = reply_message("query.report", reply_content(3, [bytes(80)]), "00000001")
-    assert deployed_size(message) > message_size(message) > 80
-    assert deployed_factor(message) == deployed_size(message) / message_size(message)

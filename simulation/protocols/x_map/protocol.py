@@ -13,7 +13,6 @@ from dprec.crossdomain.alter_ego import AlterEgos, ReplacementOptions
 from dprec.crossdomain.domains import CrossDomainRatings
 from dprec.crossdomain.recommender import RecommendationOptions
 from dprec.errors import InputError, SettingError, within
-from dprec.messages import REPLACE
 from dprec.options import option
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.privacy.device_channel import device_channel
@@ -26,8 +25,6 @@ from dprec.run_keys import seed_for
 from dprec.setups import ReplacementSetup, XMapSetup
 from simulation.protocols.accounting import (
     check_private,
-    mean_payload,
-    measured_deployment,
     mechanism_budget,
     mechanism_ledger,
     notes_on_failures,
@@ -192,7 +189,6 @@ class XMapProtocol(Protocol):
             channel=device_channel(calibrated, train.counts),
             notes=_failures(collected, exchanged) + notes + note_on_profiles(recommender),
             diagnostics=diagnostics_of(train, comparison, egos, recommender, deviations=deviations),
-            deployed_factor=_deployed_factor(collected, exchanged, task.group),
         )
 
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
@@ -259,8 +255,3 @@ def _two_domains(train: Ratings) -> CrossDomainRatings:
 def _failures(collected: Collected, exchanged: Exchanged | None) -> tuple[str, ...]:
     notes = notes_on_failures([collected.record])
     return notes if exchanged is None else notes + notes_on_failures([exchanged.record], "AlterEgos")
-
-
-def _deployed_factor(collected: Collected, exchanged: Exchanged | None, group: str) -> float:
-    replies = int(collected.sent.sum()) + (int(exchanged.sent.sum()) if exchanged else 0)
-    return measured_deployment(REPLACE, mean_payload(collected.traffic, replies), group)

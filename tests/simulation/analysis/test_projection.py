@@ -39,12 +39,6 @@ def test_the_interval_holds_as_often_as_it_says(population: int) -> None:
     assert 0.92 <= held / 600 <= 0.98
 
 
-def test_a_factor_scales_everything() -> None:
-    once, twice = project(np.array([1.0, 3.0]), 10), project(np.array([1.0, 3.0]), 10).times(2)
-    assert once.high is not None
-    assert (twice.total, twice.high) == (2 * once.total, 2 * once.high)
-
-
 @pytest.mark.parametrize("population", [0, 0.5, -3, math.nan, math.inf])
 def test_what_is_no_population(population: float) -> None:
     with pytest.raises(InputError, match="population"):

@@ -112,7 +112,6 @@ def write_run(
         seconds=1.2,
         channel=None,
         diagnostics=_DIAGNOSTICS,
-        deployed_factor=2.5,
     )
     composed = ledger.per_user / 4
     noise = np.random.default_rng(seed).normal(0, 0.5, test.count)
@@ -121,7 +120,7 @@ def write_run(
         config=config,
         summary=summarise(config, train, test, outcome, composed, accuracy, 0.2, 1.5),
         predictions=prediction_columns(test, predictions),
-        traffic=traffic_columns(train, outcome, composed),
+        traffic=traffic_columns(train, outcome, composed, config.simulation.network),
         rounds=outcome.rounds,
         channel=_channel(config, train),
         privacy=ledger,

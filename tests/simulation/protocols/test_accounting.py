@@ -12,12 +12,9 @@ from dprec.privacy.calibration import DELTA, CalibratedMechanism, PrivacyBudget
 from dprec.privacy.matched_budget import MatchedBudget
 from dprec.privacy.units import ComparableUnit, PrivacyUnit
 from dprec.ratings import RatingScale
-from dprec.wire.traffic import TrafficLedger
 from simulation.protocols.accounting import (
     budget_at,
     check_unit,
-    mean_payload,
-    measured_deployment,
     mechanism_budget,
     mechanism_ledger,
     notes_on_failures,
@@ -109,16 +106,3 @@ def test_who_sent_is_charged_for_every_item_where_items_are_hidden() -> None:
 )
 def test_failures_are_counted_over_all_rounds(records: list[RoundRecord], notes: tuple[str, ...]) -> None:
     assert notes_on_failures(records, "replies") == notes
-
-
-def test_the_average_report_is_what_was_sent_up_per_report() -> None:
-    traffic = TrafficLedger(3)
-    traffic.charge_uplink(np.array([0, 2]), np.array([10, 15]), np.array([50, 55]))
-    traffic.charge_downlink(slice(None), 1000, 1000)
-    assert mean_payload(traffic, 2) == 12
-    assert mean_payload(traffic, 5) == 5
-
-
-def test_a_longer_report_is_moved_with_less_overhead() -> None:
-    short, long = (measured_deployment("query.report", payload, "group") for payload in (10, 10_000))
-    assert short > long > 1

@@ -18,7 +18,6 @@ def test_the_server_works_outside_the_rounds(seconds: float, server: float) -> N
         privacy=PrivacyLedger(rated=np.ones(1, dtype=np.bool_)),
         guarantee=Guarantee("none", "server", False, "the server receives the true ratings."),
         rounds=tuple(RoundRecord(number, 1, 0, None, 0, 0, 0, 0, 2.0 * number) for number in (1, 2)),
-        deployed_factor=1.0,
         seconds=seconds,
     )
     assert outcome.clients_seconds == 6.0

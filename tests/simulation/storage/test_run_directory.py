@@ -30,7 +30,7 @@ FILES = {"config.yaml", "summary.json", "rounds.jsonl", "traffic.csv", "predicti
 
 TRAFFIC = (
     "user,ratings,uplink_payload_bytes,uplink_message_bytes,downlink_payload_bytes,"
-    "downlink_message_bytes,messages,epsilon_per_rating,epsilon_per_user,epsilon_composed"
+    "downlink_message_bytes,uplink_network_bytes,downlink_network_bytes,messages,epsilon_per_rating,epsilon_per_user,epsilon_composed"
 )
 
 SUMMARY: dict[str, set[str]] = {

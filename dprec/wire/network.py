@@ -1,0 +1,155 @@
+"""Bytes that a network carries for Flower's messages: HTTP, TLS, object trees, polls and visits.
+
+Flower's deployment engine moves a message as objects (an envelope, its contents, its record), each in a
+request of its own with some 800 bytes of headers, a key and a signature among them. Devices ask, the server
+answers: a device polls for a message, pulls its objects and confirms it, then pushes the envelope of its
+reply and the objects. All of this costs bytes in both directions, whichever way the message goes.
+
+Bytes are those of TCP's payload; the headers of TCP and IP are not counted.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.options import Options, option
+from dprec.wire.traffic import TrafficLedger
+
+_SECONDS_A_MINUTE = 60
+
+
+class Octets(NamedTuple):
+    """Bytes from a device and to it."""
+
+    up: float
+    down: float
+
+
+@dataclass(frozen=True)
+class NetworkConstants:
+    """What requests cost beyond the bytes of Flower's messages, as `benchmarks/network.py` measures it.
+
+    Parameters
+    ----------
+    handshake : Octets
+        A TLS connection, with a certificate of P-256.
+    enrolment : Octets
+        The request by which a device joins, its first heartbeat, and the request by which it leaves.
+    poll : Octets
+        The question for messages when there is none.
+    heartbeat : Octets
+    received : Octets
+        A message to the device: the poll that it answers, and its confirmation.
+    pulled : Octets
+        Each of its objects.
+    sent : Octets
+        A message from the device: the push of its envelope.
+    pushed : Octets
+        Each of its objects.
+    kept_seconds : float
+        How long a connection is kept without a request.
+    """
+
+    handshake: Octets
+    enrolment: Octets
+    poll: Octets
+    heartbeat: Octets
+    received: Octets
+    pulled: Octets
+    sent: Octets
+    pushed: Octets
+    kept_seconds: float
+
+
+MEASURED = NetworkConstants(
+    handshake=Octets(597, 1194),
+    enrolment=Octets(2922, 507),
+    poll=Octets(897, 150),
+    heartbeat=Octets(912, 174),
+    received=Octets(1881, 221),
+    pulled=Octets(970, 396),
+    sent=Octets(877, 286),
+    pushed=Octets(1236, 240),
+    kept_seconds=5.0,
+)
+"""Of flwr 1.41."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkOptions(Options):
+    """How devices would be connected in a deployment: what the network bytes assume."""
+
+    minutes_per_round: float = option(
+        "Minutes that a device polls in each round; with 0 it connects, answers what waits, and leaves.",
+        0.0,
+        ge=0,
+        le=525_600,
+    )
+    poll_seconds: float = option("Time between two polls.", 3.0, ge=0.01, le=86_400)
+
+    def contacts(self, requests: NDArray[np.int64], constants: NetworkConstants = MEASURED) -> Contacts:
+        """Return how often each user's device connects and polls.
+
+        Parameters
+        ----------
+        requests : ndarray of int64, shape (users,)
+            Messages to each user, each of which is picked up in a visit of its own.
+        constants : NetworkConstants
+        """
+        polls = math.floor(self.minutes_per_round * _SECONDS_A_MINUTE / self.poll_seconds)
+        again = polls if self.poll_seconds >= constants.kept_seconds else 0
+        return Contacts(requests, requests * (1 + again), requests * polls)
+
+
+@dataclass(frozen=True, eq=False)
+class Contacts:
+    """How often devices connect and ask, beyond what their messages need.
+
+    Parameters
+    ----------
+    visits, connections, polls, heartbeats : ndarray of int64, shape (users,), or int
+        Times that each joined and left, TLS connections, polls that found nothing, and heartbeats after
+        the first one of a visit.
+    """
+
+    visits: NDArray[np.int64] | int
+    connections: NDArray[np.int64] | int
+    polls: NDArray[np.int64] | int = 0
+    heartbeats: NDArray[np.int64] | int = 0
+
+
+def network_bytes(
+    traffic: TrafficLedger, contacts: Contacts, constants: NetworkConstants = MEASURED
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the bytes that a network carries for every user, up and down.
+
+    Parameters
+    ----------
+    traffic : TrafficLedger
+        The messages.
+    contacts : Contacts
+    constants : NetworkConstants
+
+    Returns
+    -------
+    up, down : ndarray of int64, shape (users,)
+        From the device and to it.
+    """
+    counts = (
+        (constants.handshake, contacts.connections),
+        (constants.enrolment, contacts.visits),
+        (constants.poll, contacts.polls),
+        (constants.heartbeat, contacts.heartbeats),
+        (constants.received, traffic.requests),
+        (constants.pulled, traffic.downlink_objects),
+        (constants.sent, traffic.messages - traffic.requests),
+        (constants.pushed, traffic.uplink_objects),
+    )
+    up = traffic.uplink_message + sum(np.asarray(count) * cost.up for cost, count in counts)
+    down = traffic.downlink_message + sum(np.asarray(count) * cost.down for cost, count in counts)
+    return np.rint(up).astype(np.int64), np.rint(down).astype(np.int64)

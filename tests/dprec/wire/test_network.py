@@ -1,0 +1,61 @@
+"""What a network carries is counted from messages, visits and polls."""
+
+import numpy as np
+import pytest
+
+from dprec.wire.network import MEASURED, Contacts, NetworkOptions, network_bytes
+from dprec.wire.traffic import WITHOUT_RECORD, TrafficLedger
+
+ROUND = 1.0
+"""Bytes by which a sum of measured parts may miss a whole."""
+
+
+@pytest.fixture
+def reported() -> TrafficLedger:
+    """Return the traffic of a user who is asked for a report of 80 bytes, beside one who is not asked."""
+    ledger = TrafficLedger(2)
+    ledger.charge_downlink(np.array([0]), 0, 110, objects=WITHOUT_RECORD)
+    ledger.charge_uplink(np.array([0]), 80, 240)
+    return ledger
+
+
+def test_who_is_not_asked_costs_nothing(reported: TrafficLedger) -> None:
+    up, down = network_bytes(reported, NetworkOptions(minutes_per_round=1).contacts(reported.requests))
+    assert up[0] > 0
+    assert down[0] > 0
+    assert (up[1], down[1]) == (0, 0)
+
+
+def test_a_report_costs_eight_requests(reported: TrafficLedger) -> None:
+    """A poll, two objects, a confirmation, an envelope and three objects: some 1,000 bytes up for each."""
+    up, down = network_bytes(reported, Contacts(visits=0, connections=0))
+    assert 8 * 900 < up[0] - 240 < 8 * 1250
+    assert 8 * 150 < down[0] - 110 < 8 * 350
+
+
+def test_a_visit_adds_a_handshake_and_the_enrolment(reported: TrafficLedger) -> None:
+    alone = network_bytes(reported, Contacts(visits=0, connections=0))
+    visiting = network_bytes(reported, NetworkOptions().contacts(reported.requests))
+    for way in (0, 1):
+        added = MEASURED.handshake[way] + MEASURED.enrolment[way]
+        assert visiting[way][0] - alone[way][0] == pytest.approx(added, abs=ROUND)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "polls", "connections"), [(3.0, 20, 1), (0.5, 120, 1), (5.0, 12, 13), (7.0, 8, 9)]
+)
+def test_polls_fill_the_minutes_and_connect_anew_when_they_are_rare(
+    seconds: float, polls: int, connections: int
+) -> None:
+    options = NetworkOptions(minutes_per_round=1, poll_seconds=seconds)
+    contacts = options.contacts(np.array([0, 1, 2]))
+    assert np.array_equal(contacts.polls, np.array([0, polls, 2 * polls]))
+    assert np.array_equal(contacts.connections, np.array([0, connections, 2 * connections]))
+
+
+def test_a_longer_message_costs_its_own_bytes_more(reported: TrafficLedger) -> None:
+    before = network_bytes(reported, Contacts(1, 1))
+    reported.uplink_message[0] += 5_000
+    reported.downlink_message[0] += 70
+    after = network_bytes(reported, Contacts(1, 1))
+    assert (after[0][0] - before[0][0], after[1][0] - before[1][0]) == (5_000, 70)
