@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import chi2
 
 from dprec.secure_sums.graph import GraphSize, MaskGraph, graph_size
+from dprec.secure_sums.keys import public_key
 from dprec.secure_sums.masking import RevealedShares, SumContext, TooFewSharesError
 from dprec.secure_sums.modulus import centred
 from dprec.secure_sums.rounds import SecureSum, plain_total
@@ -86,5 +87,7 @@ def test_another_sum_has_other_masks() -> None:
     zeros = np.zeros(50, dtype=np.int64)
     assert (first.masked(0, zeros) != second.masked(0, zeros)).mean() > 0.9
     # Both kinds of mask change, not their sum alone.
-    context = [SumContext(identity, 50, 16) for identity in (b"one", b"two")]
-    assert (context[0].self_mask(b"seed") != context[1].self_mask(b"seed")).mean() > 0.9
+    one, other = (SumContext(identity, 50, 16) for identity in (b"one", b"two"))
+    assert (one.self_mask(b"seed") != other.self_mask(b"seed")).mean() > 0.9
+    pair = keys(1)[0], public_key(keys(2)[1])
+    assert (one.pair_mask(*pair) != other.pair_mask(*pair)).mean() > 0.9
