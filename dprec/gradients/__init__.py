@@ -4,6 +4,7 @@ from dprec.gradients.base import Aggregate, GradientReport, RoundDraws
 from dprec.gradients.full import FullGradient
 from dprec.gradients.one_bit import OneBitGradient
 from dprec.gradients.one_bit_reduced import ReducedOneBitGradient
+from dprec.gradients.sampled_signs import SampledSigns
 from dprec.registry import Registry
 
 GRADIENTS: Registry[GradientReport] = Registry(
@@ -12,6 +13,7 @@ GRADIENTS: Registry[GradientReport] = Registry(
     [
         OneBitGradient,
         ReducedOneBitGradient,
+        SampledSigns,
         FullGradient,
     ],
 )
@@ -24,4 +26,5 @@ __all__ = [
     "OneBitGradient",
     "ReducedOneBitGradient",
     "RoundDraws",
+    "SampledSigns",
 ]

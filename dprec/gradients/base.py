@@ -79,6 +79,11 @@ class GradientReport(Options):
     private: ClassVar[bool] = True
     hides_rated_items: ClassVar[bool] = True
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the guarantee must know about this kind of report beside its loss."""
+        return ()
+
     @abstractmethod
     def encode(
         self,

@@ -36,17 +36,10 @@ class OneBitGradient(GradientReport):
         draws: RoundDraws,
     ) -> list[bytes]:
         """Draw an item and a factor for each user and answer with one bit; see `GradientReport`."""
-        n_items, rank = item_factors.shape
-        users = np.arange(profiles.n_users)
-        coordinates = draw_coordinates(n_items * rank, draws)
-        items, factors = np.divmod(coordinates, rank)
-        ratings, rated = _ratings_of(profiles, items)
-        own = user_factors[users, factors]
-        errors = ratings - np.einsum("uf,uf->u", user_factors, item_factors[items])
-        answers = randomizer.randomize(
-            np.where(rated, -2.0 * own * errors, 0.0), epsilon, answer_words(draws)
-        )
-        return randomizer.pack_answers(coordinates, answers, n_items * rank)
+        coordinates = draw_coordinates(item_factors.size, draws)
+        values = gradient_at(profiles, user_factors, item_factors, coordinates)
+        answers = randomizer.randomize(values, epsilon, answer_words(draws))
+        return randomizer.pack_answers(coordinates, answers, item_factors.size)
 
     def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[NDArray[np.bool_], Aggregate]:
         """Validate the reports and count their bits by coordinate."""
@@ -77,6 +70,20 @@ class OneBitGradient(GradientReport):
     def exact_epsilon(self, epsilon: float) -> float:
         """Return the exact loss of the bit; the choice of the coordinate depends on nothing private."""
         return randomizer.exact_epsilon(epsilon)
+
+
+def gradient_at(
+    profiles: Profiles,
+    user_factors: NDArray[np.float64],
+    item_factors: NDArray[np.float64],
+    coordinates: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """Return one coordinate of each user's gradient, 0 at an item that it has not rated, shape (users,)."""
+    items, factors = np.divmod(coordinates, item_factors.shape[1])
+    ratings, rated = _ratings_of(profiles, items)
+    own = user_factors[np.arange(profiles.n_users), factors]
+    errors = ratings - np.einsum("uf,uf->u", user_factors, item_factors[items])
+    return np.where(rated, -2.0 * own * errors, 0.0)
 
 
 def draw_coordinates(n_coordinates: int, draws: RoundDraws) -> NDArray[np.int64]:

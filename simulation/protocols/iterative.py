@@ -47,7 +47,7 @@ class IterativeProtocol(DeployableProtocol["State"]):
     """Devices report gradients over rounds; the server learns item factors, users keep their own."""
 
     kind: Literal["iterative"] = "iterative"
-    papers: ClassVar[tuple[str, ...]] = ("shin2018",)
+    papers: ClassVar[tuple[str, ...]] = ("shin2018", "minto2021")
     privacy: PrivacyBudget | None = option("What is promised for all rounds together, per user.", None)
     gradient: AnyGradient = option("What a device reports about its gradient.")
     rounds: int = option("Largest number of rounds.", ge=1)
@@ -247,15 +247,18 @@ class IterativeProtocol(DeployableProtocol["State"]):
         if self.privacy is None:
             why = "gradients at the rated items let the server compute the ratings."
             return Guarantee("none", "server", False, why)
+        composed = self.privacy.composition == "pld"
+        together = f"compose, beyond a probability of {self.privacy.delta:g}" if composed else "add up"
         return Guarantee(
             status="proved",
             trust="nobody",
             hides_rated_items=True,
             reason="an answer is one bit, drawn in whole draws whose ratio bounds its loss whatever the "
-            "ratings, and the rounds add up.",
+            f"ratings, and the rounds {together}.",
             notes=(
                 f"Epsilon holds for everything a user sends in all rounds, {self.epsilon_per_round:.4g} "
                 "in each; which items were rated is hidden.",
+                *self.gradient.notes,
             ),
         )
 
