@@ -39,6 +39,11 @@ class TrafficLedger:
         self.uplink_objects = np.zeros(users, dtype=np.int64)
         self.downlink_objects = np.zeros(users, dtype=np.int64)
 
+    def clear(self, users: NDArray[np.bool_]) -> None:
+        """Take back all charges of users whom nothing has reached."""
+        for column in vars(self).values():
+            column[users] = 0
+
     def charge_uplink(
         self,
         users: Users,

@@ -1,4 +1,4 @@
-"""The command line: dprec run, compare, tune, audit, report, advise, list, describe, schema and fetch.
+"""The command line: dprec run, compare, tune, audit, deploy, report, advise, list, describe, schema, fetch.
 
 Every command imports what it needs when it is called, so that the help appears at once.
 """
@@ -18,6 +18,7 @@ import simulation
 from dprec.errors import InputError, RunError
 from simulation.console.arguments import output_folder, settings_of
 from simulation.console.completion import presets_and_kinds
+from simulation.console.deploying import deploy
 from simulation.console.exit_codes import exit_code
 from simulation.console.listings import LISTINGS, listing
 from simulation.console.parameters import (
@@ -302,6 +303,7 @@ def describe(
 
 
 app.command(cls=PlainHelp)(tune)
+app.add_typer(deploy, name="deploy")
 
 
 @app.command(cls=PlainHelp)

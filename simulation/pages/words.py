@@ -22,7 +22,11 @@ from simulation.storage.tables import Row
 def run_in_words(run: RunFiles) -> str:
     """Describe a run."""
     summary, protocol = run.summary, at(run.config, "protocol")
-    sentences = [population(summary.dataset.model_dump()), _about(PROTOCOLS, summary.protocol)]
+    data = summary.dataset
+    people = population(data.model_dump())
+    if summary.devices == "deployed":
+        people = f"Deployed: {data.users:,} people are enrolled, each with a device; {data.items:,} items."
+    sentences = [people, _about(PROTOCOLS, summary.protocol)]
     if (at(protocol, "mechanism", "kind") or "none") != "none":
         sentences.append(_described("Mechanism", MECHANISMS, summary.mechanism))
     if epsilon := at(protocol, "privacy", "epsilon"):

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from dprec.personalization.ordinal_process import OrdinalProcess
 from simulation.protocols.base import Protocol
 from simulation.protocols.outcome import Outcome, ServerOutcome
 from simulation.protocols.task import ServerTask, Sizes, Task
@@ -20,6 +21,11 @@ ServedT = TypeVar("ServedT")
 @dataclass(frozen=True, kw_only=True)
 class DeployableProtocol(Protocol, Generic[ServedT]):
     """Base of the protocols in two parts: what the server does, and what the simulation adds to it."""
+
+    @property
+    def assumed(self) -> OrdinalProcess | None:
+        """What a device assumes about tastes when it predicts; None if it assumes nothing."""
+        return None
 
     @abstractmethod
     def check(self, train: Sizes) -> None:

@@ -145,6 +145,11 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
         check_private(self.mechanism)
         return replace(self, completion=ItemAverage())
 
+    @property
+    def assumed(self) -> OrdinalProcess | None:
+        """The process of devices that predict."""
+        return self.process if self.personalization == "on-device" else None
+
     def setup(self) -> OneShotSetup:
         """Return the mechanism and the budget."""
         predicts = self.personalization == "on-device"

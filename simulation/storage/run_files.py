@@ -33,7 +33,7 @@ from simulation.storage.tables import Columns, read_columns
 from strategies.round_record import RoundRecord
 
 _TRAFFIC_TYPES: dict[str, type[np.number[Any]]] = {
-    "ratings": np.int64,
+    "ratings": np.float64,
     "uplink_payload_bytes": np.int64,
     "uplink_message_bytes": np.int64,
     "downlink_payload_bytes": np.int64,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from dprec.privacy.ledger import PrivacyLedger
 from dprec.ratings import Ratings
 from dprec.wire.network import NetworkOptions, network_bytes
 from simulation.configuration.models import RunConfig
-from simulation.protocols import Outcome
+from simulation.protocols.outcome import ServerOutcome
 from simulation.storage.summary import Summary
 from simulation.storage.tables import Columns
 from strategies.round_record import RoundRecord
@@ -55,14 +56,28 @@ def prediction_columns(test: Ratings, predictions: NDArray[np.float64]) -> Colum
 
 
 def traffic_columns(
-    train: Ratings, outcome: Outcome, composed: NDArray[np.float64], network: NetworkOptions
+    users: NDArray[Any],
+    counts: NDArray[Any],
+    outcome: ServerOutcome,
+    composed: NDArray[np.float64],
+    network: NetworkOptions,
 ) -> Columns:
-    """Return the columns of traffic.csv; a number that does not apply is NaN or infinite."""
+    """Return the columns of traffic.csv; a number that does not apply is NaN or infinite.
+
+    Parameters
+    ----------
+    users, counts : ndarray, shape (users,)
+        The data set's own ids, and the ratings of each user; NaN where nobody knows them.
+    outcome : ServerOutcome
+    composed : ndarray of float64, shape (users,)
+        The users' losses by composition.
+    network : NetworkOptions
+    """
     traffic, privacy = outcome.traffic, outcome.privacy
     up, down = network_bytes(traffic, network.contacts(traffic.requests))
     return {
-        "user": train.user_ids,
-        "ratings": train.counts,
+        "user": users,
+        "ratings": counts,
         "uplink_payload_bytes": traffic.uplink_payload,
         "uplink_message_bytes": traffic.uplink_message,
         "downlink_payload_bytes": traffic.downlink_payload,

@@ -20,6 +20,7 @@ from dprec.wire.network import NetworkOptions, network_bytes
 from dprec.wire.traffic import TrafficLedger
 from simulation.configuration.models import RunConfig
 from simulation.protocols import Outcome
+from simulation.protocols.outcome import ServerOutcome
 from simulation.storage.summary import (
     Accuracy,
     ClaimedLoss,
@@ -48,16 +49,53 @@ def summarise(
     total_seconds: float,
 ) -> Summary:
     """Return the summary of a run that is not stored yet."""
+    return summary_of(
+        config,
+        _dataset(config, train, test),
+        Accuracy.model_validate(accuracy),
+        outcome,
+        composed,
+        _notes(config, train, test),
+        startup_seconds=startup_seconds,
+        total_seconds=total_seconds,
+    )
+
+
+def summary_of(
+    config: RunConfig,
+    dataset: DatasetSummary,
+    accuracy: Accuracy,
+    outcome: ServerOutcome,
+    composed: NDArray[np.float64],
+    notes: tuple[str, ...],
+    *,
+    startup_seconds: float,
+    total_seconds: float,
+) -> Summary:
+    """Return the summary of a run, simulated or not.
+
+    Parameters
+    ----------
+    config : RunConfig
+    dataset : DatasetSummary
+    accuracy : Accuracy
+    outcome : ServerOutcome
+    composed : ndarray of float64, shape (users,)
+        The users' losses by composition.
+    notes : tuple of str
+        Those between what the guarantee says and what the outcome notes.
+    startup_seconds, total_seconds : float
+    """
     return Summary(
         name=config.name,
         protocol=config.protocol.kind,
         mechanism=config.protocol.mechanism_name,
         completion=config.protocol.completion_name,
         beyond_the_paper=tuple(str(own) for own in deviations(config.protocol.picked)),
-        dataset=_dataset(config, train, test),
-        accuracy=Accuracy.model_validate(accuracy),
-        privacy=_privacy(config, train, test, outcome, composed),
-        traffic=_traffic(outcome, train.n_users, config.simulation.network),
+        dataset=dataset,
+        accuracy=accuracy,
+        privacy=_privacy(config, outcome, composed, notes),
+        traffic=_traffic(outcome, dataset.users, config.simulation.network),
         distance=DistanceSummary.model_validate(outcome.distance),
         completion_diagnostics=outcome.diagnostics,
         time=TimeSummary(
@@ -99,7 +137,7 @@ def _items_only_in_test(train: Ratings, test: Ratings) -> int:
 
 
 def _privacy(
-    config: RunConfig, train: Ratings, test: Ratings, outcome: Outcome, composed: NDArray[np.float64]
+    config: RunConfig, outcome: ServerOutcome, composed: NDArray[np.float64], notes: tuple[str, ...]
 ) -> PrivacySummary:
     guarantee = outcome.guarantee
     return PrivacySummary(
@@ -113,16 +151,19 @@ def _privacy(
         epsilon_claimed=_claimed(outcome.claimed),
         trusts_server=guarantee.trusts_server,
         hides_rated_items=guarantee.hides_rated_items,
-        notes=(
-            *guarantee.statements,
-            *_note_on_own_ratings(config, train, test),
-            *_note_on_composition(config),
-            *_note_on_signs(config, train),
-            *_note_on_test_lists(config, train),
-            *_note_on_ranking(config, train),
-            *_note_on_randomness(config),
-            *outcome.notes,
-        ),
+        notes=(*guarantee.statements, *notes, *outcome.notes),
+    )
+
+
+def _notes(config: RunConfig, train: Ratings, test: Ratings) -> tuple[str, ...]:
+    """Note what a reader must know of the ratings, the evaluation and the randomness of a simulation."""
+    return (
+        *_note_on_own_ratings(config, train, test),
+        *note_on_composition(config),
+        *_note_on_signs(config, train),
+        *_note_on_test_lists(config, train),
+        *_note_on_ranking(config, train),
+        *_note_on_randomness(config),
     )
 
 
@@ -156,7 +197,7 @@ def _note_on_own_ratings(config: RunConfig, train: Ratings, test: Ratings) -> tu
     return (f"{scale}{unrated}To test on: {test.count:,} of {count:,} ratings (split: {split}).",)
 
 
-def _note_on_composition(config: RunConfig) -> tuple[str, ...]:
+def note_on_composition(config: RunConfig) -> tuple[str, ...]:
     """Note where what is asked for per user holds by composition, and the sum of the losses exceeds it."""
     privacy = config.protocol.privacy
     if privacy is None or privacy.composition == "sum":
@@ -223,7 +264,7 @@ def _note_on_randomness(config: RunConfig) -> tuple[str, ...]:
     )
 
 
-def _traffic(outcome: Outcome, users: int, network: NetworkOptions) -> TrafficSummary:
+def _traffic(outcome: ServerOutcome, users: int, network: NetworkOptions) -> TrafficSummary:
     traffic: TrafficLedger = outcome.traffic
     up, down = network_bytes(traffic, network.contacts(traffic.requests))
     carried = (up, down) if traffic.messages.any() else (None, None)

@@ -24,18 +24,18 @@ class DatasetSummary(Document):
     """The ratings of the run."""
 
     kind: str = Field(description="Kind of the data set.")
-    users: Count = Field(description="Users in the train and test ratings.")
+    users: Count = Field(description="Users in the train and test ratings, or those of the enrolment.")
     items: Count = Field(description="Size of the catalogue.")
-    train_ratings: Count = Field(description="Number of train ratings.")
-    test_ratings: Count = Field(description="Number of test ratings.")
+    train_ratings: Count | None = Field(description="Number of train ratings; null if nobody knows it.")
+    test_ratings: Count | None = Field(description="Number of test ratings; null if there are none.")
     scale: tuple[float, float] = Field(description="Lowest and highest rating.")
     levels: tuple[float, ...] = Field(
         min_length=2,
         description="Ratings that a device can hold; a continuous scale is rounded to them.",
     )
     binarized_above: float | None = Field(description="The rating above which a rating counts as +1.")
-    users_only_in_test: Count = Field(description="Users without a train rating.")
-    items_only_in_test: Count = Field(description="Items without a train rating.")
+    users_only_in_test: Count | None = Field(description="Users without a train rating.")
+    items_only_in_test: Count | None = Field(description="Items without a train rating.")
 
 
 class RankingSummary(Document):
@@ -188,6 +188,9 @@ class Summary(Document):
     completion: str = Field(description="What completes the matrix.")
     beyond_the_paper: tuple[str, ...] = Field(
         default=(), description="Settings and components that differ from the paper's, with their source."
+    )
+    devices: Literal["simulated", "deployed"] = Field(
+        default="simulated", description="Whether devices were simulated, or are those of real users."
     )
     dataset: DatasetSummary
     accuracy: Accuracy

@@ -1,0 +1,153 @@
+"""The keys of a deployment, and certificates: an authority of its own, and what it says of the server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+
+_EARLY = timedelta(hours=1)
+"""How long before its making a certificate is valid: the clocks of devices differ."""
+
+
+@dataclass(frozen=True)
+class Issued:
+    """A certificate and its private key, both as PEM.
+
+    Parameters
+    ----------
+    certificate, key : bytes
+    """
+
+    certificate: bytes
+    key: bytes
+
+
+@dataclass(frozen=True)
+class NodeKey:
+    """The key by which the server knows a device, on the curve P-384.
+
+    Parameters
+    ----------
+    private : bytes
+        As PEM.
+    public : str
+        A line in the format of OpenSSH, as Flower registers it.
+    """
+
+    private: bytes
+    public: str
+
+
+def new_node_key() -> NodeKey:
+    """Make the key of a device."""
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    key = _new_key()
+    public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
+    return NodeKey(_pem(key), public.decode())
+
+
+def issue(hosts: list[str], days: int) -> tuple[Issued, Issued]:
+    """Make an authority and a server's certificate that it has signed.
+
+    Parameters
+    ----------
+    hosts : list of str
+        Names and addresses of the server; the first is its common name.
+    days : int
+        How long both are valid.
+
+    Returns
+    -------
+    authority, server : Issued
+        The key of the authority is needed for nothing else but further certificates.
+    """
+    from cryptography import x509
+    from cryptography.x509.oid import ExtendedKeyUsageOID
+
+    authority, server = _new_key(), _new_key()
+    issuer = _name("dprec pilot authority")
+    builder = _builder(issuer, issuer, authority, days)
+    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+    own = _signed(builder.add_extension(_usage(signs_certificates=True), critical=True), authority)
+    builder = _builder(_name(hosts[0]), issuer, server, days)
+    builder = builder.add_extension(x509.SubjectAlternativeName([_general(host) for host in hosts]), False)
+    builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+    builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+    builder = builder.add_extension(_usage(signs_certificates=False), critical=True)
+    return Issued(own, _pem(authority)), Issued(_signed(builder, authority), _pem(server))
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: EllipticCurvePrivateKey, days: int
+) -> x509.CertificateBuilder:
+    from cryptography import x509
+
+    now = datetime.now(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _EARLY)
+        .not_valid_after(now + timedelta(days=days))
+    )
+
+
+def _signed(builder: x509.CertificateBuilder, key: EllipticCurvePrivateKey) -> bytes:
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    return builder.sign(key, SHA256()).public_bytes(Encoding.PEM)
+
+
+def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    from cryptography import x509
+
+    return x509.KeyUsage(
+        digital_signature=not signs_certificates,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _general(host: str) -> x509.GeneralName:
+    """Return a host as a certificate has it: an address as an address, all else as a name."""
+    from cryptography import x509
+
+    try:
+        return x509.IPAddress(ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _name(common: str) -> x509.Name:
+    from cryptography import x509
+    from cryptography.x509.oid import NameOID
+
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
+
+
+def _new_key() -> EllipticCurvePrivateKey:
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    return ec.generate_private_key(ec.SECP384R1())
+
+
+def _pem(key: EllipticCurvePrivateKey) -> bytes:
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())

@@ -1,0 +1,222 @@
+"""Prepares a pilot: keys, certificates, what the server is given, and a folder for each device."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from clients.device import Agreement, Limits, write_device
+from dprec.errors import InputError, within
+from dprec.options import Options, option
+from dprec.privacy.calibration import PrivacyBudget
+from dprec.progress import Progress, silent
+from dprec.ratings import Ratings
+from dprec.run_keys import ENTROPY_BYTES, RunKeys
+from dprec.setups import to_json
+from simulation.configuration.models import RunConfig
+from simulation.deployment.authority import NodeKey, issue, new_node_key
+from simulation.deployment.enrolment import Enrolled, write_enrolment
+from simulation.deployment.server_folder import Deployment, ServerFolder, agreement_of, deployable
+from simulation.execution import SideData, load_ratings
+from simulation.storage.atomic import unusable, write_atomically
+
+_SECRET = 0o600
+
+_SUPERLINK = """\
+#!/bin/sh
+# Starts the SuperLink: superlink.sh [HOST] [PORT]. From outside, only /v1/fleet may be reached.
+cd "$(dirname "$0")" || exit 1
+export FLWR_HOME="$PWD/flwr" FLWR_TELEMETRY_ENABLED=0 FLWR_DISABLE_UPDATE_CHECK=1
+exec flower-superlink --ssl-ca-certfile ca.crt --ssl-certfile server.crt --ssl-keyfile server.key \\
+    --enable-supernode-auth --disable-runtime-dependency-installation --database superlink.db \\
+    --host "${1:-127.0.0.1}" --port "${2:-8000}"
+"""
+
+_CONNECTION = """\
+[superlink]
+default = "pilot"
+
+[superlink.pilot]
+address = "{address}"
+root-certificates = "{certificate}"
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PilotOptions(Options):
+    """How a pilot is prepared."""
+
+    devices: int | None = option(
+        "Devices, for the first users of the ratings; by default one for each.", None, ge=1
+    )
+    host: str = option("Name or address under which the server is reached.", "localhost")
+    port: int = option("Port of the SuperLink on its own machine.", 8000, ge=1, le=65535)
+    days: int = option("How long certificates are valid.", 365, ge=1, le=3650)
+    runs: int = option("Runs that a device pays for in its lifetime.", 1, ge=1)
+    deadline: float = option("Seconds after which a round ends.", 600.0, gt=0)
+    seeded: bool = option("Devices draw from the seed, as in the simulation: for tests alone.", False)
+
+
+@dataclass(frozen=True, eq=False)
+class _Pilot:
+    """What is prepared.
+
+    Parameters
+    ----------
+    config : RunConfig
+    options : PilotOptions
+    train : Ratings
+        Those of the users of the pilot.
+    keys : RunKeys
+    agreement : Agreement
+    """
+
+    config: RunConfig
+    options: PilotOptions
+    train: Ratings
+    keys: RunKeys
+    agreement: Agreement
+
+
+def prepare(
+    config: RunConfig, folder: Path, options: PilotOptions, progress: Progress = silent
+) -> ServerFolder:
+    """Prepare a pilot of a configuration; return what its server is given.
+
+    Parameters
+    ----------
+    config : RunConfig
+    folder : Path
+        Must not exist. It appears whole or not at all.
+    options : PilotOptions
+    progress : callable, optional
+
+    Raises
+    ------
+    InputError
+        When the protocol does not deploy, the ratings cannot be used, or the folder exists.
+    """
+    if folder.exists():
+        raise InputError(str(folder), "it exists", "a new directory")
+    pilot = _pilot_of(config, options)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        building = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        try:
+            _write(pilot, building, folder.absolute(), progress)
+            os.rename(building, folder)
+        except BaseException:
+            shutil.rmtree(building, ignore_errors=True)
+            raise
+    except OSError as error:
+        raise unusable(folder, error) from None
+    return ServerFolder(folder / "server")
+
+
+def _pilot_of(config: RunConfig, options: PilotOptions) -> _Pilot:
+    protocol = deployable(config)
+    train = _first_users(load_ratings(config)[0], options.devices)
+    with within("protocol"):
+        protocol.check(train)
+    entropy = os.urandom(ENTROPY_BYTES) if config.simulation.seed == "os" else None
+    keys = RunKeys.derive(config.seed, to_json(config.protocol), entropy)
+    items = [str(item) for item in train.item_ids.tolist()]
+    agreement = agreement_of(protocol, train.scale, items, keys.installed.public)
+    return _Pilot(config, options, train, keys, agreement)
+
+
+def _first_users(train: Ratings, users: int | None) -> Ratings:
+    """Return the ratings of so many users."""
+    if users is None or users == train.n_users:
+        return train
+    if users > train.n_users:
+        raise InputError("devices", str(users), f"at most {train.n_users}, the users of the ratings")
+    count = train.indptr[users]
+    return replace(
+        train,
+        indptr=train.indptr[: users + 1],
+        items=train.items[:count],
+        levels=train.levels[:count],
+        user_ids=train.user_ids[:users],
+        exact=None if train.exact is None else train.exact[:count],
+        times=None if train.times is None else train.times[:count],
+    )
+
+
+def _write(pilot: _Pilot, building: Path, final: Path, progress: Progress) -> None:
+    """Write all folders."""
+    hosts = list(dict.fromkeys([pilot.options.host, "localhost", "127.0.0.1"]))
+    authority, server = issue(hosts, pilot.options.days)
+    for name in ("authority", "server/flwr", "devices"):
+        (building / name).mkdir(mode=0o700, parents=True)
+    write_atomically(building / "ca.crt", authority.certificate)
+    write_atomically(building / "authority" / "ca.key", authority.key, mode=_SECRET)
+    own = building / "server"
+    write_atomically(own / "ca.crt", authority.certificate)
+    write_atomically(own / "server.crt", server.certificate)
+    write_atomically(own / "server.key", server.key, mode=_SECRET)
+    write_atomically(own / "superlink.sh", _SUPERLINK, mode=0o755)
+    address = f"{pilot.options.host}:{pilot.options.port}"
+    connection = _CONNECTION.format(address=address, certificate=final / "server" / "ca.crt")
+    write_atomically(own / "flwr" / "config.toml", connection)
+    _write_server(pilot, ServerFolder(own))
+    node_keys = _write_devices(pilot, building / "devices", progress)
+    users = [str(user) for user in pilot.train.user_ids.tolist()]
+    enrolled = [Enrolled(user, key.public) for user, key in zip(users, node_keys, strict=True)]
+    write_enrolment(ServerFolder(own).enrolment_file, enrolled)
+
+
+def _write_server(pilot: _Pilot, folder: ServerFolder) -> None:
+    scale, keys, options = pilot.train.scale, pilot.keys, pilot.options
+    deployment = Deployment(
+        fingerprint=pilot.agreement.fingerprint,
+        levels=tuple(scale.values.tolist()),
+        continuous=scale.continuous,
+        cut=scale.cut,
+        public=keys.installed.public,
+        server=f"{keys.server:032x}",
+        seeded=options.seeded,
+        deadline=options.deadline,
+    )
+    catalogue = SideData.of(pilot.config.dataset, pilot.train).catalogue
+    folder.write(pilot.config, deployment, [str(item) for item in pilot.train.item_ids.tolist()], catalogue)
+
+
+def _write_devices(pilot: _Pilot, folder: Path, progress: Progress) -> list[NodeKey]:
+    """Make a folder for each user; return their keys."""
+    train, options = pilot.train, pilot.options
+    limits = limits_of(pilot.config.protocol.privacy, options.runs)
+    items = [str(item) for item in train.item_ids.tolist()]
+    node_keys = []
+    for user in range(train.n_users):
+        own = slice(train.indptr[user], train.indptr[user + 1])
+        node_keys.append(new_node_key())
+        write_device(
+            folder / f"{user:06d}",
+            profile=(train.items[own], train.values_at(own)),
+            user=user,
+            limits=limits,
+            agreement=pilot.agreement,
+            item_ids=items,
+            node_key=node_keys[-1].private,
+            seeded=pilot.keys.installed if options.seeded else None,
+        )
+        progress("devices", user + 1, train.n_users)
+    return node_keys
+
+
+def limits_of(privacy: PrivacyBudget | None, runs: int) -> Limits:
+    """Return what a device may spend so that it can take part in so many runs of a budget.
+
+    A budget that composed losses keep to is exceeded by their sum, which devices count: it sets no limit
+    beside the rounds that a device has agreed to.
+    """
+    if privacy is None or privacy.composition != "sum":
+        return Limits(per_rating=None, per_rating_lifetime=None, per_user=None, per_user_lifetime=None)
+    run, lifetime = privacy.epsilon, runs * privacy.epsilon
+    if privacy.per == "user":
+        return Limits(per_rating=None, per_rating_lifetime=None, per_user=run, per_user_lifetime=lifetime)
+    return Limits(per_rating=run, per_rating_lifetime=lifetime, per_user=None, per_user_lifetime=None)

@@ -1,0 +1,188 @@
+"""The folder that the server of a deployment is given: all that it knows, and no rating."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clients.device.agreement import Agreement
+from dprec.catalogue import Catalogue
+from dprec.errors import InputError, SettingError, within
+from dprec.options import Options, as_values, option
+from dprec.ratings import RatingScale
+from dprec.run_keys import Key
+from dprec.setups import from_json
+from simulation.configuration.loading import load
+from simulation.configuration.models import RunConfig
+from simulation.deployment.enrolment import Enrolled, read_enrolment
+from simulation.protocols import PROTOCOLS
+from simulation.protocols.best import BestProtocol
+from simulation.protocols.deployable import DeployableProtocol
+from simulation.storage.archives import read_archive, write_archive
+from simulation.storage.atomic import write_atomically
+from simulation.storage.documents import read_text
+
+_PREPARED = "a file that dprec deploy prepare made"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deployment(Options):
+    """The contents of deployment.json: what the server knows beside protocol, catalogue and enrolment."""
+
+    fingerprint: str = option("Of the protocol, as devices have agreed to it.")
+    levels: tuple[float, ...] = option("Levels of the rating scale, ascending.")
+    continuous: bool = option("Whether true ratings lie between the levels.")
+    cut: float | None = option("The rating above which a rating counts as +1, for signs.", None)
+    public: Key = option("What devices and server share, 32 hexadecimal digits.")
+    server: Key = option("What the server draws from, 32 hexadecimal digits.")
+    seeded: bool = option("Whether devices draw from a seed, as in tests; their noise can be computed.")
+    deadline: float = option("Seconds after which a round ends.", 600.0, gt=0)
+    grace: float = option("Seconds for which late answers are counted as such.", 10.0, ge=0)
+
+    @property
+    def scale(self) -> RatingScale:
+        """The rating scale."""
+        return RatingScale(np.array(self.levels), self.continuous, self.cut)
+
+
+@dataclass(frozen=True)
+class ServerFolder:
+    """The files of a server.
+
+    Parameters
+    ----------
+    path : Path
+    """
+
+    path: Path
+
+    @property
+    def enrolment_file(self) -> Path:
+        """See `simulation.deployment.enrolment`."""
+        return self.path / "enrolment.csv"
+
+    @property
+    def certificate(self) -> bytes:
+        """The authority's certificate, as PEM.
+
+        Raises
+        ------
+        InputError
+            When it cannot be read.
+        """
+        return read_text(self.path / "ca.crt", _PREPARED).encode()
+
+    @property
+    def _deployment_file(self) -> Path:
+        return self.path / "deployment.json"
+
+    @property
+    def _catalogue_file(self) -> Path:
+        """The ids of the items, one a line, in the order of the catalogue."""
+        return self.path / "catalogue.txt"
+
+    @property
+    def _public_data_file(self) -> Path:
+        """Public data about the items."""
+        return self.path / "catalogue.npz"
+
+    @cached_property
+    def config(self) -> RunConfig:
+        """What was prepared; its data set is not read."""
+        return load(self.path / "config.yaml")
+
+    @cached_property
+    def deployment(self) -> Deployment:
+        """What the server knows beside protocol, catalogue and enrolment."""
+        text = read_text(self._deployment_file, _PREPARED)
+        return from_json(Deployment, text, str(self._deployment_file))
+
+    @cached_property
+    def item_ids(self) -> list[str]:
+        """The ids of the items."""
+        return read_text(self._catalogue_file, _PREPARED).splitlines()
+
+    def enrolled(self) -> list[Enrolled]:
+        """Read who takes part."""
+        return read_enrolment(self.enrolment_file)
+
+    def catalogue(self) -> Catalogue | None:
+        """Read the public data about the items, if there are any."""
+        if not self._public_data_file.exists():
+            return None
+        arrays = read_archive(self._public_data_file, _PREPARED)
+        try:
+            names = tuple(arrays["number_names"].tolist()), tuple(arrays["category_names"].tolist())
+            return Catalogue(arrays["numbers"], arrays["categories"], *names)
+        except (KeyError, ValueError) as error:
+            raise InputError(str(self._public_data_file), str(error), _PREPARED) from None
+
+    def protocol(self) -> DeployableProtocol[Any]:
+        """Return the protocol, after checking that devices have agreed to it.
+
+        Raises
+        ------
+        InputError
+            When files of the folder were changed, so that it is not the one that was prepared.
+        """
+        protocol = deployable(self.config)
+        found = agreement_of(protocol, self.deployment.scale, self.item_ids, self.deployment.public)
+        if found.fingerprint != self.deployment.fingerprint:
+            where = f"{self.path}: config.yaml, catalogue.txt and deployment.json"
+            raise InputError(where, f"protocol {found.fingerprint[:8]}", f"{self.deployment.fingerprint[:8]}")
+        return protocol
+
+    def write(
+        self, config: RunConfig, deployment: Deployment, item_ids: list[str], catalogue: Catalogue | None
+    ) -> None:
+        """Write all files but the enrolment and what is about keys."""
+        write_atomically(self.path / "config.yaml", config.to_yaml())
+        write_atomically(self._catalogue_file, "".join(f"{item}\n" for item in item_ids))
+        if catalogue is not None:
+            write_archive(self._public_data_file, _arrays(catalogue))
+        text = json.dumps(as_values(deployment), indent=2) + "\n"
+        write_atomically(self._deployment_file, text, mode=0o600)
+
+
+def deployable(config: RunConfig) -> DeployableProtocol[Any]:
+    """Return the protocol that is deployed for a configuration.
+
+    Raises
+    ------
+    SettingError
+        When its server needs more than a server knows, with the kinds that deploy.
+    """
+    protocol = config.protocol.picked
+    with within("protocol"):
+        if not isinstance(protocol, DeployableProtocol):
+            found = f"{config.protocol.kind!r}, whose server needs ratings or trust"
+            raise SettingError("kind", found, f"a kind that deploys: {', '.join(_deployable_kinds())}")
+        protocol.check_deployed()
+    return protocol
+
+
+def _deployable_kinds() -> list[str]:
+    classes = (DeployableProtocol, BestProtocol)
+    return [kind for kind in PROTOCOLS.kinds if issubclass(PROTOCOLS[kind], classes)]
+
+
+def agreement_of(
+    protocol: DeployableProtocol[Any], scale: RatingScale, item_ids: list[str], public: str
+) -> Agreement:
+    """Return what devices agree to."""
+    return Agreement.of(protocol.setup(), scale, item_ids, public=public, process=protocol.assumed)
+
+
+def _arrays(catalogue: Catalogue) -> dict[str, NDArray[np.generic]]:
+    return {
+        "numbers": catalogue.numbers,
+        "categories": catalogue.categories,
+        "number_names": np.array(catalogue.number_names, dtype=np.str_),
+        "category_names": np.array(catalogue.category_names, dtype=np.str_),
+    }

@@ -1,0 +1,127 @@
+"""Serves a deployment: a ServerApp that runs a protocol with the devices of a SuperLink."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from flwr.app import Context
+from flwr.serverapp import Grid, ServerApp
+from threadpoolctl import threadpool_limits
+
+from dprec.errors import InputError, within
+from simulation.deployment.deadline_grid import DeadlineGrid
+from simulation.deployment.enrolment import Enrolled
+from simulation.deployment.server_folder import ServerFolder, agreement_of
+from simulation.protocols.outcome import ServerOutcome
+from simulation.protocols.task import ServerTask
+from simulation.storage.run_directory import RunDirectory
+from simulation.storage.run_record import RunRecord, traffic_columns
+from simulation.storage.summarise_deployed import summarise_deployed
+from strategies.roster import Roster
+from strategies.round_record import RoundRecord
+
+LOG = logging.getLogger("dprec.server")
+
+
+def server_app() -> ServerApp:
+    """Return the app that a SuperLink runs; its run configuration names its folder, and maybe an output."""
+    app = ServerApp()
+
+    @app.main()
+    def main(grid: Grid, context: Context) -> None:
+        folder, output = _places(context.run_config, context.run_id)
+        serve(grid, folder, output)
+
+    return app
+
+
+def _places(given: Mapping[str, Any], run_id: int) -> tuple[ServerFolder, Path]:
+    """Return the folder of the server, and that of the run."""
+    folder, output = str(given.get("folder", "")), str(given.get("output", ""))
+    for key, path in (("folder", folder), ("output", output or folder)):
+        if not Path(path).is_absolute():
+            raise InputError(f"--run-config {key}", repr(path), "an absolute path, on the server")
+    return ServerFolder(Path(folder)), Path(output or f"{folder}/runs/{run_id}")
+
+
+def serve(grid: Grid, folder: ServerFolder, output: Path) -> RunRecord:
+    """Run the protocol of a folder with whoever is enrolled; write the run directory and its page.
+
+    Parameters
+    ----------
+    grid : Grid
+        That of a SuperLink.
+    folder : ServerFolder
+    output : Path
+        The run directory, which must be new.
+
+    Raises
+    ------
+    InputError, RunError
+        When a file of the folder is damaged, or the directory holds something; when no usable report came.
+    """
+    from simulation.pages import report
+
+    began = time.perf_counter()
+    known, enrolled = folder.deployment, folder.enrolled()
+    directory = RunDirectory.claim(output, folder.config)
+    reaching = DeadlineGrid(grid, known.deadline, known.grace)
+    outcome = _outcome(reaching, folder, enrolled)
+    composed = outcome.composed(folder.config.protocol.delta)
+    record = RunRecord(
+        config=folder.config,
+        summary=summarise_deployed(
+            folder.config,
+            known.scale,
+            len(folder.item_ids),
+            outcome,
+            composed,
+            seeded=known.seeded,
+            total_seconds=time.perf_counter() - began,
+        ),
+        predictions={name: np.empty(0) for name in ("user", "item", "rating", "prediction")},
+        traffic=traffic_columns(
+            np.array([each.user for each in enrolled]), np.full(len(enrolled), np.nan), outcome, composed
+        ),
+        rounds=outcome.rounds,
+        channel=outcome.channel,
+        privacy=outcome.privacy,
+    )
+    written = directory.write(record)
+    report(output)
+    return written
+
+
+def _outcome(grid: DeadlineGrid, folder: ServerFolder, enrolled: list[Enrolled]) -> ServerOutcome:
+    """Run the protocol and measure how long it takes."""
+    protocol, known, items = folder.protocol(), folder.deployment, folder.item_ids
+    nodes = tuple(each.node_id for each in enrolled)
+    task = ServerTask(
+        roster=Roster(nodes, len(nodes), users_per_node=1),
+        n_items=len(items),
+        scale=known.scale,
+        catalogue=folder.catalogue(),
+        server_seed=int(known.server, 16),
+        public_seed=int(known.public, 16),
+        group=agreement_of(protocol, known.scale, items, known.public).group,
+        progress=lambda what, done, total: LOG.info("%s: %d of %d", what, done, total),
+        ended=_log_round,
+    )
+    began = time.perf_counter()
+    with within("protocol"), threadpool_limits(limits=1):
+        protocol.check(task)
+        outcome = protocol.served(task, protocol.serve(grid, task))
+    never = np.array([node not in grid.reached for node in nodes])
+    outcome.traffic.clear(never)
+    return replace(outcome, seconds=time.perf_counter() - began)
+
+
+def _log_round(record: RoundRecord) -> None:
+    causes = ", ".join(f"{count} {cause}" for cause, count in record.causes.items())
+    LOG.info("round %d: %d answered%s", record.round, record.replies, f"; {causes}" if causes else "")
