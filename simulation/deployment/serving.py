@@ -35,8 +35,11 @@ def server_app() -> ServerApp:
 
     @app.main()
     def main(grid: Grid, context: Context) -> None:
+        from simulation.pages import report
+
         folder, output = _places(context.run_config, context.run_id)
         serve(grid, folder, output)
+        report(output)
 
     return app
 
@@ -51,7 +54,7 @@ def _places(given: Mapping[str, Any], run_id: int) -> tuple[ServerFolder, Path]:
 
 
 def serve(grid: Grid, folder: ServerFolder, output: Path) -> RunRecord:
-    """Run the protocol of a folder with whoever is enrolled; write the run directory and its page.
+    """Run the protocol of a folder with whoever is enrolled, and write the run directory.
 
     Parameters
     ----------
@@ -66,8 +69,6 @@ def serve(grid: Grid, folder: ServerFolder, output: Path) -> RunRecord:
     InputError, RunError
         When a file of the folder is damaged, or the directory holds something; when no usable report came.
     """
-    from simulation.pages import report
-
     began = time.perf_counter()
     known, enrolled = folder.deployment, folder.enrolled()
     directory = RunDirectory.claim(output, folder.config)
@@ -93,9 +94,7 @@ def serve(grid: Grid, folder: ServerFolder, output: Path) -> RunRecord:
         channel=outcome.channel,
         privacy=outcome.privacy,
     )
-    written = directory.write(record)
-    report(output)
-    return written
+    return directory.write(record)
 
 
 def _outcome(grid: DeadlineGrid, folder: ServerFolder, enrolled: list[Enrolled]) -> ServerOutcome:

@@ -74,17 +74,8 @@ def summary_of(
 ) -> Summary:
     """Return the summary of a run, simulated or not.
 
-    Parameters
-    ----------
-    config : RunConfig
-    dataset : DatasetSummary
-    accuracy : Accuracy
-    outcome : ServerOutcome
-    composed : ndarray of float64, shape (users,)
-        The users' losses by composition.
-    notes : tuple of str
-        Those between what the guarantee says and what the outcome notes.
-    startup_seconds, total_seconds : float
+    ``composed`` holds the users' losses by composition, shape (users,), and ``notes`` what comes between the
+    words of the guarantee and the outcome's own notes.
     """
     return Summary(
         name=config.name,

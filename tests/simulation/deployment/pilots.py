@@ -1,0 +1,57 @@
+"""Small pilots: their configurations, and their devices in this process."""
+
+from pathlib import Path
+from typing import Any
+
+from clients.device import DeviceFolder
+from clients.device.device import Device
+from simulation.configuration.models import RunConfig, parse_config
+from simulation.deployment.enrolment import with_nodes, write_enrolment
+from simulation.deployment.preparing import PilotOptions, prepare
+from simulation.deployment.server_folder import ServerFolder
+from tests.clients.device.device_grid import DeviceGrid
+
+USERS = 5
+
+BLP: dict[str, Any] = {
+    "name": "blp-mf",
+    "seed": 1,
+    "dataset": {"kind": "synthetic", "users": USERS, "items": 30, "ratings": 60},
+    "split": {"kind": "holdout", "test_fraction": 0.2},
+    "protocol": {
+        "kind": "one-shot",
+        "privacy": {"epsilon": 1.0, "per": "rating"},
+        "mechanism": {"kind": "bounded-laplace"},
+        "completion": {"kind": "mf"},
+    },
+    "simulation": {"backend": "local"},
+}
+
+PG: dict[str, Any] = {
+    **BLP,
+    "name": "pg-mf",
+    "protocol": {
+        "kind": "iterative",
+        "privacy": {"epsilon": 1.6, "per": "user"},
+        "gradient": {"kind": "one-bit"},
+        "rounds": 3,
+        "rank": 2,
+    },
+}
+
+
+def pilot(values: dict[str, Any], folder: Path, **options: Any) -> tuple[RunConfig, ServerFolder]:
+    """Prepare a pilot of seeded devices."""
+    config = parse_config(values)
+    return config, prepare(config, folder, PilotOptions(seeded=True, **options))
+
+
+def grid_of(server: ServerFolder) -> DeviceGrid:
+    """Return the grid of a pilot's devices, which are enrolled."""
+    folders = sorted((server.path.parent / "devices").iterdir())
+    grid = DeviceGrid([Device(DeviceFolder(folder), seeded=True) for folder in folders])
+    enrolled = server.enrolled()
+    keys = [each.public_key or "" for each in enrolled]
+    nodes = dict(zip(keys, grid.get_node_ids(), strict=True))
+    write_enrolment(server.enrolment_file, with_nodes(enrolled, nodes))
+    return grid

@@ -1,0 +1,147 @@
+"""What prepare writes: keys that only the owner reads, certificates that hold, devices that can be opened."""
+
+import csv
+import ssl
+import stat
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clients.device import DeviceFolder
+from clients.device.device import Device
+from dprec.errors import InputError
+from dprec.privacy.calibration import PrivacyBudget
+from simulation.configuration.models import parse_config
+from simulation.deployment.preparing import PilotOptions, limits_of, prepare
+from simulation.execution import load_ratings
+from tests.simulation.conftest import presets
+from tests.simulation.deployment.pilots import BLP, USERS, pilot
+
+
+def test_a_pilot_holds_what_each_side_needs(tmp_path: Path) -> None:
+    config, server = pilot(BLP, tmp_path / "pilot", devices=3)
+    train, _ = load_ratings(config)
+    folders = sorted((tmp_path / "pilot" / "devices").iterdir())
+    assert [each.user for each in server.enrolled()] == [str(user) for user in train.user_ids[:3]]
+    for user, folder in enumerate(folders):
+        device = Device(DeviceFolder(folder), seeded=True)
+        assert device.folder.agreement.fingerprint == server.deployment.fingerprint
+        assert device.folder.options.user == user
+        with device.folder.profile_file.open() as file:
+            rated = {row["item"]: float(row["rating"]) for row in csv.DictReader(file)}
+        own = train.users == user
+        items = [str(item) for item in train.item_ids[train.items[own]]]
+        assert rated == dict(zip(items, train.values[own].tolist(), strict=True))
+
+
+def test_secrets_are_for_their_owner_alone(tmp_path: Path) -> None:
+    pilot(BLP, tmp_path / "pilot", devices=2)
+    secret = {path for path in (tmp_path / "pilot").rglob("*") if path.suffix == ".key"}
+    assert {path.name for path in secret} == {"ca.key", "server.key", "node.key", "secret.key"}
+    device = tmp_path / "pilot" / "devices" / "000000"
+    for path in {*secret, device / "profile.csv", tmp_path / "pilot" / "server" / "deployment.json"}:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+    assert stat.S_IMODE((tmp_path / "pilot").stat().st_mode) == 0o700
+
+
+def test_no_rating_is_in_the_servers_folder(tmp_path: Path) -> None:
+    _, server = pilot(BLP, tmp_path / "pilot")
+    assert {path.name for path in server.path.rglob("*") if path.is_file()} == {
+        "ca.crt",
+        "catalogue.txt",
+        "config.toml",
+        "config.yaml",
+        "deployment.json",
+        "enrolment.csv",
+        "server.crt",
+        "server.key",
+        "superlink.sh",
+    }
+
+
+def test_certificates_hold_for_the_host_and_no_other(tmp_path: Path) -> None:
+    _, server = pilot(BLP, tmp_path / "pilot", devices=2, host="pilot.example", days=30)
+    there = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    there.load_cert_chain(server.path / "server.crt", server.path / "server.key")
+    for host in ("pilot.example", "127.0.0.1"):
+        handshake(there, tmp_path / "pilot" / "ca.crt", host)
+    with pytest.raises(ssl.SSLCertVerificationError, match="elsewhere"):
+        handshake(there, tmp_path / "pilot" / "ca.crt", "elsewhere.example")
+    from cryptography import x509
+
+    issued = x509.load_pem_x509_certificate((server.path / "server.crt").read_bytes())
+    valid = issued.not_valid_after_utc - datetime.now(UTC)
+    assert timedelta(days=29) < valid <= timedelta(days=30)
+
+
+def handshake(there: ssl.SSLContext, certificate: Path, host: str) -> None:
+    """Shake hands in memory."""
+    here = ssl.create_default_context(cafile=str(certificate))
+    up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [here.wrap_bio(down, up, server_hostname=host), there.wrap_bio(up, down, server_side=True)]
+    for _ in range(10):
+        for end in list(ends):
+            try:
+                end.do_handshake()
+                ends.remove(end)
+            except ssl.SSLWantReadError:
+                pass
+    assert not ends
+
+
+def test_a_folder_that_exists_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "pilot").mkdir()
+    with pytest.raises(InputError, match="a new directory"):
+        pilot(BLP, tmp_path / "pilot")
+    assert list(tmp_path.iterdir()) == [tmp_path / "pilot"]
+
+
+def test_nothing_is_left_of_a_preparation_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("simulation.deployment.preparing.write_device", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        pilot(BLP, tmp_path / "pilot")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_more_devices_than_users_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=f"at most {USERS}"):
+        pilot(BLP, tmp_path / "pilot", devices=USERS + 1)
+
+
+@pytest.mark.parametrize("name", ["one-bit-output", "x-map", "nothing-sent", "one-bit-gradient"])
+def test_a_protocol_whose_server_needs_more_is_refused(tmp_path: Path, name: str) -> None:
+    config = parse_config(presets()[name])
+    with pytest.raises(InputError, match=r"protocol\.kind.*accepted: a kind that deploys: one-shot, iterat"):
+        prepare(config, tmp_path / "pilot", PilotOptions())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_best_protocol_deploys_as_what_it_picks(tmp_path: Path) -> None:
+    values = {**presets()["best-on-device"], "dataset": BLP["dataset"]}
+    _, server = pilot(values, tmp_path / "pilot", devices=2)
+    agreed = DeviceFolder(tmp_path / "pilot" / "devices" / "000000").agreement
+    assert agreed.setup.kind == "one-shot"
+    assert agreed.process is not None
+    assert server.protocol().kind == "one-shot"
+
+
+BUDGET = PrivacyBudget(epsilon=0.5, per="rating")
+
+
+@pytest.mark.parametrize(
+    ("privacy", "limits"),
+    [
+        (BUDGET, (0.5, 1.5, None, None)),
+        (replace(BUDGET, per="cell"), (0.5, 1.5, None, None)),
+        (replace(BUDGET, per="user"), (None, None, 0.5, 1.5)),
+        (replace(BUDGET, per="user", composition="pld"), (None, None, None, None)),
+        (None, (None, None, None, None)),
+    ],
+)
+def test_limits_allow_the_runs_and_no_more(privacy: PrivacyBudget | None, limits: tuple[Any, ...]) -> None:
+    allowed = limits_of(privacy, 3)
+    found = allowed.per_rating, allowed.per_rating_lifetime, allowed.per_user, allowed.per_user_lifetime
+    assert found == limits

@@ -1,0 +1,92 @@
+"""A deployed run, with devices in this process: its run directory is that of the simulation."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dprec.errors import InputError
+from simulation.deployment.enrolment import write_enrolment
+from simulation.deployment.serving import serve, server_app
+from simulation.pages import report
+from simulation.run import run
+from simulation.storage.run_files import read_run
+from tests.simulation.deployment.pilots import BLP, PG, USERS, grid_of, pilot
+
+BYTES = [f"{way}link_{what}_bytes" for way in ("up", "down") for what in ("payload", "message")]
+
+
+@pytest.mark.parametrize("values", [BLP, PG], ids=["blp-mf", "pg-mf"])
+def test_the_run_directory_is_that_of_the_simulation(tmp_path: Path, values: dict[str, Any]) -> None:
+    config, server = pilot(values, tmp_path / "pilot")
+    serve(grid_of(server), server, tmp_path / "out")
+    deployed, simulated = read_run(tmp_path / "out"), run(config, page=False)
+    for column in [*BYTES, "messages", "epsilon_per_rating", "epsilon_per_user", "epsilon_composed"]:
+        assert np.array_equal(deployed.traffic[column], simulated.traffic[column]), column
+    for got, expected in zip(deployed.rounds, simulated.record.rounds, strict=True):
+        assert replace(got, seconds=0.0) == replace(expected, seconds=0.0, accuracy=None)
+    assert (tmp_path / "out" / "config.yaml").read_text() == config.to_yaml()
+
+
+def test_what_a_server_cannot_know_is_null(tmp_path: Path) -> None:
+    _, server = pilot(BLP, tmp_path / "pilot")
+    serve(grid_of(server), server, tmp_path / "out")
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["devices"] == "deployed"
+    assert summary["accuracy"] == {"rmse": None, "mae": None}
+    assert summary["dataset"]["users"] == USERS
+    assert summary["dataset"]["train_ratings"] is None
+    assert any("A test:" in note for note in summary["privacy"]["notes"])
+    files = read_run(tmp_path / "out")
+    assert np.isnan(files.traffic["ratings"]).all()
+    assert files.predictions["prediction"].size == 0
+    assert "Deployed: 5 people are enrolled" in report(tmp_path / "out").read_text()
+
+
+def test_who_never_came_is_absent_and_costs_nothing(tmp_path: Path) -> None:
+    _, server = pilot(BLP, tmp_path / "pilot")
+    grid = grid_of(server)
+    enrolled = server.enrolled()
+    enrolled[2] = replace(enrolled[2], node_id=None)
+    write_enrolment(server.enrolment_file, enrolled)
+    serve(grid, server, tmp_path / "out")
+    files = read_run(tmp_path / "out")
+    assert files.rounds[0].causes == {"absent": 1}
+    assert files.bytes_per_user[2] == 0
+    assert (np.delete(files.bytes_per_user, 2) > 0).all()
+
+
+def test_a_device_that_has_spent_its_budget_refuses_and_the_run_goes_on(tmp_path: Path) -> None:
+    _, server = pilot(PG, tmp_path / "pilot")
+    limits = tmp_path / "pilot" / "devices" / "000001" / "device.json"
+    limits.write_text(limits.read_text().replace('"per_user": 1.6', '"per_user": 0.6'))
+    serve(grid_of(server), server, tmp_path / "out")
+    files = read_run(tmp_path / "out")
+    assert [record.causes for record in files.rounds] == [{}, {"budget-spent": 1}, {"budget-spent": 1}]
+    lines = (tmp_path / "out" / "rounds.jsonl").read_text().splitlines()
+    assert json.loads(lines[1])["causes"] == {"budget-spent": 1}
+    assert any("2 budget-spent" in note for note in files.summary.privacy.notes)
+
+
+@pytest.mark.parametrize("changed", ["config.yaml", "catalogue.txt", "deployment.json"])
+def test_a_folder_of_another_protocol_is_refused(tmp_path: Path, changed: str) -> None:
+    _, server = pilot(BLP, tmp_path / "pilot")
+    grid = grid_of(server)
+    path = server.path / changed
+    path.write_text(
+        path.read_text().replace("1.0", "1.5", 1) + ("31\n" if changed == "catalogue.txt" else "")
+    )
+    with pytest.raises(InputError, match=r"deployment\.json"):
+        serve(grid, server, tmp_path / "out")
+
+
+@pytest.mark.parametrize("given", [{}, {"folder": "pilot"}, {"folder": "/pilot", "output": "out"}])
+def test_paths_are_those_of_the_server(given: dict[str, str]) -> None:
+    from flwr.app import Context, RecordDict
+
+    context = Context(run_id=1, node_id=1, node_config={}, state=RecordDict(), run_config=dict(given))
+    with pytest.raises(InputError, match="an absolute path"):
+        server_app()(None, context)  # type: ignore[arg-type]
