@@ -194,9 +194,7 @@ def run_in(
             time.perf_counter() - began,
         ),
         predictions=prediction_columns(test, predictions),
-        traffic=traffic_columns(
-            train.user_ids, train.counts, outcome, composed, config.simulation.network
-        ),
+        traffic=traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network),
         rounds=outcome.rounds,
         channel=outcome.channel,
         privacy=outcome.privacy,

@@ -88,7 +88,11 @@ def serve(grid: Grid, folder: ServerFolder, output: Path) -> RunRecord:
         ),
         predictions={name: np.empty(0) for name in ("user", "item", "rating", "prediction")},
         traffic=traffic_columns(
-            np.array([each.user for each in enrolled]), np.full(len(enrolled), np.nan), outcome, composed
+            np.array([each.user for each in enrolled]),
+            np.full(len(enrolled), np.nan),
+            outcome,
+            composed,
+            folder.config.simulation.network,
         ),
         rounds=outcome.rounds,
         channel=outcome.channel,
