@@ -121,8 +121,12 @@ class Aggregation(Options):
         valid : ndarray of bool, shape (reports,)
             Malformed reports are rejected without an exception and contribute nothing.
         aggregate : Aggregate
-            Sum of the valid ones, of shape (items, width).
+            Sum of the valid ones, of the shape `sum_shape`.
         """
+
+    def sum_shape(self, layout: StatisticsLayout) -> tuple[int, ...]:
+        """Return the shape of a sum of reports."""
+        return layout.n_items, layout.width
 
     @abstractmethod
     def possible(self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float) -> bool:

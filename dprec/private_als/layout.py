@@ -113,6 +113,12 @@ class Contributions:
         """Number of users."""
         return self.indptr.size - 1
 
+    def of_users(self, users: slice) -> Contributions:
+        """Return the contributions of consecutive users."""
+        indptr = self.indptr[users.start : users.stop + 1]
+        cells = slice(indptr[0], indptr[-1])
+        return Contributions(indptr - indptr[0], self.items[cells], self.targets[cells], self.factors[users])
+
     def user_weights(self, layout: StatisticsLayout) -> NDArray[np.float64]:
         """Return b_u of every user, shape (users,); squares of whole numbers, so the same everywhere."""
         if layout.limit is not None:

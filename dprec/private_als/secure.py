@@ -22,14 +22,13 @@ from dprec.options import option
 from dprec.privacy.guarantee import Trust
 from dprec.privacy.skellam import skellam_epsilon, skellam_multiplier
 from dprec.private_als.aggregation import Aggregation, FurtherMessages
-from dprec.private_als.layout import UNIT, Contributions, StatisticsLayout
-from dprec.ragged import offsets, rows_of
+from dprec.private_als.layout import Contributions, StatisticsLayout
+from dprec.private_als.vectors import VectorPlan
 from dprec.randomness import generator
 from dprec.secure_sums.graph import GraphSize, MaskGraph, graph_size
 from dprec.secure_sums.messages import MessageSizes, pack_vector, unpack_vector
 from dprec.secure_sums.modulus import centred, check_modulus, modulus_bits, reduced
 from dprec.secure_sums.noise import honest_shares, noise_rows
-from dprec.secure_sums.quantisation import rounded_rows, steps_of_unit
 from dprec.secure_sums.shared_secrets import device_keys
 
 _TOTALS = 1 << 32
@@ -55,6 +54,10 @@ class SecureAggregation(Aggregation):
     colluders: int = option("Devices that may tell the server all they know.", 5, ge=0)
     norm: int = option("Longest contribution, in steps of the grid.", 64, ge=2, le=1 << 16)
     modulus_bits: int | None = option("Bits of a number that is sent; as needed if none.", None, ge=2, le=62)
+    sketch: float | None = option(
+        "Places of a count sketch, as a share of the items; none for no sketch.", None, gt=0, lt=1
+    )
+    rotation: bool = option("Whether contributions are turned at random before they are rounded.", False)
     users: int | None = option("Devices of a release; all of the run if none.", None, ge=2)
 
     def among(self, users: int) -> Self:
@@ -66,8 +69,9 @@ class SecureAggregation(Aggregation):
 
     def check(self, layout: StatisticsLayout, multiplier: float) -> None:
         """Refuse a grid too coarse for so many numbers, and a modulus that a sum can exceed."""
-        if self._steps(layout) < 1:
-            numbers = _most_numbers(layout)
+        plan = self._plan(layout)
+        if plan.steps < 1:
+            numbers = plan.most_numbers
             found = f"{self.norm}, for contributions of up to {numbers} numbers"
             least = math.ceil(math.sqrt(numbers / 4 + math.sqrt(numbers) / 2 + 2))
             raise SettingError("norm", found, f"at least {least}")
@@ -106,35 +110,33 @@ class SecureAggregation(Aggregation):
     ) -> list[bytes]:
         """Round contributions to whole steps, add each device's share of the noise, and reduce them."""
         keys = device_keys(draws.devices, draws.round_index)
-        values = contributions.numbers(layout).ravel().astype(np.float64) * (UNIT * self._steps(layout))
-        counts = np.diff(contributions.indptr) * layout.width
-        rounded = rounded_rows(values, counts, self.norm, keys)
-        places = contributions.items.astype(np.int64)[:, None] * layout.width + np.arange(layout.width)
-        starts = offsets(counts)
+        plan = self._plan(layout)
         bits, variance = self._bits(layout, multiplier), self._share(multiplier)
         reports = []
-        for first in range(0, counts.size, _ROWS):
-            rows = noise_rows(keys[first : first + _ROWS], layout.size, variance)
-            some = counts[first : first + _ROWS]
-            cells = slice(starts[first], starts[first + some.size])
-            rows[rows_of(some), places.ravel()[cells]] += rounded[cells].astype(rows.dtype)
-            reports += [pack_vector(row, bits) for row in rows]
+        for first in range(0, len(keys), _ROWS):
+            some = slice(first, min(first + _ROWS, len(keys)))
+            vectors = plan.vectors(contributions.of_users(some), layout, keys[some])
+            vectors += noise_rows(keys[some], plan.size, variance)
+            reports += [pack_vector(vector, bits) for vector in vectors]
         return reports
 
     def decode(
         self, reports: Sequence[bytes], layout: StatisticsLayout, multiplier: float
     ) -> tuple[NDArray[np.bool_], Aggregate]:
         """Reject reports of another size, and add up the rest modulo the modulus."""
-        bits = self._bits(layout, multiplier)
+        bits, size = self._bits(layout, multiplier), self._plan(layout).size
         valid = np.ones(len(reports), dtype=np.bool_)
-        total = np.zeros(layout.size, dtype=np.uint64)
+        total = np.zeros(size, dtype=np.uint64)
         for number, report in enumerate(reports):
             try:
-                total += unpack_vector(report, layout.size, bits)
+                total += unpack_vector(report, size, bits)
             except ValueError:
                 valid[number] = False
-        shape = (layout.n_items, layout.width)
-        return valid, Aggregate(reduced(total, bits).astype(np.int64).reshape(shape), None, int(valid.sum()))
+        return valid, Aggregate(reduced(total, bits).astype(np.int64), None, int(valid.sum()))
+
+    def sum_shape(self, layout: StatisticsLayout) -> tuple[int, ...]:
+        """Return the numbers of a vector."""
+        return (self._plan(layout).size,)
 
     def possible(self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float) -> bool:
         """Return whether the numbers are of the modulus, of which every one is possible."""
@@ -146,13 +148,13 @@ class SecureAggregation(Aggregation):
     ) -> NDArray[np.float64]:
         """Return the total, in which the devices' noise is; see `Aggregation.release`."""
         bits = self._bits(layout, multiplier)
-        steps = centred(reduced(aggregate.total, bits), bits)
-        released: NDArray[np.float64] = steps / self._steps(layout) * layout.scales
+        total = centred(reduced(aggregate.total, bits), bits)
+        released: NDArray[np.float64] = self._plan(layout).statistics(total) * layout.scales
         return released
 
     def report_bits(self, layout: StatisticsLayout, ratings: int, multiplier: float) -> int:
         """Return the bits of a masked vector, which are the same for everybody."""
-        return MessageSizes(0, layout.size, self._bits(layout, multiplier)).vector * 8
+        return MessageSizes(0, self._plan(layout).size, self._bits(layout, multiplier)).vector * 8
 
     @property
     def _n_users(self) -> int:
@@ -163,8 +165,8 @@ class SecureAggregation(Aggregation):
     def _graph_size(self) -> GraphSize:
         return graph_size(self._n_users, self.dropouts, self.colluders)
 
-    def _steps(self, layout: StatisticsLayout) -> float:
-        return steps_of_unit(self.norm, _most_numbers(layout))
+    def _plan(self, layout: StatisticsLayout) -> VectorPlan:
+        return VectorPlan.of(layout, self.norm, self.sketch, self.rotation)
 
     def _share(self, multiplier: float) -> float:
         """Return the variance of a device's share, so that those that count add up to the multiplier's."""
@@ -173,16 +175,6 @@ class SecureAggregation(Aggregation):
 
     def _bits(self, layout: StatisticsLayout, multiplier: float) -> int:
         """Return the bits of the modulus, which hold every sum."""
-        largest = math.ceil(self._steps(layout) * _largest_weight(layout))
+        largest = self._plan(layout).largest_sum(self._n_users)
         variance = self._share(multiplier) * self._n_users
-        return check_modulus(self.modulus_bits, modulus_bits(self._n_users * largest, variance, _TOTALS))
-
-
-def _most_numbers(layout: StatisticsLayout) -> int:
-    """Return how many numbers other than 0 a contribution can have."""
-    return layout.width * min(layout.limit or layout.n_items, layout.n_items)
-
-
-def _largest_weight(layout: StatisticsLayout) -> float:
-    """Return the largest norm of what a user contributes to one item."""
-    return 1.0 if layout.limit is None else 1 / math.sqrt(layout.limit)
+        return check_modulus(self.modulus_bits, modulus_bits(largest, variance, _TOTALS))

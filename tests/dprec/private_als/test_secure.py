@@ -14,6 +14,8 @@ from dprec.gradients import RoundDraws
 from dprec.private_als import SecureAggregation, StatisticsLayout
 from dprec.private_als.layout import UNIT
 from dprec.private_als.sums import sum_of_contributions
+from dprec.private_als.vectors import VectorPlan
+from dprec.secure_sums.count_sketch import CountSketch
 from tests.dprec.private_als.cohorts import LAYOUTS, a_cohort, some_users
 
 USERS = 40
@@ -24,18 +26,43 @@ def draws(users: int = USERS) -> RoundDraws:
     return RoundDraws(DeviceDraws(np.arange(2 * users, dtype=np.uint64).reshape(2, users)), 1, 0)
 
 
+@pytest.mark.parametrize("rotation", [False, True])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_without_noise_the_release_is_the_exact_sum_but_for_rounding(layout: StatisticsLayout) -> None:
-    cohort = a_cohort(layout)
-    reports = SECURE.encode(cohort, layout, 0.0, draws())
-    assert [len(report) * 8 for report in reports] == [SECURE.report_bits(layout, 3, 0.0)] * USERS
-    valid, aggregate = SECURE.decode(reports, layout, 0.0)
+def test_without_noise_the_release_is_the_exact_sum_but_for_rounding(
+    layout: StatisticsLayout, rotation: bool
+) -> None:
+    cohort, secure = a_cohort(layout), replace(SECURE, rotation=rotation)
+    reports = secure.encode(cohort, layout, 0.0, draws())
+    assert [len(report) * 8 for report in reports] == [secure.report_bits(layout, 3, 0.0)] * USERS
+    valid, aggregate = secure.decode(reports, layout, 0.0)
     assert valid.all()
-    assert SECURE.possible(aggregate, layout, 0.0)
+    assert secure.possible(aggregate, layout, 0.0)
     exact = sum_of_contributions(cohort, layout) * UNIT * layout.scales
-    released = SECURE.release(aggregate, layout, 0.0, 1)
+    released = secure.release(aggregate, layout, 0.0, 1)
     # Each of at most 40 numbers is off by a deviate of deviation 1/2 step at most; seeds are fixed.
     assert (np.abs(released - exact) < 6 * 0.5 * math.sqrt(USERS) / 240 * layout.scales).all()
+
+
+@pytest.mark.parametrize("rotation", [False, True])
+def test_a_sketch_sends_fewer_numbers_which_stay_within_the_norm(rotation: bool) -> None:
+    layout = LAYOUTS[0]
+    sketched = replace(SECURE, sketch=0.5, rotation=rotation)
+    cohort = a_cohort(layout)
+    reports = sketched.encode(cohort, layout, 0.0, draws())
+    bits = sketched.report_bits(layout, 3, 0.0)
+    assert [len(report) * 8 for report in reports] == [bits] * USERS
+    assert bits < SECURE.report_bits(layout, 3, 0.0) or rotation
+    plan = VectorPlan.of(layout, SECURE.norm, 0.5, rotation)
+    vectors = plan.vectors(cohort, layout, [bytes([user]) for user in range(USERS)])
+    assert np.linalg.norm(vectors, axis=1).max() <= SECURE.norm
+    _, aggregate = sketched.decode(reports, layout, 0.0)
+    assert aggregate.total.shape == sketched.sum_shape(layout)
+    released = sketched.release(aggregate, layout, 0.0, 1) / layout.scales
+    # Of each place, what is read for its items is the same but for their signs.
+    sketch = CountSketch.of(6, 3, 0, "count sketch of items")
+    for place in range(3):
+        here = released[sketch.places == place] * sketch.signs[sketch.places == place][:, None]
+        np.testing.assert_allclose(here - here[0], 0, atol=1e-9)
 
 
 def test_the_sum_does_not_depend_on_cohorts() -> None:
