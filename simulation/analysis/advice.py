@@ -41,6 +41,15 @@ class Offer:
     bytes_per_user: float
     against_floor: Gain | None = None
 
+    @property
+    def beyond_doubt(self) -> bool:
+        """Whether it is better than nothing sent by more than its uncertainty."""
+        return self.against_floor is not None and self.against_floor.beyond_doubt
+
+    def inside(self, limits: Limits) -> bool:
+        """Return whether it is within limits."""
+        return self.within(limits.epsilon, limits.max_bytes)
+
     def within(self, epsilon: float, max_bytes: float) -> bool:
         """Return whether both limits hold."""
         return self.epsilon <= epsilon * _SLACK and self.bytes_per_user <= max_bytes
@@ -105,12 +114,8 @@ def advise(directory: str | Path, limits: Limits, measure: str | None = None) ->
     """
     comparable, chosen = _comparable(Path(directory), measure)
     floor, offers = _offers(comparable, chosen, limits)
-    worthwhile = [
-        offer
-        for offer in offers
-        if floor is None or (offer.against_floor is not None and offer.against_floor.beyond_doubt)
-    ]
-    inside = [offer for offer in offers if offer.within(limits.epsilon, limits.max_bytes)]
+    worthwhile = [offer for offer in offers if floor is None or offer.beyond_doubt]
+    inside = [offer for offer in offers if offer.inside(limits)]
     sign = 1 if chosen.lower_is_better else -1
     best = min(
         (offer for offer in inside if offer in worthwhile),
@@ -206,11 +211,7 @@ def _claimed_only(settings: Sequence[Setting], measure: Measure, limits: Limits)
     if limits.claimed:
         return []
     _, offers = _offers(settings, measure, replace(limits, claimed=True))
-    return [
-        offer
-        for offer in offers
-        if offer.setting.status != "proved" and offer.within(limits.epsilon, limits.max_bytes)
-    ]
+    return [offer for offer in offers if offer.setting.status != "proved" and offer.inside(limits)]
 
 
 def _composed_only(settings: Sequence[Setting], measure: Measure, limits: Limits) -> list[Offer]:
@@ -222,8 +223,7 @@ def _composed_only(settings: Sequence[Setting], measure: Measure, limits: Limits
     return [
         offer
         for offer in offers
-        if offer.within(limits.epsilon, limits.max_bytes)
-        and not replace(offer, epsilon=limits.loss(offer.setting)).within(limits.epsilon, limits.max_bytes)
+        if offer.inside(limits) and not replace(offer, epsilon=limits.loss(offer.setting)).inside(limits)
     ]
 
 
