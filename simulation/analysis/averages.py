@@ -73,10 +73,10 @@ def _spread(means: Sequence[float]) -> Spread | None:
     return Spread(statistics.stdev(means), len(means)) if len(means) > 1 else None
 
 
-def grouped(rows: Sequence[Row]) -> dict[tuple[str, float | None], list[Row]]:
-    """Group the lines by protocol and epsilon, in the order of the lines."""
-    groups: dict[tuple[str, float | None], list[Row]] = {}
+def grouped(rows: Sequence[Row]) -> dict[tuple[str, float | None, str | None], list[Row]]:
+    """Group the lines by protocol, epsilon and population, in the order of the lines."""
+    groups: dict[tuple[str, float | None, str | None], list[Row]] = {}
     for row in rows:
-        epsilon = row["epsilon"]
-        groups.setdefault((row["name"], None if epsilon in (None, "") else float(epsilon)), []).append(row)
+        epsilon = None if row["epsilon"] in (None, "") else float(row["epsilon"])
+        groups.setdefault((row["name"], epsilon, row.get("population") or None), []).append(row)
     return groups

@@ -25,7 +25,9 @@ class ComparisonFiles:
     config : dict
         As in comparison.yaml.
     settings : list of Setting
-        From comparison.csv.
+        From comparison.csv, on the comparison's own ratings.
+    populations : list of Setting
+        From comparison.csv, on the other populations.
     timings : list of Setting
         From timing.csv; empty where there is none.
     """
@@ -33,14 +35,12 @@ class ComparisonFiles:
     directory: Path
     config: dict[str, Any]
     settings: list[Setting]
+    populations: list[Setting]
     timings: list[Setting]
 
     def cells(self, setting: Setting) -> list[Path]:
         """Return the existing run directories of a setting, in the order of its lines."""
-        folders = [
-            self.directory / CELLS / cell_key(setting.name, setting.budget, row["fold"], row["seed"])
-            for row in setting.rows
-        ]
+        folders = [self.directory / CELLS / key for key in _keys(setting)]
         # A table may come from anywhere; its names must not lead out of the directory.
         inside = [folder for folder in folders if folder.parent == self.directory / CELLS]
         return [folder for folder in inside if (folder / SUMMARY).is_file()]
@@ -71,13 +71,17 @@ class ComparisonFiles:
     @property
     def unfinished(self) -> list[str]:
         """Keys of the cells that the configuration asks for but the table lacks."""
-        held = {
-            cell_key(setting.name, setting.budget, row["fold"], row["seed"])
-            for setting in self.settings
-            for row in setting.rows
-        }
+        held = {key for setting in (*self.settings, *self.populations) for key in _keys(setting)}
         planned = self.config.get("cells")
         return [str(key) for key in planned if key not in held] if isinstance(planned, dict) else []
+
+
+def _keys(setting: Setting) -> list[str]:
+    """Return the keys of a setting's cells, in the order of its lines."""
+    return [
+        cell_key(setting.name, setting.budget, row["fold"], row["seed"], setting.population)
+        for row in setting.rows
+    ]
 
 
 def read_comparison(directory: Path) -> ComparisonFiles:
@@ -90,9 +94,11 @@ def read_comparison(directory: Path) -> ComparisonFiles:
     config, timings = directory / COMPARISON, directory / TIMINGS
     if timings.is_file():
         check_table(timings)
+    settings = read_settings(directory / TABLE)
     return ComparisonFiles(
         directory=directory,
         config=read_yaml(config) if config.is_file() else {},
-        settings=read_settings(directory / TABLE),
+        settings=[setting for setting in settings if setting.population is None],
+        populations=[setting for setting in settings if setting.population is not None],
         timings=settings_of(read_rows(timings, ("name", "epsilon"))) if timings.is_file() else [],
     )

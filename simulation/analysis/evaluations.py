@@ -21,12 +21,15 @@ class Evaluation:
         Size of its catalogue.
     panel : str or None
         Panel in which the comparison shows it.
+    population : str or None
+        Of which population it is; None for the comparison's own ratings.
     """
 
     measure: Measure
     dataset: str
     items: float | None
     panel: str | None
+    population: str | None = None
 
 
 def distinguishing_words(evaluation: Evaluation, evaluations: Sequence[Evaluation]) -> list[str]:

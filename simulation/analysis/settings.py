@@ -37,6 +37,7 @@ _TEXT = frozenset(
     {
         "name",
         "panel",
+        "population",
         "floor",
         "against",
         "best_at_budget",
@@ -190,9 +191,14 @@ class Setting:
         return Evaluation(measure, *self.data)
 
     @property
-    def data(self) -> tuple[str, float | None, str | None]:
-        """Kind of the data set, size of its catalogue, and panel."""
-        return str(self.rows[0].get("dataset")), self.mean("items"), self._text("panel")
+    def data(self) -> tuple[str, float | None, str | None, str | None]:
+        """Kind of the data set, size of its catalogue, panel and population."""
+        return str(self.rows[0].get("dataset")), self.mean("items"), self._text("panel"), self.population
+
+    @property
+    def population(self) -> str | None:
+        """Of which population it is; None for the comparison's own ratings."""
+        return self._text("population")
 
     def _text(self, column: str) -> str | None:
         """Return the text in a column that is the same in all lines; None if it is empty."""
@@ -214,7 +220,7 @@ def read_settings(path: Path) -> list[Setting]:
 
 def settings_of(rows: Sequence[Row]) -> list[Setting]:
     """Group the lines of a comparison into settings, in the order of the lines."""
-    return [Setting(name, budget, tuple(cells)) for (name, budget), cells in grouped(rows).items()]
+    return [Setting(name, budget, tuple(cells)) for (name, budget, _), cells in grouped(rows).items()]
 
 
 def read_rows(path: Path, needed: Sequence[str] = ()) -> list[Row]:

@@ -60,7 +60,7 @@ def tables_of_comparison(rows: Sequence[Row]) -> list[SmallTable]:
 
     Figures are averages over folds and seeds; only the main accuracy is shown with its spread.
     """
-    groups = by_evaluation(settings_of(rows))
+    groups = by_evaluation([each for each in settings_of(rows) if each.population is None])
     tables = []
     for evaluation, settings in groups.items():
         main = evaluation.measure

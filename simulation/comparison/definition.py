@@ -75,6 +75,32 @@ class Entry(BaseModel):
         return self
 
 
+class PopulationOptions(BaseModel):
+    """Populations on which every protocol also runs."""
+
+    model_config = _STRICT
+
+    users: list[Annotated[int, Field(ge=2, le=2**31 - 1)]] = Field(
+        default_factory=list, description="Numbers of users, with as many ratings each, who are drawn."
+    )
+    datasets: list[AnyDataset] = Field(
+        default_factory=list, description="Data sets whose users are a population each, such as MovieLens 1M."
+    )
+    dataset: AnyDataset | None = Field(
+        default=None, description="What users are drawn from, synthetic; by default the comparison's own."
+    )
+    split: AnySplit | None = Field(
+        default=None,
+        description="How ratings are split; by default as the comparison's, where the data allow.",
+    )
+    epsilons: list[Annotated[float, Field(gt=0)]] | None = Field(
+        default=None, min_length=1, description="Budgets; by default the comparison's."
+    )
+    protocols: list[str] | None = Field(
+        default=None, min_length=1, description="Names of the protocols that run; by default all."
+    )
+
+
 class PublishedCost(BaseModel):
     """What a protocol sends according to a paper, shown beside what was measured."""
 
@@ -113,6 +139,9 @@ class ComparisonConfig(BaseModel):
         default=True,
         description="Whether it also shows what is reached without any of its protocols: nothing-sent, "
         "global-mean, item-average and sets-only, for everything that the protocols predict.",
+    )
+    populations: PopulationOptions | None = Field(
+        default=None, description="Other numbers of users, at which every protocol runs as well."
     )
     published: list[PublishedCost] | None = Field(
         default=None, description="Published costs, shown in the report beside the measured ones."

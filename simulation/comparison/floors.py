@@ -21,7 +21,9 @@ _LONGEST_PANEL = 40
 """Characters of a panel in a name; the names of runs are limited."""
 
 
-def added_floors(templates: Sequence[Template], *, folds: bool) -> list[Template]:
+def added_floors(
+    templates: Sequence[Template], *, folds: bool, floors: Sequence[str] = FLOORS
+) -> list[Template]:
     """Return the floors that a comparison's entries lack, of everything that they predict.
 
     Parameters
@@ -30,6 +32,8 @@ def added_floors(templates: Sequence[Template], *, folds: bool) -> list[Template
         Of the entries.
     folds : bool
         Whether the comparison sets the fold of every entry.
+    floors : sequence of str
+        Which of `FLOORS` are added.
     """
     groups: dict[str, list[Template]] = {}
     for template in templates:
@@ -41,7 +45,7 @@ def added_floors(templates: Sequence[Template], *, folds: bool) -> list[Template
         groups.values(), _distinguishing([own[0] for own in groups.values()]), strict=True
     ):
         listed = {floor_of(template.run.protocol) for template in group}
-        for floor in FLOORS:
+        for floor in floors:
             if floor not in listed:
                 kind = group[0].run.dataset.kind
                 name = next(name for name in _names(floor, words, kind) if name not in names)
@@ -99,4 +103,4 @@ def _floor(floor: str, name: str, like: Template) -> Template:
     shared = {key: like.values[key] for key in SHARED if key in like.values}
     values = {**read_yaml(presets()[floor]), **copy.deepcopy(shared), "name": name}
     entry = Entry(name=name, preset=floor, panel=like.entry.panel)
-    return Template(entry, values, parse_config(values, like.where), like.where)
+    return Template(entry, values, parse_config(values, like.where), like.where, like.population)

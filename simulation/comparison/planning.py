@@ -14,6 +14,7 @@ from dprec.errors import InputError
 from simulation.comparison.definition import ComparisonConfig, Entry
 from simulation.comparison.floors import added_floors, predicted
 from simulation.comparison.other_data import LeftOut, suited, with_fitting_split
+from simulation.comparison.populations import population_templates
 from simulation.comparison.templates import COMPOSITION, SHARED, Cell, Template
 from simulation.configuration.dotted_keys import apply_override, check_overrides, flatten
 from simulation.configuration.parts import replace_parts, replaces_dataset, replaces_split
@@ -179,6 +180,8 @@ def _planned(config: ComparisonConfig, values: dict[str, Any], source: Path, oth
     config = config.model_copy(update={"protocols": [template.entry for template in templates]})
     if config.floors:
         templates += added_floors(templates, folds=config.folds is not None)
+    if config.populations is not None:
+        templates += population_templates(config, shared, source)
     cells = [cell for template in templates for cell in _cells(template, config)]
     _check_keys(cells, source)
     return Comparison(config, tuple(cells), other_data, left_out)
@@ -212,9 +215,13 @@ def _check_entry(template: Template, config: ComparisonConfig, source: Path) -> 
 def _cells(template: Template, config: ComparisonConfig) -> Iterator[Cell]:
     """Yield the cells of one protocol, in the order of comparison.csv."""
     epsilons: Sequence[float | None] = [None]
+    folds: Sequence[int | str | None] = config.folds or [None]
+    given = template.entry.epsilons or config.epsilons
+    if template.population is not None and config.populations is not None:
+        folds, given = [None], config.populations.epsilons or given
     if template.run.protocol.private:
-        epsilons = template.entry.epsilons or config.epsilons
-    for epsilon, fold, seed in product(epsilons, config.folds or [None], config.seeds):
+        epsilons = given
+    for epsilon, fold, seed in product(epsilons, folds, config.seeds):
         budget = None if epsilon is None else config.match.budget(epsilon)
         yield template.cell(budget, fold, seed)
 

@@ -88,7 +88,8 @@ def _timing(cell: Cell, summary: Summary) -> Row:
 
 def _identity(cell: Cell) -> Row:
     row = {"name": cell.protocol, "epsilon": cell.epsilon, "fold": cell.fold, "seed": cell.seed}
-    return row if cell.panel is None else {**row, "panel": cell.panel}
+    row |= {} if cell.panel is None else {"panel": cell.panel}
+    return row if cell.population is None else {**row, "population": cell.population}
 
 
 def _column(key: str) -> str:

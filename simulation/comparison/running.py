@@ -130,13 +130,13 @@ def tabulate(
 def _checked(comparison: Comparison) -> tuple[Comparison, dict[str, str]]:
     """Check each protocol at each of its budgets; return what suits the ratings, and their fingerprints.
 
-    Ratings are those of the protocol's first fold and seed: what a check depends on, the numbers of users
-    and items and the scale, hardly differs between folds.
+    Ratings are those of the protocol's first fold and seed on every population: what a check depends on, the
+    numbers of users and items and the scale, hardly differs between folds.
     """
     fingerprints: dict[str, str] = {}
     unsuited: dict[str, LeftOut] = {}
     prepare = lru_cache(maxsize=3)(prepared_ratings)
-    for name, cells in _at_each_budget(comparison.cells).items():
+    for (name, population), cells in _at_each_budget(comparison.cells).items():
         try:
             train, test = _suitable_ratings(cells, prepare)
         except _UnsuitedError as error:
@@ -144,19 +144,20 @@ def _checked(comparison: Comparison) -> tuple[Comparison, dict[str, str]]:
                 raise InputError(error.where, error.found, error.accepted) from None
             unsuited[name] = LeftOut(name, f"{error.found}; accepted: {error.accepted}")
             continue
-        fingerprints[name] = fingerprint(train, test, cells[0].config.dataset.catalogue(train.item_ids))
+        key = name if population is None else f"{name} of {population}"
+        fingerprints[key] = fingerprint(train, test, cells[0].config.dataset.catalogue(train.item_ids))
     if unsuited:
         comparison = comparison.without(list(unsuited.values()))
     kept = {cell.protocol for cell in comparison.cells}
-    return comparison, {name: value for name, value in fingerprints.items() if name in kept}
+    return comparison, {key: value for key, value in fingerprints.items() if key.split(" of ")[0] in kept}
 
 
-def _at_each_budget(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
-    """Return the first cell of every protocol at each of its budgets, by the protocol's name."""
-    firsts: dict[str, dict[float | None, Cell]] = {}
+def _at_each_budget(cells: Sequence[Cell]) -> dict[tuple[str, str | None], list[Cell]]:
+    """Return the first cell of every protocol at each of its budgets, by the protocol and the population."""
+    firsts: dict[tuple[str, str | None], dict[float | None, Cell]] = {}
     for cell in cells:
-        firsts.setdefault(cell.protocol, {}).setdefault(cell.epsilon, cell)
-    return {name: list(of_budgets.values()) for name, of_budgets in firsts.items()}
+        firsts.setdefault((cell.protocol, cell.population), {}).setdefault(cell.epsilon, cell)
+    return {key: list(of_budgets.values()) for key, of_budgets in firsts.items()}
 
 
 class _UnsuitedError(InputError):

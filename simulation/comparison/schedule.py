@@ -42,7 +42,7 @@ class Schedule:
 
     def __init__(self, cells: Sequence[Cell]) -> None:
         self._waiting = list(cells)
-        self._seconds: dict[tuple[str, float | None], float] = {}
+        self._seconds: dict[tuple[str, float | None, str | None], float] = {}
         self._ratios: list[float] = []
         self._last_fit: dict[Hashable, Hashable] = {}
 
@@ -75,7 +75,7 @@ class Schedule:
     def ended(self, cell: Cell, seconds: float) -> None:
         """Note how long a cell took."""
         # The first of those that share a fit takes longest, and it is the first of which costs are known.
-        self._seconds.setdefault((cell.protocol, cell.epsilon), seconds)
+        self._seconds.setdefault((cell.protocol, cell.epsilon, cell.population), seconds)
         self._ratios.append(seconds / typical_seconds(cell))
 
     def again(self, cell: Cell, worker: Hashable) -> None:
@@ -84,7 +84,7 @@ class Schedule:
         self._waiting.append(cell)
 
     def _expected(self, cell: Cell, usual: float) -> float:
-        known = self._seconds.get((cell.protocol, cell.epsilon))
+        known = self._seconds.get((cell.protocol, cell.epsilon, cell.population))
         return typical_seconds(cell) * usual if known is None else known
 
 

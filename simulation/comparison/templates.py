@@ -44,6 +44,8 @@ class Cell:
     panel : str or None
     floor : str or None
         Name of the floor that it is; None for any other protocol.
+    population : str or None
+        Of which population it is; None for the comparison's own ratings.
     where : str
         File and entry, for errors; cells of two files may be equal.
     """
@@ -56,6 +58,7 @@ class Cell:
     config: RunConfig
     panel: str | None = None
     floor: str | None = None
+    population: str | None = None
     where: str = field(default="", compare=False)
 
 
@@ -72,12 +75,15 @@ class Template:
         The same configuration, checked.
     where : str
         File and entry, for errors.
+    population : str or None
+        Of which population it is; None for the comparison's own ratings.
     """
 
     entry: Entry
     values: dict[str, Any]
     run: RunConfig
     where: str
+    population: str | None = None
 
     @classmethod
     def of(cls, entry: Entry, shared: Mapping[str, Any], source: Path) -> Template:
@@ -118,7 +124,7 @@ class Template:
             replace_value(values, "split.fold", fold, self.where)
             split = parse_config(values, self.where).split
         return Cell(
-            key=cell_key(self.entry.name, epsilon, fold, seed),
+            key=cell_key(self.entry.name, epsilon, fold, seed, self.population),
             protocol=self.entry.name,
             epsilon=epsilon,
             fold=fold,
@@ -127,6 +133,7 @@ class Template:
             panel=self.entry.panel,
             floor=floor_of(protocol),
             where=self.where,
+            population=self.population,
         )
 
 

@@ -65,7 +65,7 @@ def with_user_intervals(rows: Sequence[Row], errors: Callable[[str], UserErrors]
 
 
 def _key(row: Row) -> str:
-    return cell_key(row["name"], row["epsilon"], row["fold"], row["seed"])
+    return cell_key(row["name"], row["epsilon"], row["fold"], row["seed"], row.get("population"))
 
 
 @dataclass(frozen=True, eq=False)

@@ -121,7 +121,7 @@ def compare(
     On a file of ratings, the published systems and ours are compared. A protocol that does not suit the
     ratings is left out with the reason, as it is where --set replaces the data set.
     """
-    from simulation.console.tables import comparison_tables, wide_console
+    from simulation.console.tables import comparison_notes, comparison_tables, wide_console
 
     folder = output_folder(output, config.stem, resume, quiet)
     with progress_bar(quiet) as progress:
@@ -137,6 +137,8 @@ def compare(
         )
     if not quiet:
         wide_console().print(*comparison_tables(result.rows))
+        for note in comparison_notes(result):
+            typer.echo(f"- {note}")
         for each in result.comparison.left_out:
             typer.echo(f"- {each.name} is left out: {each.reason}")
         if result.rows:

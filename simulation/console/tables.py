@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +10,17 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from simulation.analysis.delta_notes import notes_on_delta
 from simulation.analysis.numbers import DASH, number
+from simulation.analysis.populations import population_words
 from simulation.analysis.projection import METHOD, Projection
+from simulation.analysis.settings import settings_of
 from simulation.analysis.small_tables import SmallTable, run_table, tables_of_comparison
 from simulation.storage.tables import Row
 
 if TYPE_CHECKING:
     from simulation.auditing import Audit, PresetAudit
+    from simulation.comparison.running import ComparisonResult
 
 
 def results_table(summary: Mapping[str, Any]) -> Table:
@@ -27,6 +31,13 @@ def results_table(summary: Mapping[str, Any]) -> Table:
 def comparison_tables(rows: Sequence[Row]) -> list[Table]:
     """Return one table per evaluation, with one line per protocol and epsilon."""
     return [_of_settings(table) for table in tables_of_comparison(rows)]
+
+
+def comparison_notes(result: ComparisonResult) -> Iterator[str]:
+    """Yield what a reader of the tables must know beside them."""
+    if (delta := result.comparison.config.match.delta) is not None:
+        yield from notes_on_delta(delta, settings_of(result.rows))
+    yield from population_words(result.rows)
 
 
 def audit_table(audit: Audit) -> Table:

@@ -10,7 +10,9 @@ from markupsafe import Markup
 from dprec.privacy.units import COMPARABLE_UNITS
 from simulation.analysis.at_each_trust import by_trust
 from simulation.analysis.comparison_files import ComparisonFiles
+from simulation.analysis.delta_notes import notes_on_delta
 from simulation.analysis.evaluations import Evaluation, distinguishing_words
+from simulation.analysis.populations import Course, courses
 from simulation.analysis.seen_sets import seen_set_sentences
 from simulation.analysis.selection import reference_budget
 from simulation.analysis.settings import Setting, by_evaluation, by_protocol
@@ -25,6 +27,7 @@ from simulation.pages.figures.looks import Looks, looks_of
 from simulation.pages.figures.rendering import Draw
 from simulation.pages.noise_sections import mechanisms_section, read_noise, sampled_noise_section
 from simulation.pages.page import Section, dashed, figures, page, paragraph
+from simulation.pages.population_section import population_section
 from simulation.pages.trust_section import trust_section
 from simulation.pages.user_section import user_section
 from simulation.pages.words import comparison_in_words, merged_notes
@@ -53,7 +56,8 @@ def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw
     for evaluation, settings in groups.items():
         words = distinguishing_words(evaluation, list(groups))
         suffixes.append(_suffix(words, suffixes))
-        sections += _accuracy_sections(files, evaluation, settings, looks, draw, words, suffixes[-1])
+        every = courses([*settings, *files.populations], evaluation.measure)
+        sections += _accuracy_sections(files, evaluation, settings, looks, draw, words, suffixes[-1], every)
     sections += [
         user_section(files, traffic, looks, draw),
         mechanisms_section(files, draw),
@@ -85,6 +89,8 @@ def _notes(files: ComparisonFiles) -> list[str]:
     groups = by_evaluation(files.settings)
     notes = _headed("Against nothing sent", verdict_sentences(groups, files.matched_unit), list(groups))
     notes += _headed("The visible set", seen_set_sentences(groups, files.matched_unit), list(groups))
+    if files.matched_delta is not None:
+        notes += notes_on_delta(files.matched_delta, files.populations)
     if files.unfinished:
         missing = listed(files.unfinished[:4]) + (" and others" if len(files.unfinished) > 4 else "")
         notes.append(f"{plural(len(files.unfinished), 'unfinished run')} left out: {missing}.")
@@ -118,6 +124,7 @@ def _accuracy_sections(
     draw: Draw,
     words: Sequence[str],
     suffix: str,
+    every: Sequence[Course],
 ) -> list[Section]:
     measure = evaluation.measure
     of_what = f" ({', '.join(words)})" if words else ""
@@ -137,9 +144,10 @@ def _accuracy_sections(
         reference = reference_budget(files.settings)
         rendered.append(draw(round_plot(traces, settings, measure, looks, suffix, reference)))
     drawn = [figures(rendered), *([dashed(_ONE_ROUND)] if one_round else [])]
-    answers = [trust_section(settings, measure, looks, of_what, suffix)] * (files.matched_unit == "user")
+    per_user = files.matched_unit == "user"
     return [
-        *answers,
+        *([trust_section(settings, measure, looks, every, of_what, suffix)] if per_user else []),
+        *population_section(every, measure, looks, draw, suffix),
         Section(
             f"best{suffix}",
             f"Most accurate at each budget{of_what}",

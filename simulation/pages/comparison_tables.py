@@ -117,7 +117,8 @@ _PROTOCOL = Column("protocol", numeric=False)
 
 def _timing_columns(files: ComparisonFiles) -> list[SettingColumn]:
     """Return the seconds on devices and server, which come from timing.csv."""
-    timings = {(timing.name, timing.budget): timing for timing in files.timings}
+    own = [timing for timing in files.timings if timing.population is None]
+    timings = {(timing.name, timing.budget): timing for timing in own}
 
     def seconds(column: str, factor: float) -> Callable[[Setting], float | None]:
         def value(setting: Setting) -> float | None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from markupsafe import Markup
+
 from simulation.analysis.at_each_trust import TrustAnswer, at_each_trust
 from simulation.analysis.columns import BYTES_DOWN, BYTES_UP, SERVER_SEES, accuracy_column, floor_columns
 from simulation.analysis.measures import Measure
 from simulation.analysis.numbers import DASH
+from simulation.analysis.populations import Course, users_needed
 from simulation.analysis.settings import Setting
 from simulation.analysis.vocabulary import TRUST_IN_WORDS
 from simulation.pages.comparison_tables import named_cell, setting_cell
@@ -23,7 +26,12 @@ _WORDS = (
 
 
 def trust_section(
-    settings: Sequence[Setting], measure: Measure, looks: Looks, of_what: str, suffix: str
+    settings: Sequence[Setting],
+    measure: Measure,
+    looks: Looks,
+    every: Sequence[Course],
+    of_what: str,
+    suffix: str,
 ) -> Section:
     """Return a table with a line for every trust and budget.
 
@@ -33,6 +41,8 @@ def trust_section(
         Those that predict the same.
     measure : Measure
     looks : mapping
+    every : sequence of Course
+        How protocols do with other numbers of users.
     of_what, suffix : str
         What distinguishes the section from others of its kind, in its title and its anchor.
     """
@@ -40,14 +50,26 @@ def trust_section(
     answers = at_each_trust(settings, measure)
     if not answers:
         return Section(name, title, (dashed("No protocol here is proved to keep a budget."),))
+    return Section(name, title, (paragraph(_WORDS), _table(answers, settings, measure, looks, every)))
+
+
+def _table(
+    answers: Sequence[TrustAnswer],
+    settings: Sequence[Setting],
+    measure: Measure,
+    looks: Looks,
+    every: Sequence[Course],
+) -> Markup:
     figures = [accuracy_column(measure), *floor_columns(measure, settings)]
     costs = [BYTES_UP[0], BYTES_DOWN[0], SERVER_SEES]
+    needed = [Column("users needed", f"{every[0].ratings} ratings", numeric=False)] if every else []
     columns = [
         Column("trusted", numeric=False),
         Column("budget", numeric=False),
         Column("most accurate", numeric=False),
         *(Column(column.title, column.hint, column.numeric) for column in figures),
         Column("beats nothing sent", numeric=False),
+        *needed,
         *(Column(column.title, column.hint, column.numeric) for column in costs),
         Column("as good with less trust", numeric=False),
     ]
@@ -58,12 +80,13 @@ def trust_section(
             named_cell(answer.best, looks),
             *(setting_cell(column, answer.best) for column in figures),
             text_cell(_verdict(answer)),
+            *(text_cell(users_needed(every, answer.best)) for _ in needed),
             *(setting_cell(column, answer.best) for column in costs),
             text_cell(_less(answer)),
         ]
         for answer in answers
     ]
-    return Section(name, title, (paragraph(_WORDS), table("One line per trust and budget", columns, rows)))
+    return table("One line per trust and budget", columns, rows)
 
 
 def _verdict(answer: TrustAnswer) -> str:

@@ -8,14 +8,17 @@ from simulation.protocols.global_mean import GlobalMeanProtocol
 from simulation.protocols.nothing_sent import NothingSentProtocol
 from simulation.protocols.one_shot import OneShotProtocol
 
-FLOORS = ("nothing-sent", "global-mean", "item-average", "sets-only")
+NOTHING_SENT = "nothing-sent"
+"""The floor of devices that predict alone."""
+
+FLOORS = (NOTHING_SENT, "global-mean", "item-average", "sets-only")
 """Names of the presets, and of the floors in the column `floor` of comparison.csv."""
 
 
 def floor_of(protocol: Protocol) -> str | None:
     """Return which of the floors a protocol is, whatever it is called; None for any other protocol."""
     if isinstance(protocol, NothingSentProtocol):
-        return "nothing-sent"
+        return NOTHING_SENT
     if isinstance(protocol, GlobalMeanProtocol) and not protocol.private:
         return "global-mean"
     if not isinstance(protocol, OneShotProtocol):

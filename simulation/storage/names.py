@@ -21,9 +21,11 @@ AUDIT = "audit.json"
 REPORT, FIGURES = "report.html", "figures"
 
 
-def cell_key(name: str, epsilon: float | None, fold: object, seed: object) -> str:
+def cell_key(
+    name: str, epsilon: float | None, fold: object, seed: object, population: str | None = None
+) -> str:
     """Return the name of a cell's directory."""
-    parts = [name]
+    parts = [name] if population is None else [name, f"users{population}"]
     parts += [] if epsilon is None else [f"eps{epsilon!r}"]
     parts += [] if fold is None else [f"fold{fold}"]
     return "-".join([*parts, f"seed{seed}"])

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dprec.binarization import is_binary
 from dprec.deviations import deviations
+from dprec.privacy.large_delta import note_on_delta
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.ratings import Ratings
 from dprec.wire.network import NetworkOptions, network_bytes
@@ -150,7 +151,7 @@ def _notes(config: RunConfig, train: Ratings, test: Ratings) -> tuple[str, ...]:
     """Note what a reader must know of the ratings, the evaluation and the randomness of a simulation."""
     return (
         *_note_on_own_ratings(config, train, test),
-        *note_on_composition(config),
+        *notes_on_composition(config, train.n_users),
         *_note_on_signs(config, train),
         *_note_on_test_lists(config, train),
         *_note_on_ranking(config, train),
@@ -188,15 +189,17 @@ def _note_on_own_ratings(config: RunConfig, train: Ratings, test: Ratings) -> tu
     return (f"{scale}{unrated}To test on: {test.count:,} of {count:,} ratings (split: {split}).",)
 
 
-def note_on_composition(config: RunConfig) -> tuple[str, ...]:
-    """Note where what is asked for per user holds by composition, and the sum of the losses exceeds it."""
+def notes_on_composition(config: RunConfig, users: int) -> tuple[str, ...]:
+    """Note where what is asked for per user holds by composition, and whether its delta is too large."""
     privacy = config.protocol.privacy
     if privacy is None or privacy.composition == "sum":
         return ()
-    return (
+    holds = (
         f"Epsilon = {privacy.epsilon:g} per user holds with delta = {privacy.delta:g}: it bounds the "
-        "composed loss, not the sum.",
+        "composed loss, not the sum."
     )
+    too_large = note_on_delta(privacy.delta, users)
+    return (holds,) if too_large is None else (holds, too_large)
 
 
 def _note_on_signs(config: RunConfig, train: Ratings) -> tuple[str, ...]:

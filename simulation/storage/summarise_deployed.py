@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from dprec.ratings import RatingScale
 from simulation.configuration.models import RunConfig
 from simulation.protocols.outcome import ServerOutcome
-from simulation.storage.summarise import note_on_composition, summary_of
+from simulation.storage.summarise import notes_on_composition, summary_of
 from simulation.storage.summary import Accuracy, DatasetSummary, Summary
 
 _LEDGERS = (
@@ -61,7 +61,7 @@ def summarise_deployed(
         Accuracy.model_validate({"rmse": None, "mae": None}),
         outcome,
         composed,
-        (_LEDGERS, _SEEDED if seeded else _SECRETS, *note_on_composition(config)),
+        (_LEDGERS, _SEEDED if seeded else _SECRETS, *notes_on_composition(config, composed.size)),
         startup_seconds=0.0,
         total_seconds=total_seconds,
     )

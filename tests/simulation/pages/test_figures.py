@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 from matplotlib.axes import Axes
 from matplotlib.container import ErrorbarContainer
 
+from simulation.analysis.floors import Gain
 from simulation.analysis.measures import MEASURES
+from simulation.analysis.populations import Course, Point
 from simulation.analysis.selection import frontier
 from simulation.analysis.settings import Setting, read_settings
 from simulation.analysis.vocabulary import TRUST_IN_WORDS
@@ -27,14 +29,16 @@ from simulation.pages.figures.accuracy_by_bytes import (
     draw_accuracy_by_round,
 )
 from simulation.pages.figures.accuracy_by_epsilon import EpsilonAxis, draw_accuracy_against_epsilon
+from simulation.pages.figures.accuracy_by_users import draw_accuracy_against_users
 from simulation.pages.figures.axes import accuracy_axis
 from simulation.pages.figures.colours import INK, REFERENCE, dark
 from simulation.pages.figures.labels import note_off_scale, spread_out
 from simulation.pages.figures.looks import looks_of
 from simulation.pages.figures.panels import NARROW, WIDE, Style, panels, shortened
-from simulation.pages.figures.rendering import to_svg
+from simulation.pages.figures.rendering import Rendered, render, to_svg
 from simulation.pages.figures.run_overview import PREDICTION_QUANTILES, draw_summary, group_by_rating
 from simulation.pages.figures.run_rounds import evaluated_rounds
+from simulation.pages.population_section import population_section
 from simulation.storage.run_files import read_run
 from strategies.round_record import RoundRecord
 
@@ -239,6 +243,34 @@ def test_colours_and_markers_say_whom_users_trust(style: Style) -> None:
         assert set(TRUST_IN_WORDS.values()) <= legend
     plain = draw_accuracy_against_epsilon(WIDE, settings, RMSE, EpsilonAxis("user"), looks_of(settings))
     assert not plain.legends
+
+
+@pytest.mark.parametrize("style", [WIDE, NARROW])
+def test_a_ring_on_the_floor_is_where_a_protocol_begins_to_beat_it(style: Style) -> None:
+    every = [
+        Course(name, 1.0, "synthetic", tuple(point(name, users, gain) for users, gain in gains.items()))
+        for name, gains in {"a": {1e3: -0.1, 1e5: 0.1}, "b": {1e3: -0.2, 1e5: -0.1}}.items()
+    ]
+    looks = looks_of([each.points[0].setting for each in every], by_trust=True)
+    figure = draw_accuracy_against_users(style, every, RMSE, looks)
+    (ax,) = figure.axes
+    (rings,) = [line for line in ax.lines if line.get_markerfacecolor() == "none"]
+    assert [tuple(place) for place in rings.get_xydata()] == [(pytest.approx(1e4), pytest.approx(1.05))]
+    (floor,) = [line for line in ax.lines if line.get_color() == INK and line is not rings]
+    assert floor.get_ydata().tolist() == pytest.approx([1.05, 1.05])
+    words = {text.get_text() for text in ax.texts}
+    words |= {text.get_text() for legend in figure.legends for text in legend.get_texts()}
+    assert {"a", "b", "nothing-sent", "begins to beat nothing sent", "nobody is trusted"} <= words
+    section = population_section(every, RMSE, looks, lambda plot: Rendered(plot, "<svg>", "<svg>", b""), "")
+    (content,) = [str(each.content) for each in section]
+    assert "a beats nothing sent from about 10,000 users on at ε = 1 (synthetic ratings)." in content
+    assert "b does not beat nothing sent with up to 100,000 users" in content
+    assert population_section([], RMSE, looks, render, "") == []
+
+
+def point(name: str, users: float, gained: float) -> Point:
+    against = Gain(gained, None, None, "seed", 1)
+    return Point(users, setting(name, 100.0, 1.05 - gained), 1.05 - gained, against)
 
 
 def across(ax: Axes) -> dict[float, str]:

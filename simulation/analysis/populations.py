@@ -1,0 +1,151 @@
+"""How many users a protocol needs: its error at several numbers of users, held against nothing sent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+
+from simulation.analysis.floors import Gain, gain, nothing_sent
+from simulation.analysis.measures import Measure
+from simulation.analysis.numbers import short
+from simulation.analysis.settings import Setting, by_evaluation, settings_of
+from simulation.analysis.vocabulary import listed
+from simulation.storage.tables import Row
+
+_DRAWN = "synthetic"
+"""Kind of the data set whose users are drawn, as many as one likes."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A protocol at one number of users.
+
+    Parameters
+    ----------
+    users : float
+    setting : Setting
+    accuracy : float
+    against : Gain
+        How much better it is than nothing sent.
+    """
+
+    users: float
+    setting: Setting
+    accuracy: float
+    against: Gain
+
+    @property
+    def margin(self) -> float:
+        """By how much it is better at least: the lower end of the interval, where there is one."""
+        return self.against.mean if self.against.low is None else self.against.low
+
+
+@dataclass(frozen=True)
+class Course:
+    """A protocol at one budget, by the number of users.
+
+    Parameters
+    ----------
+    name : str
+    budget : float or None
+    ratings : {"synthetic", "given"}
+        Whether users are drawn, or each number is that of a data set.
+    points : tuple of Point
+        By ascending number of users.
+    """
+
+    name: str
+    budget: float | None
+    ratings: str
+    points: tuple[Point, ...]
+
+    @property
+    def crossing(self) -> float | None:
+        """The number of users from which on it beats nothing sent by more than the uncertainty.
+
+        Interpolated between two numbers of users on a logarithmic axis; 0 if it does at all of them, None if
+        it does not at the largest.
+        """
+        if self.points[-1].margin <= 0:
+            return None
+        for before, after in reversed(list(pairwise(self.points))):
+            if before.margin <= 0:
+                share = -before.margin / (after.margin - before.margin)
+                return math.exp(math.log(before.users) + share * math.log(after.users / before.users))
+        return 0.0
+
+    @property
+    def users_needed(self) -> str:
+        """The crossing in words: at most the least that was tried, about so many, or more than the most."""
+        least, most = self.points[0].users, self.points[-1].users
+        if self.crossing is None:
+            return f"more than {_users(most)}"
+        return f"about {_users(self.crossing)}" if self.crossing else f"at most {_users(least)}"
+
+    @property
+    def verdict(self) -> str:
+        """The crossing in words that follow the name of the protocol."""
+        least, most = self.points[0].users, self.points[-1].users
+        if self.crossing is None:
+            return f"does not beat nothing sent with up to {_users(most)} users"
+        if not self.crossing:
+            return f"beats nothing sent with {_users(least)} users already"
+        return f"beats nothing sent from about {_users(self.crossing)} users on"
+
+
+def _users(count: float) -> str:
+    """Write a number of users; of one that is interpolated, two digits are worth showing."""
+    rounded = float(f"{count:.2g}") if count != round(count) else count
+    return short(rounded) if rounded >= 1e6 else f"{rounded:,.0f}"
+
+
+def courses(settings: Sequence[Setting], measure: Measure) -> list[Course]:
+    """Return the course of every private protocol and budget with at least two numbers of users.
+
+    Parameters
+    ----------
+    settings : sequence of Setting
+        Of all populations, the comparison's own included.
+    measure : Measure
+    """
+    points: dict[tuple[str, float | None, str], list[Point]] = {}
+    for evaluation, own in by_evaluation(settings).items():
+        floor = nothing_sent(own)
+        if evaluation.measure != measure or floor is None:
+            continue
+        for setting in own:
+            against = None if setting.floor or setting.budget is None else gain(setting, floor, measure)
+            users, accuracy = setting.mean("users"), setting.mean(measure.column)
+            if against and users and accuracy is not None:
+                kind = evaluation.dataset if evaluation.dataset == _DRAWN else "given"
+                key = setting.name, setting.budget, kind
+                points.setdefault(key, []).append(Point(users, setting, accuracy, against))
+    ordered = {key: tuple(sorted(each, key=lambda point: point.users)) for key, each in points.items()}
+    return [Course(*key, each) for key, each in ordered.items() if len(each) > 1]
+
+
+def users_needed(every: Sequence[Course], setting: Setting) -> str | None:
+    """Return how many users a setting's protocol needs at its budget; None if that was not tried."""
+    own = [each for each in every if (each.name, each.budget) == (setting.name, setting.budget)]
+    return max(own, key=lambda each: len(each.points)).users_needed if own else None
+
+
+def population_sentences(every: Sequence[Course]) -> list[str]:
+    """Say of every protocol from how many users on it beats nothing sent, at each of its budgets."""
+    sentences = []
+    for (name, ratings), own in groupby(every, key=lambda each: (each.name, each.ratings)):
+        alike = groupby(sorted(own, key=lambda each: each.budget or 0.0), key=lambda each: each.verdict)
+        clauses = [f"{words} at ε = {listed(f'{each.budget:g}' for each in same)}" for words, same in alike]
+        sentences.append(f"{name} {'; '.join(clauses)} ({ratings} ratings).")
+    return sentences
+
+
+def population_words(rows: Sequence[Row]) -> list[str]:
+    """Return the sentences of a comparison's lines; none without populations."""
+    settings = settings_of(rows)
+    if all(setting.population is None for setting in settings):
+        return []
+    measures = dict.fromkeys(evaluation.measure for evaluation in by_evaluation(settings))
+    return [words for measure in measures for words in population_sentences(courses(settings, measure))]

@@ -1,0 +1,110 @@
+"""From how many users on a protocol beats nothing sent, from lines that are made up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from simulation.analysis.measures import MEASURES
+from simulation.analysis.populations import courses, population_sentences, population_words, users_needed
+from simulation.analysis.settings import settings_of
+
+RMSE = MEASURES[0]
+FLOOR = 1.05
+
+
+def lines(
+    name: str, budget: float | None, gains: dict[int, float], half_width: float = 0.0, **changes: Any
+) -> list[dict[str, Any]]:
+    """A protocol with so many users as the keys, better than nothing sent by the values."""
+    return [
+        {
+            "name": name,
+            "epsilon": budget,
+            "fold": None,
+            "seed": 1,
+            "dataset": "synthetic",
+            "population": str(users),
+            "users": float(users),
+            "rmse": FLOOR - gain,
+            "against": "quiet",
+            "rmse_gain": gain,
+            "rmse_gain_low": gain - half_width,
+            "rmse_gain_high": gain + half_width,
+            **changes,
+        }
+        for users, gain in gains.items()
+    ]
+
+
+def quiet(*users: int, **changes: Any) -> list[dict[str, Any]]:
+    return lines("quiet", None, dict.fromkeys(users, 0.0), floor="nothing-sent", against=None, **changes)
+
+
+def needed(*rows: list[dict[str, Any]]) -> dict[tuple[str, float | None], str]:
+    every = courses(settings_of([row for each in rows for row in each]), RMSE)
+    return {(each.name, each.budget): each.users_needed for each in every}
+
+
+@pytest.mark.parametrize(
+    ("gains", "words"),
+    [
+        ({1000: -0.1, 100_000: 0.1}, "about 10,000"),
+        ({1000: -0.3, 100_000: 0.1}, "about 32,000"),
+        ({1000: 0.1, 3000: -0.1, 30_000: 0.1}, "about 9,500"),
+        ({1000: 0.01, 100_000: 0.1}, "at most 1,000"),
+        ({1000: -0.1, 2_000_000: -0.01}, "more than 2M"),
+        ({1000: 0.1, 10_000: -0.01}, "more than 10,000"),
+    ],
+)
+def test_the_crossing_is_interpolated_on_a_logarithmic_axis(gains: dict[int, float], words: str) -> None:
+    assert needed(quiet(*gains), lines("a", 1.0, gains)) == {("a", 1.0): words}
+
+
+def test_what_is_better_by_less_than_its_uncertainty_does_not_beat_nothing_sent() -> None:
+    gains = {1000: -0.1, 10_000: 0.1, 100_000: 0.3}
+    assert needed(quiet(*gains), lines("a", 1.0, gains, half_width=0.2)) == {("a", 1.0): "about 32,000"}
+    assert needed(quiet(*gains), lines("a", 1.0, gains, half_width=0.4)) == {("a", 1.0): "more than 100,000"}
+
+
+def test_a_course_needs_two_numbers_of_users_a_budget_and_nothing_sent() -> None:
+    two = {1000: 0.1, 2000: 0.1}
+    assert needed(quiet(1000), lines("a", 1.0, {1000: 0.1})) == {}
+    assert needed(lines("a", 1.0, two)) == {}
+    assert needed(quiet(*two), lines("a", None, two)) == {}
+
+
+def test_given_ratings_are_not_joined_to_those_that_are_drawn() -> None:
+    drawn, small, large = {1000: -0.1, 3000: 0.1}, {943: 0.1}, {6040: 0.2}
+    rows = [
+        *quiet(1000, 3000), *lines("a", 1.0, drawn),
+        *quiet(943, dataset="movielens-100k", population=None),
+        *lines("a", 1.0, small, dataset="movielens-100k", population=None),
+        *quiet(6040, dataset="movielens-1m", population="movielens-1m"),
+        *lines("a", 1.0, large, dataset="movielens-1m", population="movielens-1m"),
+    ]  # fmt: skip
+    every = courses(settings_of(rows), RMSE)
+    assert {each.ratings: [point.users for point in each.points] for each in every} == {
+        "synthetic": [1000.0, 3000.0],
+        "given": [943.0, 6040.0],
+    }
+    assert users_needed(every, every[0].points[0].setting) == "about 1,700"
+
+
+def test_a_sentence_for_every_protocol_says_from_when_on_at_which_budget() -> None:
+    rows = [
+        *quiet(1000, 10_000),
+        *lines("a", 4.0, {1000: 0.1, 10_000: 0.2}),
+        *lines("a", 1.0, {1000: -0.1, 10_000: 0.1}),
+        *lines("b", 1.0, {1000: -0.2, 10_000: -0.1}),
+        *lines("b", 4.0, {1000: -0.2, 10_000: -0.1}),
+    ]
+    sentences = population_sentences(courses(settings_of(rows), RMSE))
+    assert sentences == population_words(rows)
+    assert sentences == [
+        "a beats nothing sent from about 3,200 users on at ε = 1; "
+        "beats nothing sent with 1,000 users already at ε = 4 (synthetic ratings).",
+        "b does not beat nothing sent with up to 10,000 users at ε = 1 and 4 (synthetic ratings).",
+    ]
+    assert population_words([{**row, "population": None} for row in rows]) == []
