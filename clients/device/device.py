@@ -151,6 +151,7 @@ class Device:
         elif state.answers != self._state.answers:
             self._remember(state)
         self._write_predictions()
+        LOG.info("%s: answered %s in run %s", self.name, kind, run)
         return reply
 
     def _context(self, message: Message, records: RecordDict) -> Context:
@@ -227,6 +228,8 @@ class Device:
         )
         self._remember(replace(state, charges=len(losses) + 1, last_charge=line))
         self._ledger = self._ledger.append(line)
+        costs = loss.per_rating, loss.per_user
+        LOG.info("%s: charged epsilon %.4g per rating, %.4g per user", self.name, *costs)
 
     def _remember(self, state: State) -> None:
         """Write the memory of the device.
@@ -266,6 +269,7 @@ class Device:
             predicted = self._received.predictions(self._agreement.process)[0]
             rated = self._cohort.items
             write_predictions(self.folder.predictions_file, self.folder.item_ids, predicted, rated)
+            LOG.info("%s: wrote %s", self.name, self.folder.predictions_file)
 
 
 def _finite(epsilon: float) -> float | None:

@@ -19,6 +19,7 @@ from dprec.errors import InputError, RunError
 from simulation.console.arguments import output_folder, settings_of
 from simulation.console.completion import presets_and_kinds
 from simulation.console.deploying import deploy
+from simulation.console.devices import device
 from simulation.console.exit_codes import exit_code
 from simulation.console.listings import LISTINGS, listing
 from simulation.console.parameters import (
@@ -306,6 +307,7 @@ def describe(
 
 app.command(cls=PlainHelp)(tune)
 app.add_typer(deploy, name="deploy")
+app.command(cls=PlainHelp)(device)
 
 
 @app.command(cls=PlainHelp)

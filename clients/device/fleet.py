@@ -1,0 +1,328 @@
+"""The connection of devices to Flower's SuperLink: all that dprec uses of Flower's own node.
+
+It takes the place of a SuperNode, without a process for each device, and without the code that a SuperNode
+would fetch from the server and run. What is imported here is internal to Flower, so its version is pinned.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import TypeVar
+
+import httpx
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_ssh_private_key
+from flwr.app import Error, Message
+from flwr.app.message import make_message, remove_content_from_message
+from flwr.common.constant import SYSTEM_TIME_TOLERANCE, TIMESTAMP_TOLERANCE
+from flwr.common.serde import message_from_proto, message_to_proto
+from flwr.proto.fleet_pb2 import (
+    ActivateNodeRequest,
+    DeactivateNodeRequest,
+    PullMessagesRequest,
+    PushMessagesRequest,
+)
+from flwr.proto.heartbeat_pb2 import SendNodeHeartbeatRequest
+from flwr.proto.message_pb2 import (
+    ConfirmMessageReceivedRequest,
+    ObjectTree,
+    PullObjectRequest,
+    PushObjectRequest,
+)
+from flwr.proto.node_pb2 import Node
+from flwr.supercore.inflatable.inflatable_object import (
+    get_all_nested_objects,
+    get_object_id,
+    get_object_tree,
+    get_object_type_from_object_content,
+    iterate_object_tree,
+)
+from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_contents
+from flwr.supercore.interceptors.http.runtime_version import RuntimeVersionHttpInterceptor
+from flwr.supercore.primitives.asymmetric import public_key_to_bytes
+from flwr.supercore.protobuf.client import ProtobufCall, ProtobufRequestContext
+from flwr.supernode.fleet_http_client import FleetHttpClient
+from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
+
+from clients.device.bounded_transport import LARGEST_BODY, BoundedTransport, TooLargeError
+from dprec.errors import InputError
+from dprec.refusals import Refusal, RefusalCode
+
+_SECONDS = 30.0
+"""Longest wait for the server to go on with an answer."""
+
+_MOST_OBJECTS = 16
+"""Objects of a message; those of a server of dprec have three: the message, its records, and one record."""
+
+_OBJECTS = frozenset({"Message", "RecordDict", "ConfigRecord"})
+"""What a request consists of."""
+
+AnswerT = TypeVar("AnswerT")
+
+
+class ServerAwayError(Exception):
+    """The server does not answer, or cannot at the moment; later it may."""
+
+
+class NotAdmittedError(Exception):
+    """The server does not take the device for one that is registered."""
+
+
+@dataclass(frozen=True, eq=False)
+class NodeKey:
+    """The key by which the server knows a device.
+
+    Parameters
+    ----------
+    public : bytes
+        As PEM.
+    sign : NodeAuthHttpInterceptor
+        Signs requests.
+    """
+
+    public: bytes
+    sign: NodeAuthHttpInterceptor
+
+    @classmethod
+    def read(cls, path: Path) -> NodeKey:
+        """Read a private key.
+
+        Raises
+        ------
+        InputError
+            When it cannot be read, or is no key on an elliptic curve.
+        """
+        accepted = "a private EC key, as PEM or in OpenSSH's format, without a password"
+        try:
+            data = path.read_bytes()
+            load = load_ssh_private_key if b"OPENSSH" in data else load_pem_private_key
+            key = load(data, password=None)
+        except OSError as error:
+            raise InputError(str(path), str(error.strerror), accepted) from None
+        except (ValueError, TypeError) as error:
+            raise InputError(str(path), f"no key ({error})", accepted) from None
+        if not isinstance(key, ec.EllipticCurvePrivateKey):
+            raise InputError(str(path), f"a key of type {type(key).__name__}", accepted)
+        public = key.public_key()
+        return cls(public_key_to_bytes(public), NodeAuthHttpInterceptor(key, public))
+
+
+class _Signature:
+    """Signs each request for the device that makes it: the devices of a process share a connection."""
+
+    def __init__(self) -> None:
+        self.key: NodeKey | None = None
+
+    def intercept(self, context: ProtobufRequestContext, call_next: ProtobufCall) -> httpx.Response:
+        """Sign a request."""
+        assert self.key is not None
+        return self.key.sign.intercept(context, call_next)
+
+
+class Fleet:
+    """A connection to a SuperLink, for the devices of one process.
+
+    Parameters
+    ----------
+    address : str
+        HOST:PORT.
+    ca : Path
+        The certificate that the server's has to be signed with.
+
+    Raises
+    ------
+    InputError
+        When the certificate cannot be read.
+    """
+
+    def __init__(self, address: str, ca: Path) -> None:
+        self.address, self._ca = address, ca
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        try:
+            context.load_verify_locations(cafile=ca)
+        except (OSError, ssl.SSLError) as error:
+            reason = error.strerror or str(error)
+            raise InputError(str(ca), reason, "the certificate of the server's authority, as PEM") from None
+        self._signature = _Signature()
+        version = RuntimeVersionHttpInterceptor(component_name="SuperNode")
+        url = f"https://{address}"
+        self._client = FleetHttpClient(url, interceptors=(version, self._signature), verify=context)
+        self._client.close()
+        self._client._client = httpx.Client(transport=BoundedTransport(context), timeout=_SECONDS)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._client.close()
+
+    def activate(self, key: NodeKey, interval: float) -> int:
+        """Take a device online for some time; return the number under which the server knows it.
+
+        Parameters
+        ----------
+        key : NodeKey
+        interval : float
+            Seconds between heartbeats, 10 to 1,800; the device stays online for two of them.
+        """
+        request = ActivateNodeRequest(public_key=key.public, heartbeat_interval=interval)
+        return int(self._call(key, self._client.ActivateNode, request).node_id)
+
+    def heartbeat(self, key: NodeKey, node_id: int, interval: float) -> None:
+        """Take a device online, or keep it online, for some time; see `activate`."""
+        request = SendNodeHeartbeatRequest(node=Node(node_id=node_id), heartbeat_interval=interval)
+        if not self._call(key, self._client.SendNodeHeartbeat, request).success:
+            raise NotAdmittedError("the server does not know this device")
+
+    def deactivate(self, key: NodeKey, node_id: int) -> None:
+        """Take a device offline."""
+        self._call(key, self._client.DeactivateNode, DeactivateNodeRequest(node_id=node_id))
+
+    def pull(self, key: NodeKey, node_id: int) -> tuple[Message, Refusal | None] | None:
+        """Return the next message that waits for a device, if there is one.
+
+        Returns
+        -------
+        tuple of Message, and Refusal or None; or None
+            A message that is no request of dprec comes without content, with the refusal to answer it.
+        """
+        node = Node(node_id=node_id)
+        answer = self._call(key, self._client.PullMessages, PullMessagesRequest(node=node))
+        if not answer.messages_list or not answer.message_object_trees:
+            return None
+        try:
+            envelope = message_from_proto(answer.messages_list[0])
+        except Exception as error:  # whatever the server sent, the device goes on
+            raise ServerAwayError(f"a message that cannot be read ({type(error).__name__})") from None
+        try:
+            content = self._content(key, node, envelope, answer.message_object_trees[0])
+        except Refusal as refusal:
+            return envelope, refusal
+        message = make_message(metadata=envelope.metadata, content=content.content)
+        confirmed = ConfirmMessageReceivedRequest(
+            node=node, run_id=envelope.metadata.run_id, message_object_id=envelope.metadata.message_id
+        )
+        self._call(key, self._client.ConfirmMessageReceived, confirmed)
+        return message, None
+
+    def _content(self, key: NodeKey, node: Node, envelope: Message, tree: ObjectTree) -> Message:
+        """Return a message from its objects, none of which is read unless all may be.
+
+        Raises
+        ------
+        Refusal
+            When they are too many or too large, not what they are called, or no request.
+        """
+        identifiers = list(dict.fromkeys(part.object_id for part in iterate_object_tree(tree)))
+        contents: dict[str, bytes] = {}
+        if len(identifiers) > _MOST_OBJECTS:
+            raise Refusal(RefusalCode.MALFORMED_REQUEST, f"a message of {len(identifiers)} objects")
+        for identifier in identifiers:
+            request = PullObjectRequest(node=node, run_id=envelope.metadata.run_id, object_id=identifier)
+            answer = self._call(key, self._client.PullObject, request)
+            if not answer.object_found or not answer.object_available:
+                raise Refusal(RefusalCode.MALFORMED_REQUEST, "a message with a part missing")
+            contents[identifier] = answer.object_content
+            if sum(map(len, contents.values())) > LARGEST_BODY:
+                raise Refusal(RefusalCode.MALFORMED_REQUEST, f"a message of more than {LARGEST_BODY} bytes")
+        try:
+            return _inflated(tree.object_id, contents)
+        except Refusal:
+            raise
+        except Exception as error:  # whatever the server sent, the device goes on
+            reason = f"a message that cannot be read ({type(error).__name__})"
+            raise Refusal(RefusalCode.MALFORMED_REQUEST, reason) from None
+
+    def push(self, key: NodeKey, node_id: int, reply: Message) -> None:
+        """Send a reply."""
+        reply.metadata.__dict__["_message_id"] = reply.object_id
+        objects = get_all_nested_objects(reply)
+        envelope = remove_content_from_message(reply) if reply.has_content() else reply
+        node = Node(node_id=node_id)
+        request = PushMessagesRequest(
+            node=node,
+            messages_list=[message_to_proto(envelope)],
+            message_object_trees=[get_object_tree(reply)],
+            # How long an answer took depends on the profile.
+            clientapp_runtime_list=[0.0],
+        )
+        answer = self._call(key, self._client.PushMessages, request)
+        for identifier in answer.objects_to_push:
+            part = PushObjectRequest(
+                node=node,
+                run_id=reply.metadata.run_id,
+                session_id=answer.session_id,
+                object_id=identifier,
+                object_content=objects[identifier].deflate(),
+            )
+            self._call(key, self._client.PushObject, part)
+
+    def _call(self, key: NodeKey, method: Callable[..., AnswerT], request: object) -> AnswerT:
+        """Make a request in the name of a device.
+
+        Raises
+        ------
+        InputError
+            When the server's certificate is not signed by the authority.
+        NotAdmittedError
+            When the server does not take the device for one that is registered, or refuses the request.
+        ServerAwayError
+            When the server does not answer, or cannot.
+        """
+        self._signature.key = key
+        try:
+            return method(request)
+        except httpx.HTTPStatusError as error:
+            raise self._refused(error.response) from None
+        except TooLargeError as error:
+            raise ServerAwayError(f"refused {error}") from None
+        except httpx.TransportError as error:
+            if "CERTIFICATE_VERIFY_FAILED" in str(error):
+                found = f"not the authority of {self.address}"
+                raise InputError(str(self._ca), found, "the certificate of the server's authority") from None
+            raise ServerAwayError(str(error) or type(error).__name__) from None
+        except (ValueError, KeyError) as error:
+            raise ServerAwayError(f"an answer that cannot be read ({type(error).__name__})") from None
+
+    def _refused(self, response: httpx.Response) -> Exception:
+        """Return the error for a status of HTTP."""
+        status = response.status_code
+        if status == httpx.codes.UNAUTHORIZED:
+            ahead = _server_ahead(response.headers.get("date"))
+            if not -SYSTEM_TIME_TOLERANCE < ahead < TIMESTAMP_TOLERANCE:
+                direction = "behind" if ahead > 0 else "ahead of"
+                return NotAdmittedError(f"this clock is {abs(ahead):.0f} s {direction} the server's")
+            return NotAdmittedError("the server does not know the key of this device")
+        if status >= httpx.codes.INTERNAL_SERVER_ERROR or status == httpx.codes.TOO_MANY_REQUESTS:
+            return ServerAwayError(f"status {status}")
+        return NotAdmittedError(f"the server refuses (status {status})")
+
+
+def _inflated(identifier: str, contents: dict[str, bytes]) -> Message:
+    """Return a message from its objects."""
+    for named, content in contents.items():
+        kind = get_object_type_from_object_content(content)
+        if kind not in _OBJECTS:
+            raise Refusal(RefusalCode.MALFORMED_REQUEST, f"a message with a part of type {kind!r}")
+        if get_object_id(content) != named:
+            raise Refusal(RefusalCode.MALFORMED_REQUEST, "a message with a part that is another")
+    message = inflate_object_from_contents(identifier, contents)
+    if not isinstance(message, Message) or not message.has_content():
+        raise Refusal(RefusalCode.MALFORMED_REQUEST, "no message with content")
+    return message
+
+
+def error_reply(message: Message, refusal: Refusal) -> Message:
+    """Return the reply that says no more than the code of a refusal."""
+    return Message(Error(int(refusal.code), refusal.code.name), reply_to=message)
+
+
+def _server_ahead(date: str | None) -> float:
+    """Return by how many seconds the server's clock is ahead of this one, 0 if it does not say."""
+    try:
+        return (parsedate_to_datetime(date or "") - datetime.now(UTC)).total_seconds()
+    except (ValueError, TypeError):
+        return 0.0
