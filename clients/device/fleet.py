@@ -7,6 +7,7 @@ would fetch from the server and run. What is imported here is internal to Flower
 from __future__ import annotations
 
 import ssl
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -55,6 +56,9 @@ from dprec.refusals import Refusal, RefusalCode
 
 _SECONDS = 30.0
 """Longest wait for the server to go on with an answer."""
+
+_PAUSES = tuple(0.05 * 2**attempt for attempt in range(8))
+"""Seconds to wait for the part of a message that is not there yet, each time; 13 s in all."""
 
 _MOST_OBJECTS = 16
 """Objects of a message; those of a server of dprec have three: the message, its records, and one record."""
@@ -221,11 +225,7 @@ class Fleet:
         if len(identifiers) > _MOST_OBJECTS:
             raise Refusal(RefusalCode.MALFORMED_REQUEST, f"a message of {len(identifiers)} objects")
         for identifier in identifiers:
-            request = PullObjectRequest(node=node, run_id=envelope.metadata.run_id, object_id=identifier)
-            answer = self._call(key, self._client.PullObject, request)
-            if not answer.object_found or not answer.object_available:
-                raise Refusal(RefusalCode.MALFORMED_REQUEST, "a message with a part missing")
-            contents[identifier] = answer.object_content
+            contents[identifier] = self._object(key, node, envelope.metadata.run_id, identifier)
             if sum(map(len, contents.values())) > LARGEST_BODY:
                 raise Refusal(RefusalCode.MALFORMED_REQUEST, f"a message of more than {LARGEST_BODY} bytes")
         try:
@@ -235,6 +235,18 @@ class Fleet:
         except Exception as error:  # whatever the server sent, the device goes on
             reason = f"a message that cannot be read ({type(error).__name__})"
             raise Refusal(RefusalCode.MALFORMED_REQUEST, reason) from None
+
+    def _object(self, key: NodeKey, node: Node, run: int, identifier: str) -> bytes:
+        """Return an object of a message; its server may still be sending it to the SuperLink."""
+        request = PullObjectRequest(node=node, run_id=run, object_id=identifier)
+        for pause in _PAUSES:
+            answer = self._call(key, self._client.PullObject, request)
+            if not answer.object_found or answer.object_available:
+                break
+            time.sleep(pause)
+        if not answer.object_found or not answer.object_available:
+            raise Refusal(RefusalCode.MALFORMED_REQUEST, "a message with a part missing")
+        return bytes(answer.object_content)
 
     def push(self, key: NodeKey, node_id: int, reply: Message) -> None:
         """Send a reply."""

@@ -117,7 +117,7 @@ class Service:
             )
 
     def _visited(self, one: Served) -> bool:
-        """Visit the server for a device, and again after a pause if it is away; return whether it was served."""
+        """Visit the server for a device, again after a pause if it is away; return whether it was served."""
         pause = _FIRST_PAUSE
         for attempt in range(_ATTEMPTS):
             if attempt:

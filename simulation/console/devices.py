@@ -66,7 +66,6 @@ def _log_to_standard_error() -> None:
     log = logging.getLogger("dprec.device")
     log.addHandler(handler)
     log.setLevel(logging.INFO)
-    log.propagate = False
     # What Flower and its HTTP client say is said by the devices, in their own words.
     for name in ("flwr", "httpx", "httpcore"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
