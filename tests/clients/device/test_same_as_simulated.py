@@ -103,7 +103,7 @@ def test_one_shot_protocols(tmp_path: Path, preset: str, charges: int) -> None:
     _, expected, got, devices = both(preset, folder=tmp_path)
     assert np.array_equal(expected.completed.predict(*CELLS), got.completed.predict(*CELLS))
     check_traffic(expected.collected.traffic, got.collected.traffic)
-    check_ledgers(got.facts(RATINGS.counts, "00000001")["privacy"], devices)
+    check_ledgers(got.facts(RATINGS.counts)["privacy"], devices)
     assert {len(device.charges) for device in devices} == {charges}
 
 
