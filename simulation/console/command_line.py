@@ -1,4 +1,4 @@
-"""The command line: dprec run, compare, tune, audit, deploy, device, report, advise, list, describe and others.
+"""The command line: dprec run, compare, tune, audit, deploy, device, report, advise and the smaller commands.
 
 Every command imports what it needs when it is called, so that the help appears at once.
 """
