@@ -10,7 +10,15 @@ from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 from numpy.typing import NDArray
 
-from clients import counting, gradient_perturbation, iterative, one_shot, personalization, replacement
+from clients import (
+    counting,
+    gradient_perturbation,
+    iterative,
+    one_shot,
+    personalization,
+    private_als,
+    replacement,
+)
 from clients.population import Cohort, cohort_of, partition_of
 from clients.refusing_app import RefusingApp
 from clients.replies import reply_with_reports, reply_with_sums
@@ -25,6 +33,7 @@ from dprec.messages import (
     REPORT,
     REQUEST,
     SLOPES,
+    STATISTICS,
     TRAIN,
     CountRequest,
     Delivery,
@@ -38,6 +47,7 @@ from dprec.messages import (
     asked_users,
 )
 from dprec.refusals import Refusal, RefusalCode, refusing_malformed
+from dprec.setups import PrivateAlsSetup
 
 RequestT = TypeVar("RequestT")
 AppT = TypeVar("AppT", bound=ClientApp)
@@ -89,9 +99,13 @@ def _answer_queries(app: ClientApp, cohort_for: CohortFor) -> None:
 
     @app.query(action_of(DELIVER))
     def deliver(message: Message, context: Context) -> Message:
-        """Receive the final item factors, from which a device makes its own predictions."""
+        """Receive what was learned of the items, from which a device makes its own predictions."""
         cohort = cohort_for(message, context)
-        iterative.receive_factors(cohort, _request(Delivery.of, message), context)
+        delivery = _request(Delivery.of, message)
+        if isinstance(cohort.population.setup, PrivateAlsSetup):
+            private_als.receive_model(cohort, delivery)
+        else:
+            iterative.receive_factors(cohort, delivery, context)
         return Message(RecordDict(), reply_to=message)
 
     @app.query(action_of(PERSONALIZE))
@@ -123,6 +137,16 @@ def _take_part_in_rounds(app: ClientApp, cohort_for: CohortFor) -> None:
         if not cohort.population.adds_up:
             return reply_with_reports(message, cohort, reports, round_index=round_index, asked=asked)
         add_up = iterative.adding_up(cohort.population)
+        return reply_with_sums(message, cohort, reports, add_up, round_index=round_index, asked=asked)
+
+    @app.train(action_of(STATISTICS))
+    def statistics(message: Message, context: Context) -> Message:
+        """Contribute to the statistics of the items."""
+        cohort, request = cohort_for(message, context), _request(GradientRequest.of, message)
+        asked, round_index = _asked(request, cohort), request.round_index
+        reports, add_up = private_als.contributions(cohort, request, context)
+        if not cohort.population.adds_up:
+            return reply_with_reports(message, cohort, reports, round_index=round_index, asked=asked)
         return reply_with_sums(message, cohort, reports, add_up, round_index=round_index, asked=asked)
 
     @app.train(action_of(SLOPES))

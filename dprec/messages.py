@@ -22,6 +22,8 @@ COUNT = "query.count"
 """Count the ratings that the report left out: a `CountRequest`."""
 TRAIN = "train"
 """Report on the gradient of the item factors: a `GradientRequest`."""
+STATISTICS = "train.statistics"
+"""Contribute to the statistics of the items: a `GradientRequest`."""
 SLOPES = "train.slopes"
 """Report how the entries at the rated items should move: a `SlopesRequest`."""
 DELIVER = "query.deliver"
@@ -66,7 +68,7 @@ class GradientRequest:
     ----------
     round_index : int
     factors : bytes
-        The broadcast item factors; see `dprec.wire.broadcast`.
+        The broadcast item factors; see `dprec.wire.broadcast`, or `dprec.private_als.item_model`.
     asked : bytes or None
         See `bitmap_of`.
     """

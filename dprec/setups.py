@@ -18,14 +18,17 @@ from dprec.mechanisms import MECHANISMS, Mechanism
 from dprec.options import Options, as_values, option
 from dprec.parsing import parse_json
 from dprec.privacy.calibration import PrivacyBudget
+from dprec.private_als import AGGREGATIONS, Aggregation, FactorizationOptions
 from dprec.wire.broadcast import BroadcastOptions
 
 if TYPE_CHECKING:
     _AnyMechanism = Mechanism
     _AnyGradient = GradientReport
+    _AnyAggregation = Aggregation
 else:
     _AnyMechanism = one_of(MECHANISMS)
     _AnyGradient = one_of(GRADIENTS)
+    _AnyAggregation = one_of(AGGREGATIONS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +65,18 @@ class IterativeSetup(Setup):
     ridge: float = option("Ridge of the user factors that the device solves for.", gt=0)
     epsilon_per_round: float | None = option("Budget of one report; none if nothing is protected.", gt=0)
     rounds: int = option("Rounds that the budget was divided by: the device answers no other.", ge=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateAlsSetup(Setup):
+    """Devices contribute to the statistics of the items, in rounds."""
+
+    kind: Literal["dp-als"] = "dp-als"
+    factorization: FactorizationOptions = option("What is learned, and how ratings are chosen and clipped.")
+    aggregation: _AnyAggregation = option("Who adds up the contributions.")
+    multipliers: tuple[float, ...] = option(
+        "Noise of each round, a deviation for contributions of a norm of 1: the device answers no other round."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +120,14 @@ class SilentSetup(Setup):
 if TYPE_CHECKING:
     AnySetup = Setup
 else:
-    _SETUPS = (OneShotSetup, IterativeSetup, GradientPerturbationSetup, XMapSetup, SilentSetup)
+    _SETUPS = (
+        OneShotSetup,
+        IterativeSetup,
+        PrivateAlsSetup,
+        GradientPerturbationSetup,
+        XMapSetup,
+        SilentSetup,
+    )
     AnySetup = one_of_classes(_SETUPS, Setup)
 
 InstalledT = TypeVar("InstalledT", bound=Options)

@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from flwr.app import ConfigRecord, Message
 from numpy.typing import NDArray
 
-from dprec.gradients import Aggregate, GradientReport
+from dprec.gradients import Aggregate
 from dprec.ragged import sizes_of
 from dprec.summed_reports import SummedReports
 from strategies.arrivals import Attendance, arrivals_of, reply_record
+
+
+class Summable(Protocol):
+    """A kind of report of which the server needs no more than the sum; see `dprec.gradients.GradientReport`."""
+
+    @property
+    def hides_rated_items(self) -> bool:
+        """Whether a sum reveals nothing about which items were rated."""
+
+    def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[NDArray[np.bool_], Aggregate]:
+        """Validate and add up the reports of a cohort."""
+
+    def sum_shape(self, shape: tuple[int, int]) -> tuple[int, ...]:
+        """Return the shape of the sum of reports."""
+
+    def possible(self, aggregate: Aggregate, shape: tuple[int, int]) -> bool:
+        """Return whether valid reports can have a sum that somebody else added up."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,13 +61,13 @@ class ReadSums:
 
     Parameters
     ----------
-    gradient : GradientReport
+    gradient : Summable
         What the devices report.
     shape : tuple of int
         Items and rank.
     """
 
-    gradient: GradientReport
+    gradient: Summable
     shape: tuple[int, int]
 
     def __call__(self, reply: Message | None, first_user: int, users: NDArray[np.int64]) -> Sums | None:

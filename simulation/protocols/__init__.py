@@ -10,6 +10,7 @@ from simulation.protocols.iterative import IterativeProtocol
 from simulation.protocols.nothing_sent import NothingSentProtocol
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.outcome import Outcome
+from simulation.protocols.private_als import PrivateAlsProtocol
 from simulation.protocols.task import Checkpoints, Measure, Task
 from simulation.protocols.trusted_server import TrustedServerProtocol
 from simulation.protocols.x_map import XMapProtocol
@@ -20,6 +21,7 @@ PROTOCOLS: Registry[Protocol] = Registry(
     [
         OneShotProtocol,
         IterativeProtocol,
+        PrivateAlsProtocol,
         TrustedServerProtocol,
         GradientPerturbationProtocol,
         XMapProtocol,

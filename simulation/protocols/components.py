@@ -12,6 +12,7 @@ from dprec.datasets import DATASETS
 from dprec.datasets.base import Dataset
 from dprec.gradients import GRADIENTS, GradientReport
 from dprec.mechanisms import MECHANISMS, Mechanism
+from dprec.private_als import AGGREGATIONS, Aggregation
 from dprec.registry import Registry
 from dprec.splits import SPLITS, Split
 
@@ -23,10 +24,12 @@ COMPONENT_REGISTRIES: list[Registry[Any]] = [
     COMPLETIONS,
     GRADIENTS,
     PERTURBATIONS,
+    AGGREGATIONS,
 ]
 
 
 if TYPE_CHECKING:
+    AnyAggregation = Aggregation
     AnyBinarization = Binarization
     AnyCompletion = Completion
     AnyDataset = Dataset
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     AnyPerturbation = Perturbation
     AnySplit = Split
 else:
+    AnyAggregation = one_of(AGGREGATIONS)
     AnyBinarization = one_of(BINARIZATIONS)
     AnyCompletion = one_of(COMPLETIONS)
     AnyDataset = one_of(DATASETS)

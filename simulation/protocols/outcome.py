@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,6 +35,8 @@ class ServerOutcome:
     releases : tuple of Releases
         All that was drawn about the users, where that is independent draws; empty where only the sum of
         the losses is known.
+    losses_at : callable or None
+        From delta to the loss of every user, where the protocol composes what it released itself.
     channel : DeviceChannel or None
         The channel that the devices applied to their ratings; None if it adds no noise.
     notes : tuple of str
@@ -53,6 +56,7 @@ class ServerOutcome:
     rounds: tuple[RoundRecord, ...]
     claimed: PrivacyLedger | None = None
     releases: tuple[Releases, ...] = ()
+    losses_at: Callable[[float], NDArray[np.float64]] | None = None
     channel: DeviceChannel | None = None
     notes: tuple[str, ...] = ()
     diagnostics: dict[str, Any] = field(default_factory=dict)
@@ -62,6 +66,8 @@ class ServerOutcome:
     def composed(self, delta: float) -> NDArray[np.float64]:
         """Return the loss of every user by composition, shape (users,): at most the sum in the ledger."""
         basic = self.privacy.per_user
+        if self.losses_at is not None:
+            return np.minimum(basic, self.losses_at(delta))
         return np.minimum(basic, composed_losses(self.releases, delta)) if self.releases else basic
 
     @property

@@ -29,11 +29,14 @@ class OwnFactors:
     item_factors : ndarray of float64, shape (items, rank)
     ridge : float
         As for `solve_user_factors`.
+    base : ndarray of float64, shape (items,), optional
+        What is predicted without factors; 0 by default.
     """
 
     ratings: Ratings
     item_factors: NDArray[np.float64]
     ridge: float
+    base: NDArray[np.float64] | None = None
 
     def __call__(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return the predictions of some cells, in any order, shape (cells,)."""
@@ -47,13 +50,13 @@ class OwnFactors:
             rows = np.repeat(np.arange(distinct[block].size), ends[block] - firsts[block])
             factors = solve_user_factors(self._profiles(distinct[block]), self.item_factors, self.ridge)
             predictions[cells] = inner_products(factors, self.item_factors, rows, items[cells])
-        return predictions
+        return predictions if self.base is None else predictions + self.base[items]
 
     def _profiles(self, users: NDArray[np.integer]) -> Profiles:
         """Return the ratings of some users."""
         starts = self.ratings.indptr[users]
         counts = self.ratings.indptr[users + 1] - starts
         cells = segments(starts, counts)
-        return Profiles(
-            offsets(counts), self.ratings.items[cells], self.ratings.values_at(cells), self.ratings.n_items
-        )
+        items, values = self.ratings.items[cells], self.ratings.values_at(cells)
+        residuals = values if self.base is None else values - self.base[items]
+        return Profiles(offsets(counts), items, residuals, self.ratings.n_items)

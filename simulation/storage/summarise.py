@@ -139,7 +139,7 @@ def _privacy(
         epsilon_per_user=_per_user(outcome.privacy.per_user),
         epsilon_composed=_per_user(composed),
         delta=config.protocol.delta,
-        composition="pld" if outcome.releases else "sum",
+        composition="pld" if outcome.releases or outcome.losses_at else "sum",
         epsilon_claimed=_claimed(outcome.claimed),
         trusts_server=guarantee.trusts_server,
         hides_rated_items=guarantee.hides_rated_items,

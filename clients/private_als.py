@@ -1,0 +1,71 @@
+"""The device's part of private alternating least squares: contribute to the statistics of the items.
+
+What a device contributes has a norm of at most 1 whatever its ratings, in each round that was agreed on and in
+no other; number of rounds, noise, and how ratings are chosen and clipped are installed on it, and a round is
+answered once. Who adds up, and the noise that is added on the way, are those of the installed aggregation.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from flwr.app import Context
+
+from clients.draws import draws_of_rounds
+from clients.iterative import profiles_of
+from clients.memory import Memory
+from clients.population import Cohort
+from clients.replies import AddUp
+from dprec.gradients import RoundDraws
+from dprec.messages import Delivery, GradientRequest
+from dprec.private_als import ItemModel
+from dprec.private_als.device import contributions_of
+from dprec.refusals import refusing_malformed
+from dprec.setups import PrivateAlsSetup
+
+
+def contributions(cohort: Cohort, request: GradientRequest, context: Context) -> tuple[list[bytes], AddUp]:
+    """Return the report of every user of a cohort, and what validates and adds them up.
+
+    Parameters
+    ----------
+    cohort : Cohort
+    request : GradientRequest
+    context : Context
+        Its state records what the node has answered.
+
+    Raises
+    ------
+    Refusal
+        When the model is malformed, the setup has fewer rounds, the round has been answered for another
+        model, or a later one has been answered.
+    """
+    population, setup = cohort.population, cohort.population.installed(PrivateAlsSetup)
+    model = _decoded(request.factors, cohort)
+    Memory.of(population, len(setup.multipliers), context).answer_once(request.round_index, request.factors)
+    options, aggregation, scale = setup.factorization, setup.aggregation, population.scale
+    layout = model.layout(options, request.round_index, scale.high - scale.low)
+    devices = draws_of_rounds(cohort, "contribution").asked(request.factors)
+    words = devices.per_cell(np.asarray(cohort.counts), cohort.items, request.round_index)
+    chosen = contributions_of(profiles_of(cohort), model, options, layout, request.round_index, words)
+    draws = RoundDraws(devices, request.round_index, population.keys.public_seed)
+    multiplier = setup.multipliers[request.round_index - 1]
+    return aggregation.encode(chosen, layout, multiplier, draws), partial(aggregation.decode, layout=layout)
+
+
+def receive_model(cohort: Cohort, delivery: Delivery) -> ItemModel:
+    """Return what was learned of the items.
+
+    Raises
+    ------
+    Refusal
+        When it is malformed.
+    """
+    return _decoded(delivery.factors, cohort)
+
+
+def _decoded(data: bytes, cohort: Cohort) -> ItemModel:
+    setup = cohort.population.installed(PrivateAlsSetup)
+    with refusing_malformed():
+        return ItemModel.decode(data, cohort.population.n_items, setup.factorization.rank)

@@ -1,0 +1,186 @@
+"""The server's part of a round: from sums with noise to what is public of the items."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.completion.factors import unpack
+from dprec.private_als.item_model import ItemModel
+from dprec.private_als.item_step import orthogonal, root_of_moment, shrunken_effects, shrunken_factors
+from dprec.private_als.layout import WHOLE_WEIGHT, StatisticsLayout
+from dprec.private_als.options import FactorizationOptions
+from dprec.randomness import generator
+from dprec.ratings import RatingScale
+
+_SMALLEST_MOMENT = 0.02
+"""Least mean square of a direction of the users' factors, which are at most 1 long."""
+
+_SMALLEST_DIRECTION = 0.1
+"""Least mean square of a direction of item factors, relative to the largest, that is enlarged to 1."""
+
+_SMALLEST_COUNT = 1e-3
+"""Least count of an item with factors, relative to the largest."""
+
+
+@dataclass(eq=False)
+class ItemLearner:
+    """What the server knows, from what was released alone.
+
+    Parameters
+    ----------
+    options : FactorizationOptions
+    scale : RatingScale
+    n_items : int
+    seed : int
+        Of what the server draws.
+
+    Attributes
+    ----------
+    model : ItemModel
+        What devices are sent in the next round.
+    learned : ItemModel
+        What devices predict from.
+    """
+
+    options: FactorizationOptions
+    scale: RatingScale
+    n_items: int
+    seed: int
+    model: ItemModel = field(init=False)
+    learned: ItemModel = field(init=False)
+    _counts: NDArray[np.float64] = field(init=False)
+    _count_noise: float = field(init=False, default=0.0)
+    _users: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        middle = (self.scale.low + self.scale.high) / 2
+        self.model = self.learned = ItemModel.begin(self.n_items, self.options.rank, middle)
+
+    @property
+    def span(self) -> float:
+        """Largest rating less the smallest."""
+        return self.scale.high - self.scale.low
+
+    def layout(self, round_index: int) -> StatisticsLayout:
+        """Return what is summed in a round."""
+        return self.model.layout(self.options, round_index, self.span)
+
+    def learn(
+        self,
+        round_index: int,
+        released: NDArray[np.float64],
+        layout: StatisticsLayout,
+        multiplier: float,
+        users: int,
+    ) -> None:
+        """Take the item step of a round.
+
+        Parameters
+        ----------
+        round_index : int
+        released : ndarray of float64, shape (items, width)
+            The sums with noise.
+        layout : StatisticsLayout
+        multiplier : float
+            Of the noise.
+        users : int
+            How many took part.
+        """
+        noise = multiplier * layout.scales
+        if round_index == 1:
+            self._begin(released, noise, users)
+        if round_index <= self.options.effect_rounds:
+            self._learn_effects(released[:, -1], float(noise[-1]), first=round_index == 1)
+        else:
+            self._learn_factors(released, layout, noise)
+        if round_index == self.options.effect_rounds and self.options.rank:
+            self._begin_factors()
+
+    def _begin(self, released: NDArray[np.float64], noise: NDArray[np.float64], users: int) -> None:
+        """Take counts and mean from the sums of the first round."""
+        self._counts, self._count_noise, self._users = released[:, 0], float(noise[0]), users
+        total = max(float(self._counts.sum()), float(noise[0]), np.finfo(float).tiny)
+        offset = float(np.clip(released[:, 1].sum() / total, -self.span / 2, self.span / 2))
+        self.model = replace(self.model, mean=self.model.mean + offset)
+        self._offset = offset
+
+    def _learn_effects(self, sums: NDArray[np.float64], noise: float, *, first: bool) -> None:
+        about = sums - self._offset * self._counts if first else sums
+        effects = shrunken_effects(
+            self._counts,
+            about,
+            noise=noise,
+            residual=self._residual * self._mean_weight,
+            prior=(self.options.effect_deviation * self.span) ** 2,
+        )
+        self.model = self.learned = replace(self.model, effects=effects)
+
+    @property
+    def _residual(self) -> float:
+        """Variance of a rating about its prediction."""
+        return (self.options.noise * self.span) ** 2
+
+    @property
+    def _mean_weight(self) -> float:
+        """About the weight of a rating in the counts."""
+        if self.options.weights == "uniform":
+            return float(1 / np.sqrt(self.options.ratings_per_user))
+        # Weights of users with n ratings are 1 / sqrt(n), so the counts sum to that of sqrt(n).
+        return float(min(1.0, self._users / max(self._counts.sum(), 1.0)))
+
+    def _begin_factors(self) -> None:
+        """Choose the items with factors, their weights, and directions at random to begin with."""
+        counts, options = self._counts, self.options
+        popular = counts > max(options.popular_from * self._count_noise, 0.0)
+        popular[np.argmax(counts)] = True
+        least = max(2 * self._count_noise, _SMALLEST_COUNT * float(counts.max()), np.finfo(float).tiny)
+        floored = np.maximum(counts, least)
+        shares = (floored / floored[popular].min()) ** -options.exponent * WHOLE_WEIGHT
+        weights = np.where(popular, np.clip(np.rint(shares), 1, WHOLE_WEIGHT), 0).astype(np.int64)
+        start = generator(self.seed, "initial item factors").standard_normal(
+            (int(popular.sum()), options.rank)
+        )
+        self._floored = floored[popular]
+        # What factors of chance have in a fit to so many ratings, which is all that is fitted at first.
+        ratings = max(self._floored.sum() / self._mean_weight / max(self._users, 1), 1.0)
+        spread = (
+            options.noise * self.span * np.sqrt(options.rank * ratings) / (ratings + options.search_ridge)
+        )
+        self.model = replace(self.model, weights=weights, factors=start, gain=float(options.length / spread))
+        self.learned = replace(self.model, factors=np.zeros_like(start))
+
+    def _learn_factors(
+        self, released: NDArray[np.float64], layout: StatisticsLayout, noise: NDArray[np.float64]
+    ) -> None:
+        """Solve for the factors in coordinates in which those of the users have a mean square of 1."""
+        options, width = self.options, layout.matrix_width
+        matrices, sides = unpack(released[:, :width]), released[:, width:]
+        weights = layout.weights / WHOLE_WEIGHT
+        of_users = self._mean_user_weight(weights)
+        total = float((self._floored * weights).sum()) * of_users / self._mean_weight
+        floor = max(float(noise[0]) * np.sqrt(layout.n_items) / total, _SMALLEST_MOMENT)
+        root = root_of_moment(matrices.sum(axis=0) / total, min(floor, 1.0))
+        inverse = np.linalg.inv(root)
+        white = shrunken_factors(
+            inverse @ matrices @ inverse.T,
+            sides @ inverse.T,
+            noise=float(noise[-1]) * float(np.sqrt((inverse**2).sum() / options.rank)),
+            residual=self._residual * weights * of_users,
+            prior=(options.factor_deviation * self.span) ** 2 / options.rank,
+        )
+        self.learned = replace(self.model, factors=white)
+        self.model = replace(
+            self.model,
+            factors=orthogonal(white, self._floored, _SMALLEST_DIRECTION),
+            gain=float(self.model.gain * options.length / np.sqrt((root**2).sum())),
+        )
+
+    def _mean_user_weight(self, weights: NDArray[np.float64]) -> float:
+        """About b_u, the part of a weight that keeps the squares of a user's weights at most 1."""
+        if self.options.weights == "uniform":
+            return self._mean_weight
+        square = float((self._floored * weights**2).sum() / self._floored.sum())
+        return float(self._mean_weight / np.sqrt(square))

@@ -1,0 +1,79 @@
+"""The settings of private alternating least squares that devices and server share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from dprec.options import Options, option
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactorizationOptions(Options):
+    """How item effects and factors are learned from sums over the users.
+
+    The rounds of Chien et al. [chien2021] with the weights of Krichene et al. [krichene2023]. Item effects
+    come first, from all items; factors follow, of items that are popular enough for the noise. Lengths are in
+    shares of the rating scale's span, so that the same settings serve every scale.
+    """
+
+    papers: ClassVar[tuple[str, ...]] = ("chien2021", "krichene2023")
+    rank: int = option("Number of factors; 0 for item effects alone.", 3, ge=0)
+    effect_rounds: int = option("Rounds in which item effects are learned.", 2, ge=1)
+    factor_rounds: int = option("Rounds in which factors are learned, if there are any.", 8, ge=1)
+    effect_share: float = option(
+        "Share of the squared distance of means that the rounds of item effects spend, if there are factors.",
+        0.2,
+        gt=0,
+        lt=1,
+    )
+    ratings_per_user: int = option("Most ratings of a user in a round, chosen on the device.", 100, ge=1)
+    sampling: Literal["uniform", "tail"] = option(
+        "How a device chooses: with equal chances, or in proportion to the items' weights.", "uniform"
+    )
+    weights: Literal["uniform", "adaptive"] = option(
+        "What a rating counts: as much for every user, or as the item's weight, scaled so that the squares of "
+        "a user's weights sum to 1.",
+        "adaptive",
+    )
+    exponent: float = option(
+        "Power of an item's noisy count to which its weight is inversely proportional.", 0.5, ge=0, le=2
+    )
+    rating_clip: float = option("Largest target of the first round.", 0.5, gt=0, le=1)
+    residual_clip: float = option("Largest target of later rounds.", 0.375, gt=0, le=1)
+    matrix_share: float = option(
+        "Share of a contribution's squared norm that belongs to the Gram matrices.", 0.3, gt=0, lt=1
+    )
+    noise: float = option("Standard deviation of a rating about its prediction.", 0.22, gt=0)
+    effect_deviation: float = option("Prior standard deviation of an item effect.", 0.1, gt=0)
+    factor_deviation: float = option(
+        "Prior standard deviation of what the factors add to a prediction.", 0.25, gt=0
+    )
+    level_ridge: float = option("Ratings that a user's own level is shrunk by.", 3.0, gt=0)
+    search_ridge: float = option(
+        "Ratings that a user's factors are shrunk by while the items' are learned.", 30.0, gt=0
+    )
+    predict_ridge: float = option(
+        "Squared deviations that a user's factors are shrunk by in predictions.", 0.1, gt=0
+    )
+    length: float = option(
+        "Root mean square of the factors that are aimed at, before they are clipped to a norm of 1.",
+        1.2,
+        gt=0,
+    )
+    popular_from: float = option(
+        "Deviations of the noise that an item's count has to exceed for the item to have factors.", 2.0, ge=0
+    )
+
+    @property
+    def rounds(self) -> int:
+        """Number of rounds, each of them one release."""
+        return self.effect_rounds + (self.factor_rounds if self.rank else 0)
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """Share of the squared distance of means that each round spends; their sum is 1."""
+        if not self.rank:
+            return (1 / self.effect_rounds,) * self.effect_rounds
+        effects = (self.effect_share / self.effect_rounds,) * self.effect_rounds
+        return effects + ((1 - self.effect_share) / self.factor_rounds,) * self.factor_rounds

@@ -1,0 +1,262 @@
+"""Private alternating least squares: items are learned from sums over users with noise, round by round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.completion.variational import check_rank
+from dprec.errors import RunError, SettingError, within
+from dprec.messages import STATISTICS
+from dprec.options import option
+from dprec.privacy.calibration import PrivacyBudget
+from dprec.privacy.guarantee import Guarantee
+from dprec.privacy.units import MatchedBudget
+from dprec.private_als import FactorizationOptions, ItemModel, TrustedAggregation
+from dprec.private_als.device import with_level
+from dprec.ratings import Ratings
+from dprec.setups import PrivateAlsSetup
+from simulation.protocols.accounting import (
+    budget_at,
+    check_unit,
+    mean_payload,
+    measured_deployment,
+    notes_on_failures,
+)
+from simulation.protocols.components import AnyAggregation
+from simulation.protocols.deployable import DeployableProtocol
+from simulation.protocols.outcome import Outcome, ServerOutcome
+from simulation.protocols.own_factors import OwnFactors
+from simulation.protocols.sent import Example, Sent
+from simulation.protocols.task import ServerTask, Sizes, Task
+
+if TYPE_CHECKING:
+    from flwr.serverapp import Grid
+
+    from strategies.private_als import PrivateAls
+
+LARGEST_MULTIPLIER = 1e6
+"""Largest noise of a release: with it, the sums of 50 million users stay within 64 bits."""
+
+Evaluate = Callable[[ItemModel], dict[str, float | None]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
+    """Users contribute to sums with Gaussian noise, from which the server solves for the items."""
+
+    kind: Literal["dp-als"] = "dp-als"
+    papers: ClassVar[tuple[str, ...]] = ("chien2021", "krichene2023")
+    privacy: PrivacyBudget | None = option(
+        "What is promised for all rounds together, per user and by composition.", None
+    )
+    neighbors: Literal["removal", "replacement"] = option(
+        "What epsilon compares: a user's profile with none, or with any other, which takes twice the noise.",
+        "removal",
+        published="removal",
+        source="chien2021, section 2",
+    )
+    factorization: FactorizationOptions = option("What is learned, and from what.", FactorizationOptions())
+    aggregation: AnyAggregation = option("Who adds up and adds the noise.", TrustedAggregation())
+
+    @property
+    def private(self) -> bool:
+        """Whether noise is added."""
+        return self.privacy is not None
+
+    def at_budget(self, budget: MatchedBudget) -> Self:
+        """Return the protocol at a budget; a promise per user holds per rating as well."""
+        return replace(self, privacy=replace(budget_at(self.privacy, budget, "user"), composition="pld"))
+
+    @property
+    def mechanism_name(self) -> str:
+        """Who adds up."""
+        return f"{self.aggregation.kind}-sums"
+
+    @property
+    def completion_name(self) -> str:
+        """What is learned."""
+        return "private-als" if self.factorization.rank else "private-item-effects"
+
+    @property
+    def _sensitivity(self) -> float:
+        """Largest change of a release that a user can cause."""
+        return 1.0 if self.neighbors == "removal" else 2.0
+
+    @property
+    def multipliers(self) -> tuple[float, ...]:
+        """Noise of each round, a standard deviation for contributions of a norm of 1; 0 without a budget."""
+        if self.privacy is None:
+            return (0.0,) * self.factorization.rounds
+        whole = self._sensitivity * self.aggregation.multiplier(self.privacy.epsilon, self.privacy.delta)
+        return tuple(whole / float(np.sqrt(share)) for share in self.factorization.shares)
+
+    def check(self, train: Sizes) -> None:
+        """Refuse a budget and a rank that cannot be kept to."""
+        if self.privacy is not None:
+            check_unit(self.privacy, "user", "the rounds protect whole profiles")
+            if self.privacy.composition == "sum":
+                accepted = "'pld': Gaussian noise keeps to an epsilon with a delta only"
+                raise SettingError("privacy.composition", "'sum'", accepted)
+            largest = max(self.multipliers)
+            if largest > LARGEST_MULTIPLIER:
+                raise SettingError(
+                    "privacy.epsilon",
+                    f"{self.privacy.epsilon:g} at delta {self.privacy.delta:g}, for which each of "
+                    f"{self.factorization.rounds} rounds needs noise of {largest:.3g} times what a user "
+                    "contributes",
+                    f"a larger epsilon or delta, or fewer rounds: at most {LARGEST_MULTIPLIER:g} times",
+                )
+        with within("factorization"):
+            if self.factorization.rank:
+                check_rank(self.factorization.rank, (train.n_users, train.n_items))
+
+    def setup(self) -> PrivateAlsSetup:
+        """Return what a device needs to know about the rounds."""
+        return PrivateAlsSetup(
+            factorization=self.factorization, aggregation=self.aggregation, multipliers=self.multipliers
+        )
+
+    def serve(self, grid: Grid, task: ServerTask, evaluate: Evaluate | None = None) -> PrivateAls:
+        """Run the rounds and deliver the result.
+
+        Parameters
+        ----------
+        grid : Grid
+        task : ServerTask
+        evaluate : callable, optional
+            From what was learned so far to its accuracy, which only a simulation knows.
+        """
+        from dprec.private_als import ItemLearner
+        from strategies.private_als import PrivateAls
+
+        strategy = PrivateAls(
+            learner=ItemLearner(self.factorization, task.scale, task.n_items, task.server_seed),
+            aggregation=self.aggregation,
+            multipliers=self.multipliers,
+            seed=task.server_seed,
+            group=task.group,
+            roster=task.roster,
+        )
+        rounds = self.factorization.rounds
+        for done in range(1, rounds + 1):
+            strategy.run_round(grid)
+            if evaluate is not None:
+                accuracy = evaluate(strategy.learner.learned)
+                strategy.records[-1] = replace(strategy.records[-1], accuracy=accuracy)
+            task.ended(strategy.records[-1])
+            task.progress("rounds", done, rounds)
+        if not any(record.replies for record in strategy.records):
+            raise RunError(f"no usable report arrived in any round (rounds: {rounds})")
+        strategy.deliver(grid)
+        return strategy
+
+    def served(self, task: ServerTask, held: PrivateAls) -> ServerOutcome:
+        """Return what the server knows."""
+        return ServerOutcome(**self._facts(held, task))
+
+    def simulated(self, task: Task, held: PrivateAls) -> Outcome:
+        """Add what the devices predict, and how many contribute everything."""
+        facts = self._facts(held, task)
+        limit = self.factorization.ratings_per_user
+        whole = int((task.train.counts <= limit).sum())
+        note = f"{whole} of {task.n_users} users have at most {limit} ratings and contribute all in a round."
+        facts["notes"] = (note, *facts["notes"])
+        return Outcome(predict=self._predictor(task.train, held.learner.learned), **facts)
+
+    def run(self, grid: Grid, task: Task) -> Outcome:
+        """Run the rounds, and evaluate each of them."""
+
+        def evaluate(learned: ItemModel) -> dict[str, float | None]:
+            return task.measure(self._predictor(task.train, learned))
+
+        return self.simulated(task, self.serve(grid, task.for_server(), evaluate))
+
+    def _predictor(self, train: Ratings, learned: ItemModel) -> OwnFactors:
+        """Return the predictions of devices that have received what was learned."""
+        options, span = self.factorization, train.scale.high - train.scale.low
+        received = ItemModel.decode(learned.encode(), train.n_items, options.rank)
+        ridge = options.predict_ridge * span**2
+        factors = with_level(received.all_factors, ridge, options.level_ridge)
+        return OwnFactors(train, factors, ridge, received.mean + received.effects)
+
+    def _facts(self, held: PrivateAls, task: ServerTask) -> dict[str, Any]:
+        """Return the entries of a `ServerOutcome`."""
+        payload = mean_payload(held.traffic, sum(record.replies for record in held.records))
+        popular = int(held.learner.learned.popular.sum())
+        return {
+            "traffic": held.traffic,
+            "privacy": held.privacy,
+            "losses_at": self._losses_at(held) if self.private else None,
+            "guarantee": self.guarantee((task.n_users, task.n_items)),
+            "rounds": tuple(held.records),
+            "notes": notes_on_failures(held.records),
+            "diagnostics": {"items_with_factors": popular, "noise": list(self.multipliers)},
+            "deployed_factor": measured_deployment(STATISTICS, payload, task.group),
+        }
+
+    def _losses_at(self, held: PrivateAls) -> Callable[[float], NDArray[np.float64]]:
+        """Return a function from delta to every user's loss: the rounds that it took part in, composed."""
+        precision = np.zeros(held.roster.n_users)
+        for charge in held.privacy.history:
+            took_part = charge.took_part(precision.size)
+            precision[took_part] += (self._sensitivity / self.multipliers[charge.round_index - 1]) ** 2
+
+        def losses(delta: float) -> NDArray[np.float64]:
+            kinds, of_user = np.unique(precision, return_inverse=True)
+            own = [
+                self.aggregation.epsilon(1 / np.sqrt(kind), delta) if kind else 0.0 for kind in kinds.tolist()
+            ]
+            return np.array(own)[of_user]
+
+        return losses
+
+    def sent(self, example: Example) -> Sent:
+        """Return the contributions, one in each round."""
+        chosen = min(example.ratings, self.factorization.ratings_per_user)
+        span = example.scale.high - example.scale.low
+        model = replace(
+            ItemModel.begin(example.items, 0, 0.0), weights=np.ones(example.items, dtype=np.int64)
+        )
+        rounds = range(1, self.factorization.rounds + 1)
+        layouts = [model.layout(self.factorization, round_index, span) for round_index in rounds]
+        return Sent(
+            reports=len(layouts),
+            symbols=None,
+            answers=chosen,
+            bits=float(np.mean([self.aggregation.report_bits(layout, chosen) for layout in layouts])),
+            epsilon=None,
+            per="user",
+        )
+
+    def guarantee(self, shape: tuple[int, int]) -> Guarantee:
+        """Promise the composed loss of all releases, if there is a budget."""
+        aggregation = self.aggregation
+        if self.privacy is None:
+            return Guarantee("none", aggregation.trust, False, "the sums are released without noise.")
+        epsilon, delta = self.privacy.epsilon, self.privacy.delta
+        twice = aggregation.epsilon(self._whole_multiplier / 2, delta)
+        compared = (
+            f"Epsilon compares a user's profile with none; between any two profiles it is {twice:.4g}."
+            if self.neighbors == "removal"
+            else "Epsilon compares any two profiles of a user."
+        )
+        notes = [
+            f"Epsilon = {epsilon:g} holds with delta = {delta:g} for everything that all others see of a user "
+            f"in {self.factorization.rounds} rounds, which items it rated included. {compared}",
+        ]
+        if delta * shape[0] >= 1:
+            notes.append(
+                f"Delta = {delta:g} is not below one in the number of users, {shape[0]}: it would allow to "
+                "publish the profile of a user chosen at random."
+            )
+        return Guarantee("proved", aggregation.trust, True, f"{aggregation.reason}.", tuple(notes))
+
+    @property
+    def _whole_multiplier(self) -> float:
+        """Noise of one release that costs as much as all rounds."""
+        return float(1 / np.sqrt(sum(multiplier**-2 for multiplier in self.multipliers)))

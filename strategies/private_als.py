@@ -1,0 +1,151 @@
+"""The server's part of private alternating least squares: rounds of broadcast, sums, noise and an item step.
+
+This is a Flower `Strategy` that starts from a model of its own; see `strategies.training`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
+from flwr.serverapp import Grid
+from numpy.typing import NDArray
+
+from dprec.gradients import Aggregate
+from dprec.messages import DELIVER, STATISTICS, Delivery, GradientRequest
+from dprec.privacy.ledger import PrivacyLedger
+from dprec.private_als import Aggregation, ItemLearner, StatisticsLayout
+from dprec.wire.traffic import TrafficLedger
+from strategies.envelope import request_content
+from strategies.roster import Roster
+from strategies.round_record import RoundRecord
+from strategies.rounds import RoundAccount
+from strategies.sums import ReadSums
+from strategies.training import TrainingRounds
+
+
+@dataclass(frozen=True, eq=False)
+class _Statistics:
+    """The reports of a round; see `strategies.sums.Summable`."""
+
+    aggregation: Aggregation
+    layout: StatisticsLayout
+    hides_rated_items = True
+
+    def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[NDArray[np.bool_], Aggregate]:
+        return self.aggregation.decode(reports, self.layout)
+
+    def sum_shape(self, shape: tuple[int, int]) -> tuple[int, ...]:
+        return self.layout.n_items, self.layout.width
+
+    def possible(self, aggregate: Aggregate, shape: tuple[int, int]) -> bool:
+        return self.aggregation.possible(aggregate, self.layout)
+
+
+@dataclass(eq=False)
+class PrivateAls(TrainingRounds):
+    """Items' effects and factors learned from sums with noise.
+
+    Parameters
+    ----------
+    learner : ItemLearner
+    aggregation : Aggregation
+    multipliers : tuple of float
+        Noise of each round.
+    seed : int
+        Of what the server draws.
+    group : str
+        Run key under which the devices find their setup.
+    roster : Roster
+
+    Attributes
+    ----------
+    traffic : TrafficLedger
+    privacy : PrivacyLedger
+        A release with Gaussian noise has no epsilon without a delta, so its charges are infinite.
+    """
+
+    learner: ItemLearner
+    aggregation: Aggregation
+    multipliers: tuple[float, ...]
+    seed: int
+    group: str
+    roster: Roster
+    traffic: TrafficLedger = field(init=False)
+    privacy: PrivacyLedger = field(init=False)
+
+    def __post_init__(self) -> None:
+        everybody = np.ones(self.roster.n_users, dtype=np.bool_)
+        self.traffic, self.privacy = TrafficLedger(self.roster.n_users), PrivacyLedger(rated=everybody)
+        self._records: list[RoundRecord] = []
+
+    @property
+    def records(self) -> list[RoundRecord]:
+        """One per finished round."""
+        return self._records
+
+    @property
+    def arrays(self) -> ArrayRecord:
+        """None: the model stays with the strategy, and devices are sent bytes of it."""
+        return ArrayRecord()
+
+    def configure_train(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """Return the same request for every node; see Flower's `Strategy`.
+
+        Raises
+        ------
+        ValueError
+            When there are arrays to start from.
+        """
+        if len(arrays):
+            raise ValueError(f"{len(arrays)} arrays given, but the strategy starts from its own model")
+        self._account = RoundAccount(STATISTICS, self.group, self.traffic)
+        model = self.learner.model.encode()
+        content = request_content(GradientRequest(server_round, model))
+        self._account.charge_request(slice(None), content, len(model))
+        contents = dict.fromkeys(range(len(self.roster.node_ids)), content)
+        return self.roster.messages(STATISTICS, contents, self.group)
+
+    def aggregate_train(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        """Add up, add the noise and take the item step; see Flower's `Strategy`.
+
+        Where nobody contributes, nothing is released and nothing is learned.
+        """
+        n_users = self.roster.n_users
+        layout, multiplier = self.learner.layout(server_round), self.multipliers[server_round - 1]
+        everybody, sent = np.ones(n_users, dtype=np.bool_), np.zeros(n_users, dtype=np.bool_)
+        total = Aggregate(np.zeros((layout.n_items, layout.width), dtype=np.int64), None, 0)
+        reading = ReadSums(_Statistics(self.aggregation, layout), (layout.n_items, layout.width))
+        for arrivals in self.roster.read(self.roster.by_partition(replies), everybody, reading):
+            self._account.charge_reports(arrivals)
+            sent[arrivals.senders] = True
+            total = total + arrivals.aggregate
+        self.privacy.charge(server_round, sent, np.inf, np.inf)
+        if total.users:
+            released = self.aggregation.release(total, layout, multiplier, self.seed)
+            self.learner.learn(server_round, released, layout, multiplier, total.users)
+        self._records.append(self._account.record(server_round, asked=n_users, accepted=total.users))
+        return None, MetricRecord({"replies": total.users, "asked": n_users})
+
+    def summary(self) -> None:
+        """Log what is run."""
+        logging.getLogger("flwr").info("\t└──> private least squares, rounds: %s", len(self.multipliers))
+
+    def deliver(self, grid: Grid) -> None:
+        """Send everybody what was learned, from which devices make their own predictions.
+
+        The bytes are charged to the last round: its accuracy depends on them.
+        """
+        payload = self.learner.learned.encode()
+        content = request_content(Delivery(payload))
+        account = RoundAccount(DELIVER, self.group, self.traffic)
+        account.charge_request(slice(None), content, len(payload))
+        account.deliver(grid, self.roster, dict.fromkeys(range(len(self.roster.node_ids)), content))
+        self._records[-1] = self._records[-1].with_traffic(account.spent())
