@@ -70,6 +70,7 @@ def client_app(root: str | None = None) -> ClientApp:
 def answering(app: AppT, cohort_for: CohortFor) -> AppT:
     """Register with an app how devices answer each kind of message."""
     _answer_queries(app, cohort_for)
+    _receive(app, cohort_for)
     _take_part_in_rounds(app, cohort_for)
     return app
 
@@ -97,6 +98,18 @@ def _answer_queries(app: ClientApp, cohort_for: CohortFor) -> None:
         reports = counting.count_reports(cohort, request, context)
         return reply_with_reports(message, cohort, reports, round_index=COUNT_ROUND, asked=asked)
 
+    @app.query(action_of(REPLACE))
+    def replace(message: Message, context: Context) -> Message:
+        """Replace the source items of the cohort's profiles and send the AlterEgos."""
+        cohort, request = cohort_for(message, context), _request(ReplacementRequest.of, message)
+        asked = _asked(request, cohort)
+        reports = replacement.alter_ego_reports(cohort, request, context)
+        return reply_with_reports(message, cohort, reports, round_index=request.round_index, asked=asked)
+
+
+def _receive(app: ClientApp, cohort_for: CohortFor) -> None:
+    """Register the handlers of what is sent to devices and asks for no report."""
+
     @app.query(action_of(DELIVER))
     def deliver(message: Message, context: Context) -> Message:
         """Receive what was learned of the items, from which a device makes its own predictions."""
@@ -114,14 +127,6 @@ def _answer_queries(app: ClientApp, cohort_for: CohortFor) -> None:
         cohort = cohort_for(message, context)
         personalization.receive_table(cohort, _request(Personalization.of, message))
         return Message(RecordDict(), reply_to=message)
-
-    @app.query(action_of(REPLACE))
-    def replace(message: Message, context: Context) -> Message:
-        """Replace the source items of the cohort's profiles and send the AlterEgos."""
-        cohort, request = cohort_for(message, context), _request(ReplacementRequest.of, message)
-        asked = _asked(request, cohort)
-        reports = replacement.alter_ego_reports(cohort, request, context)
-        return reply_with_reports(message, cohort, reports, round_index=request.round_index, asked=asked)
 
 
 def _take_part_in_rounds(app: ClientApp, cohort_for: CohortFor) -> None:

@@ -1,8 +1,8 @@
 """The device's part of private alternating least squares: contribute to the statistics of the items.
 
-What a device contributes has a norm of at most 1 whatever its ratings, in each round that was agreed on and in
-no other; number of rounds, noise, and how ratings are chosen and clipped are installed on it, and a round is
-answered once. Who adds up, and the noise that is added on the way, are those of the installed aggregation.
+What a device contributes has a norm of at most 1 whatever its ratings, in each round that was agreed on and
+in no other; number of rounds, noise, and how ratings are chosen and clipped are installed on it, and a round
+is answered once. Who adds up, and the noise that is added on the way, are those of the installed aggregation.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def contributions(cohort: Cohort, request: GradientRequest, context: Context) ->
     chosen = contributions_of(profiles_of(cohort), model, options, layout, request.round_index, words)
     draws = RoundDraws(devices, request.round_index, population.keys.public_seed)
     multiplier = setup.multipliers[request.round_index - 1]
-    return aggregation.encode(chosen, layout, multiplier, draws), partial(aggregation.decode, layout=layout)
+    reports = aggregation.encode(chosen, layout, multiplier, draws)
+    return reports, partial(aggregation.decode, layout=layout, multiplier=multiplier)
 
 
 def receive_model(cohort: Cohort, delivery: Delivery) -> ItemModel:

@@ -33,7 +33,7 @@ PERSONALIZE = "query.personalize"
 REPLACE = "query.replace"
 """Replace the source items and send the AlterEgos: a `ReplacementRequest`."""
 
-MESSAGE_TYPES = frozenset({IDENTIFY, REPORT, COUNT, TRAIN, SLOPES, DELIVER, PERSONALIZE, REPLACE})
+MESSAGE_TYPES = frozenset({IDENTIFY, REPORT, COUNT, TRAIN, STATISTICS, SLOPES, DELIVER, PERSONALIZE, REPLACE})
 """All that a device can be sent."""
 
 REQUEST, REPLY, NODE = "request", "reply", "node"

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+
+from pydantic import BeforeValidator
 
 from dprec.completion.one_bit.links import LinkKind
 from dprec.component_types import one_of, one_of_classes
 from dprec.errors import InputError, SettingError
 from dprec.gradients import GRADIENTS, GradientReport
 from dprec.mechanisms import MECHANISMS, Mechanism
-from dprec.options import Options, as_values, option
+from dprec.options import Options, as_tuple, as_values, option
 from dprec.parsing import parse_json
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.private_als import AGGREGATIONS, Aggregation, FactorizationOptions
@@ -74,8 +76,8 @@ class PrivateAlsSetup(Setup):
     kind: Literal["dp-als"] = "dp-als"
     factorization: FactorizationOptions = option("What is learned, and how ratings are chosen and clipped.")
     aggregation: _AnyAggregation = option("Who adds up the contributions.")
-    multipliers: tuple[float, ...] = option(
-        "Noise of each round, a deviation for contributions of a norm of 1: the device answers no other round."
+    multipliers: Annotated[tuple[float, ...], BeforeValidator(as_tuple)] = option(
+        "Noise of each round, for contributions of a norm of 1: the device answers no other round."
     )
 
 

@@ -33,16 +33,17 @@ class _Statistics:
 
     aggregation: Aggregation
     layout: StatisticsLayout
+    multiplier: float
     hides_rated_items = True
 
     def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[NDArray[np.bool_], Aggregate]:
-        return self.aggregation.decode(reports, self.layout)
+        return self.aggregation.decode(reports, self.layout, self.multiplier)
 
     def sum_shape(self, shape: tuple[int, int]) -> tuple[int, ...]:
         return self.layout.n_items, self.layout.width
 
     def possible(self, aggregate: Aggregate, shape: tuple[int, int]) -> bool:
-        return self.aggregation.possible(aggregate, self.layout)
+        return self.aggregation.possible(aggregate, self.layout, self.multiplier)
 
 
 @dataclass(eq=False)
@@ -122,7 +123,7 @@ class PrivateAls(TrainingRounds):
         layout, multiplier = self.learner.layout(server_round), self.multipliers[server_round - 1]
         everybody, sent = np.ones(n_users, dtype=np.bool_), np.zeros(n_users, dtype=np.bool_)
         total = Aggregate(np.zeros((layout.n_items, layout.width), dtype=np.int64), None, 0)
-        reading = ReadSums(_Statistics(self.aggregation, layout), (layout.n_items, layout.width))
+        reading = ReadSums(_Statistics(self.aggregation, layout, multiplier), (layout.n_items, layout.width))
         for arrivals in self.roster.read(self.roster.by_partition(replies), everybody, reading):
             self._account.charge_reports(arrivals)
             sent[arrivals.senders] = True

@@ -18,7 +18,7 @@ from strategies.arrivals import Attendance, arrivals_of, reply_record
 
 
 class Summable(Protocol):
-    """A kind of report of which the server needs no more than the sum; see `dprec.gradients.GradientReport`."""
+    """A kind of report of which the server needs the sum only; see `dprec.gradients.GradientReport`."""
 
     @property
     def hides_rated_items(self) -> bool:

@@ -44,6 +44,7 @@ def contributions_of(
     random_words : ndarray of uint64, shape (ratings,)
         The devices' own, by which they choose ratings.
     """
+    # Effects are estimated as a whole in each of their rounds, factors from what effects leave.
     users = profiles.users
     residuals = profiles.values - model.mean - model.effects[profiles.items]
     if round_index <= options.effect_rounds:
@@ -51,6 +52,7 @@ def contributions_of(
         factors = np.ones((profiles.n_users, 1), dtype=np.float32)
         # The first round estimates the mean, so it takes ratings as they are.
         levels = own_levels(profiles, residuals, options) if round_index > 1 else np.zeros(profiles.n_users)
+        residuals = residuals + model.effects[profiles.items]
     else:
         candidates, places = model.popular[profiles.items], np.cumsum(model.popular) - 1
         levels, own = own_factors(profiles, residuals, model, options)

@@ -32,8 +32,7 @@ class FactorizationOptions(Options):
         "How a device chooses: with equal chances, or in proportion to the items' weights.", "uniform"
     )
     weights: Literal["uniform", "adaptive"] = option(
-        "What a rating counts: as much for every user, or as the item's weight, scaled so that the squares of "
-        "a user's weights sum to 1.",
+        "What a rating counts: the same for all, or its weight, with squares that sum to 1 for every user.",
         "adaptive",
     )
     exponent: float = option(

@@ -33,6 +33,7 @@ class TrustedAggregation(Aggregation):
     """The server receives every user's chosen ratings and factors, adds up, and adds the noise."""
 
     kind: Literal["trusted"] = "trusted"
+    papers: ClassVar[tuple[str, ...]] = ("chien2021",)
     trust: ClassVar[Trust] = "server"
     reason: ClassVar[str] = (
         "every release is a sum of contributions of bounded norm, with Gaussian noise, and releases compose "

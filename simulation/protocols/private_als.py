@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from dprec.completion.variational import check_rank
 from dprec.errors import RunError, SettingError, within
-from dprec.messages import STATISTICS
 from dprec.options import option
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.guarantee import Guarantee
-from dprec.privacy.units import MatchedBudget
+from dprec.privacy.matched_budget import MatchedBudget
 from dprec.private_als import FactorizationOptions, ItemModel, TrustedAggregation
 from dprec.private_als.device import with_level
 from dprec.ratings import Ratings
@@ -23,8 +22,6 @@ from dprec.setups import PrivateAlsSetup
 from simulation.protocols.accounting import (
     budget_at,
     check_unit,
-    mean_payload,
-    measured_deployment,
     notes_on_failures,
 )
 from simulation.protocols.components import AnyAggregation
@@ -136,7 +133,7 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
 
         strategy = PrivateAls(
             learner=ItemLearner(self.factorization, task.scale, task.n_items, task.server_seed),
-            aggregation=self.aggregation,
+            aggregation=self.aggregation.among(task.n_users),
             multipliers=self.multipliers,
             seed=task.server_seed,
             group=task.group,
@@ -186,7 +183,6 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
 
     def _facts(self, held: PrivateAls, task: ServerTask) -> dict[str, Any]:
         """Return the entries of a `ServerOutcome`."""
-        payload = mean_payload(held.traffic, sum(record.replies for record in held.records))
         popular = int(held.learner.learned.popular.sum())
         return {
             "traffic": held.traffic,
@@ -196,7 +192,6 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
             "rounds": tuple(held.records),
             "notes": notes_on_failures(held.records),
             "diagnostics": {"items_with_factors": popular, "noise": list(self.multipliers)},
-            "deployed_factor": measured_deployment(STATISTICS, payload, task.group),
         }
 
     def _losses_at(self, held: PrivateAls) -> Callable[[float], NDArray[np.float64]]:
@@ -208,12 +203,13 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
 
         def losses(delta: float) -> NDArray[np.float64]:
             kinds, of_user = np.unique(precision, return_inverse=True)
-            own = [
-                self.aggregation.epsilon(1 / np.sqrt(kind), delta) if kind else 0.0 for kind in kinds.tolist()
-            ]
-            return np.array(own)[of_user]
+            return np.array([self._composed(kind, delta) for kind in kinds.tolist()])[of_user]
 
         return losses
+
+    def _composed(self, precision: float, delta: float) -> float:
+        """Return what releases cost of which the squares of 1 / multiplier add up to ``precision``."""
+        return self.aggregation.epsilon(1 / float(np.sqrt(precision)), delta) if precision else 0.0
 
     def sent(self, example: Example) -> Sent:
         """Return the contributions, one in each round."""
@@ -224,11 +220,16 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
         )
         rounds = range(1, self.factorization.rounds + 1)
         layouts = [model.layout(self.factorization, round_index, span) for round_index in rounds]
+        aggregation = self.aggregation.among(example.users)
+        bits = [
+            aggregation.report_bits(layout, chosen, multiplier)
+            for layout, multiplier in zip(layouts, self.multipliers, strict=True)
+        ]
         return Sent(
             reports=len(layouts),
             symbols=None,
             answers=chosen,
-            bits=float(np.mean([self.aggregation.report_bits(layout, chosen) for layout in layouts])),
+            bits=float(np.mean(bits)),
             epsilon=None,
             per="user",
         )
@@ -239,15 +240,16 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
         if self.privacy is None:
             return Guarantee("none", aggregation.trust, False, "the sums are released without noise.")
         epsilon, delta = self.privacy.epsilon, self.privacy.delta
-        twice = aggregation.epsilon(self._whole_multiplier / 2, delta)
+        precision = sum(multiplier**-2 for multiplier in self.multipliers)
+        twice = self._composed(4 * precision, delta)
         compared = (
             f"Epsilon compares a user's profile with none; between any two profiles it is {twice:.4g}."
             if self.neighbors == "removal"
             else "Epsilon compares any two profiles of a user."
         )
         notes = [
-            f"Epsilon = {epsilon:g} holds with delta = {delta:g} for everything that all others see of a user "
-            f"in {self.factorization.rounds} rounds, which items it rated included. {compared}",
+            f"Epsilon = {epsilon:g} holds with delta = {delta:g} for everything that all others see of a "
+            f"user in {self.factorization.rounds} rounds, which items it rated included. {compared}",
         ]
         if delta * shape[0] >= 1:
             notes.append(
@@ -255,8 +257,3 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
                 "publish the profile of a user chosen at random."
             )
         return Guarantee("proved", aggregation.trust, True, f"{aggregation.reason}.", tuple(notes))
-
-    @property
-    def _whole_multiplier(self) -> float:
-        """Noise of one release that costs as much as all rounds."""
-        return float(1 / np.sqrt(sum(multiplier**-2 for multiplier in self.multipliers)))
