@@ -120,7 +120,7 @@ def write_run(
         config=config,
         summary=summarise(config, train, test, outcome, composed, accuracy, 0.2, 1.5),
         predictions=prediction_columns(test, predictions),
-        traffic=traffic_columns(train, outcome, composed, config.simulation.network),
+        traffic=traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network),
         rounds=outcome.rounds,
         channel=_channel(config, train),
         privacy=ledger,
