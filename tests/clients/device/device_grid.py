@@ -51,6 +51,7 @@ def request(kind: str, group: str, run: int = RUN, **entries: object) -> Message
 
 def report_in(reply: Message) -> bytes:
     """Return the one report of a reply."""
+    assert reply.has_content(), reply.error.reason
     record = reply.content["reply"]
     assert isinstance(record, ConfigRecord)
     (report,) = record["reports"]  # type: ignore[misc]

@@ -1,0 +1,287 @@
+"""How a device is served: what it asks a server, what it takes from it, and what its owner is told."""
+
+import logging
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from flwr.app import ArrayRecord, RecordDict
+from flwr.proto.message_pb2 import ObjectTree
+
+from clients.device import bounded_transport, fleet, service
+from clients.device.bounded_transport import BoundedTransport, TooLargeError
+from clients.device.device import LOG, Device
+from clients.device.fleet import Fleet, NodeKey
+from clients.device.opening import opened_devices
+from clients.device.service import LONGEST_ONLINE, Served, Service
+from dprec.errors import InputError, RunError
+from dprec.refusals import RefusalCode
+from tests.clients.device.device_grid import report_in
+from tests.clients.device.fake_superlink import NODE, FakeSuperLink
+from tests.clients.device.installing import install
+from tests.clients.device.test_device import RATINGS, ROUNDS_SETUP, again, train
+
+ADDRESS = "server.test:443"
+SMALL = 1 << 20
+"""Bytes that an answer may have in these tests."""
+
+
+def node_key(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> bytes:
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+KEY = node_key(ec.generate_private_key(ec.SECP384R1()))
+
+
+@pytest.fixture
+def superlink(monkeypatch: pytest.MonkeyPatch) -> FakeSuperLink:
+    server = FakeSuperLink()
+    monkeypatch.setattr(fleet, "BoundedTransport", lambda context: server)
+    monkeypatch.setattr(fleet, "LARGEST_BODY", SMALL)
+    monkeypatch.setattr(fleet.ssl.SSLContext, "load_verify_locations", lambda *_, **__: None)
+    monkeypatch.setattr(fleet.time, "sleep", lambda _: None)
+    monkeypatch.setattr(service, "_FIRST_PAUSE", 0.0)
+    return server
+
+
+@pytest.fixture
+def device(tmp_path: Path) -> Device:
+    folder = install(tmp_path / "u0", ROUNDS_SETUP, RATINGS)
+    folder.node_key_file.write_bytes(KEY)
+    return Device(folder)
+
+
+def serving(device: Device) -> Service:
+    key = NodeKey.read(device.folder.node_key_file)
+    return Service(Fleet(ADDRESS, Path("ca.crt")), [Served(device, key)], threading.Event())
+
+
+def test_a_device_wakes_answers_what_waits_and_leaves(superlink: FakeSuperLink, device: Device) -> None:
+    superlink.put(train(1))
+    superlink.put(train(2))
+    serving(device).run_once()
+    assert len(superlink.replies) == 2
+    assert len(again(device).charges) == 2
+    assert device.pending is None
+    # It stays online, so that messages can wait for the next visit, for which its number is known.
+    assert superlink.intervals == [LONGEST_ONLINE]
+    assert "deactivate-node" not in superlink.paths
+    superlink.paths.clear()
+    serving(again(device)).run_once()
+    assert superlink.paths == ["send-node-heartbeat", "pull-messages"]
+    assert report_in(superlink.replies[1]) == report_in(again(device).answer(train(2)))
+
+
+def test_a_server_that_has_lost_its_memory_is_met_anew(superlink: FakeSuperLink, device: Device) -> None:
+    device.remember_node(3)
+    superlink.faults = [status(401)]
+    serving(device).run_once()
+    assert superlink.paths[:2] == ["send-node-heartbeat", "activate-node"]
+    assert again(device).node_id == NODE
+
+
+def test_devices_that_are_served_all_the_time_leave_at_the_end(
+    superlink: FakeSuperLink, device: Device
+) -> None:
+    running = serving(device)
+    superlink.put(train(1))
+    superlink.faults = [unreachable, unreachable]
+    superlink.idle = running.stopped.set
+    running.run(0.01)
+    assert [reply.has_content() for reply in superlink.replies] == [True]
+    assert superlink.paths[-1] == "deactivate-node"
+    assert superlink.intervals == [30.0]
+
+
+def status(code: int, **headers: str) -> Callable[[httpx.Request], httpx.Response]:
+    return lambda request: httpx.Response(code, request=request, headers=headers)
+
+
+def unreachable(request: httpx.Request) -> httpx.Response:
+    raise httpx.ConnectError("[Errno 111] Connection refused")
+
+
+def untrusted(request: httpx.Request) -> httpx.Response:
+    raise httpx.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed")
+
+
+def at(minutes: float) -> str:
+    return format_datetime(datetime.now(UTC) + timedelta(minutes=minutes), usegmt=True)
+
+
+@pytest.mark.parametrize(
+    ("fault", "line"),
+    [
+        (status(401), "the server does not know the key of this device"),
+        (status(412), "the server refuses (status 412)"),
+        (status(401, date=at(10)), "s behind the server's"),
+        (status(401, date=at(-2)), "s ahead of the server's"),
+        (status(404), "the server refuses (status 404)"),
+    ],
+)
+def test_who_is_not_admitted_is_told_why(
+    superlink: FakeSuperLink,
+    device: Device,
+    caplog: pytest.LogCaptureFixture,
+    fault: Callable[[httpx.Request], httpx.Response],
+    line: str,
+) -> None:
+    superlink.faults = [fault]
+    with caplog.at_level(logging.INFO, logger=LOG.name), pytest.raises(RunError, match="1 of 1 devices"):
+        serving(device).run_once()
+    (record,) = caplog.records
+    assert record.getMessage().startswith("u0: not served, ")
+    assert line in record.getMessage()
+
+
+def test_a_server_that_is_away_is_tried_again_and_then_given_up(
+    superlink: FakeSuperLink, device: Device, caplog: pytest.LogCaptureFixture
+) -> None:
+    superlink.faults = [unreachable, status(503), status(429)]
+    serving(device).run_once()
+    assert superlink.paths[-1] == "pull-messages"
+    superlink.faults = [unreachable] * 9
+    caplog.clear()
+    with caplog.at_level(logging.INFO, logger=LOG.name), pytest.raises(RunError, match="1 of 1 devices"):
+        serving(device).run_once()
+    assert {record.getMessage() for record in caplog.records} == {
+        "u0: server.test:443 is away ([Errno 111] Connection refused)"
+    }
+
+
+def test_a_server_with_a_certificate_of_somebody_else_is_given_nothing(
+    superlink: FakeSuperLink, device: Device
+) -> None:
+    superlink.faults = [untrusted]
+    with pytest.raises(InputError, match=r"^ca\.crt: not the authority of server\.test:443; accepted: "):
+        serving(device).run_once()
+
+
+def test_a_reply_that_may_not_have_arrived_is_sent_again_and_charged_once(
+    superlink: FakeSuperLink, device: Device
+) -> None:
+    superlink.put(train(1))
+    running = serving(device)
+    superlink.status = {"push-messages": 503}
+    with pytest.raises(RunError):
+        running.run_once()
+    kept = again(device).pending
+    assert kept is not None
+    superlink.status = {}
+    serving(again(device)).run_once()
+    assert [report_in(reply) for reply in superlink.replies] == [report_in(kept)]
+    assert again(device).pending is None
+    assert len(again(device).charges) == 1
+
+
+def test_a_reply_that_nobody_waits_for_is_dropped(superlink: FakeSuperLink, device: Device) -> None:
+    superlink.put(train(1))
+    superlink.status = {"push-messages": 412}
+    serving(device).run_once()
+    assert again(device).pending is None
+
+
+def test_a_refusal_says_no_more_than_its_code(superlink: FakeSuperLink, device: Device) -> None:
+    device.folder.profile_file.write_text("item,rating\n1,my secret\n")
+    superlink.put(train(1))
+    serving(device).run_once()
+    (reply,) = superlink.replies
+    assert (reply.error.code, reply.error.reason) == (RefusalCode.INTERNAL_FAILURE, "INTERNAL_FAILURE")
+
+
+def many_objects(superlink: FakeSuperLink) -> None:
+    superlink.tree = ObjectTree(children=[ObjectTree(object_id=f"{number:064d}") for number in range(99)])
+
+
+def lost_object(superlink: FakeSuperLink) -> None:
+    superlink.objects.popitem()
+
+
+def exchanged_object(superlink: FakeSuperLink) -> None:
+    first, *_, last = superlink.objects
+    superlink.objects[first] = superlink.objects[last]
+
+
+def garbage(superlink: FakeSuperLink) -> None:
+    superlink.objects = dict.fromkeys(superlink.objects, b"\xff\0garbage")
+
+
+def huge(superlink: FakeSuperLink) -> None:
+    superlink.objects = dict.fromkeys(superlink.objects, bytes(SMALL // 2))
+
+
+def arrays(superlink: FakeSuperLink) -> None:
+    superlink.waiting.clear()
+    message = train(1)
+    message.content = RecordDict({"request": ArrayRecord([np.zeros(3)])})
+    superlink.put(message)
+
+
+@pytest.mark.parametrize("spoil", [many_objects, lost_object, exchanged_object, garbage, huge, arrays])
+def test_what_is_no_request_is_refused_before_it_is_read(
+    superlink: FakeSuperLink, device: Device, spoil: Callable[[FakeSuperLink], None]
+) -> None:
+    superlink.put(train(1))
+    spoil(superlink)
+    serving(device).run_once()
+    (reply,) = superlink.replies
+    assert reply.error.reason == "MALFORMED_REQUEST"
+    assert again(device).charges == ()
+
+
+@pytest.mark.parametrize("headers", [{}, {"content-encoding": "gzip"}])
+def test_no_more_is_read_than_a_device_has_room_for(
+    monkeypatch: pytest.MonkeyPatch, headers: dict[str, str]
+) -> None:
+    class Endless(httpx.SyncByteStream):
+        def __iter__(self) -> "Endless":
+            return self
+
+        def __next__(self) -> bytes:
+            return bytes(1 << 20)
+
+    monkeypatch.setattr(
+        httpx.HTTPTransport,
+        "handle_request",
+        lambda self, request: httpx.Response(200, headers=headers, stream=Endless()),
+    )
+    monkeypatch.setattr(bounded_transport, "LARGEST_BODY", SMALL)
+    with httpx.Client(transport=BoundedTransport(True)) as client, pytest.raises(TooLargeError):
+        client.post("https://server.test/")
+
+
+@pytest.mark.parametrize(
+    ("contents", "found"),
+    [
+        (b"", "no key"),
+        (node_key(rsa.generate_private_key(65537, 1024)), "a key of type"),
+    ],
+)
+def test_a_key_that_flower_would_not_take_is_named(device: Device, contents: bytes, found: str) -> None:
+    device.folder.node_key_file.write_bytes(contents)
+    with pytest.raises(InputError, match=rf"node\.key: {found}"):
+        NodeKey.read(device.folder.node_key_file)
+
+
+def test_devices_are_opened_from_their_folders_or_the_folder_of_all(device: Device, tmp_path: Path) -> None:
+    with opened_devices([tmp_path, device.folder.path], seeded=False) as served:
+        assert [one.device.name for one in served] == ["u0"]
+        with (
+            pytest.raises(InputError, match="in use by another process"),
+            opened_devices([device.folder.path], seeded=False),
+        ):
+            pass
+    with pytest.raises(InputError, match=r"no device\.json"), opened_devices([tmp_path / "no"], seeded=False):
+        pass
+
+
+def test_a_real_device_and_one_of_a_test_are_not_confused(device: Device) -> None:
+    with pytest.raises(InputError, match="a device that draws from its secret"):
+        Device(device.folder, seeded=True)
