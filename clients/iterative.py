@@ -11,7 +11,7 @@ rounds than its budget was divided by, each within one round's share. This holds
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -81,7 +81,8 @@ def receive_factors(cohort: Cohort, delivery: Delivery, context: Context) -> Fac
     memory = Memory.of(population, setup.rounds, context)
     factors = _decoded(delivery.factors, setup, memory, population.n_items)
     _hold(factors, setup, memory)
-    population.show(ReceivedFactors(cohort, factors.astype(np.float64), setup.ridge))
+    base = np.zeros(population.n_items)
+    population.show(ReceivedFactors(cohort, factors.astype(np.float64), setup.ridge, base))
     return factors
 
 
@@ -95,18 +96,23 @@ class ReceivedFactors:
     item_factors : ndarray of float64, shape (items, rank)
     ridge : float
         As for `solve_user_factors`.
+    base : ndarray of float64, shape (items,)
+        What is predicted without factors.
     """
 
     cohort: Cohort
     item_factors: NDArray[np.float64]
     ridge: float
+    base: NDArray[np.float64]
 
     def predictions(self, process: OrdinalProcess) -> NDArray[np.float64]:
         """Predict every item, shape (users, items)."""
-        own = solve_user_factors(profiles_of(self.cohort), self.item_factors, self.ridge)
+        profiles = profiles_of(self.cohort)
+        residuals = replace(profiles, values=profiles.values - self.base[profiles.items])
+        own = solve_user_factors(residuals, self.item_factors, self.ridge)
         users, items = np.indices((len(own), len(self.item_factors)))
         predicted = inner_products(own, self.item_factors, users.ravel(), items.ravel())
-        return predicted.reshape(users.shape)
+        return predicted.reshape(users.shape) + self.base
 
 
 def profiles_of(cohort: Cohort) -> Profiles:

@@ -13,14 +13,14 @@ import numpy as np
 from flwr.app import Context
 
 from clients.draws import draws_of_rounds
-from clients.iterative import profiles_of
+from clients.iterative import ReceivedFactors, profiles_of
 from clients.memory import Memory
 from clients.population import Cohort
 from clients.replies import AddUp
 from dprec.gradients import RoundDraws
 from dprec.messages import Delivery, GradientRequest
 from dprec.private_als import ItemModel
-from dprec.private_als.device import contributions_of
+from dprec.private_als.device import contributions_of, with_level
 from dprec.refusals import refusing_malformed
 from dprec.setups import PrivateAlsSetup
 
@@ -63,7 +63,12 @@ def receive_model(cohort: Cohort, delivery: Delivery) -> ItemModel:
     Refusal
         When it is malformed.
     """
-    return _decoded(delivery.factors, cohort)
+    model, population = _decoded(delivery.factors, cohort), cohort.population
+    options = population.installed(PrivateAlsSetup).factorization
+    ridge = options.predict_ridge * (population.scale.high - population.scale.low) ** 2
+    factors = with_level(model.all_factors, ridge, options.level_ridge)
+    population.show(ReceivedFactors(cohort, factors, ridge, model.mean + model.effects))
+    return model
 
 
 def _decoded(data: bytes, cohort: Cohort) -> ItemModel:

@@ -20,6 +20,7 @@ from dprec.messages import (
     REPLACE,
     REPORT,
     SLOPES,
+    STATISTICS,
     TRAIN,
     CountRequest,
     GradientRequest,
@@ -77,6 +78,11 @@ def _of_slopes(cohort: Cohort, record: Record) -> tuple[int, Loss]:
     return SlopesRequest.of(record).round_index, Loss(_of_rated(cohort, loss), per_user)
 
 
+def _of_statistics(cohort: Cohort, record: Record) -> tuple[int, Loss]:
+    """Return the loss of a contribution: others are to add the noise, the device protects nothing."""
+    return GradientRequest.of(record).round_index, Loss(_of_rated(cohort, math.inf), math.inf)
+
+
 def _of_replacement(cohort: Cohort, record: Record) -> tuple[int, Loss]:
     """Return the loss of replacements: each item outside the target domain has a draw of its own."""
     request, setup = ReplacementRequest.of(record), cohort.population.installed(XMapSetup).replacement
@@ -95,6 +101,7 @@ LOSSES: Mapping[str, LossOf] = {
     COUNT: _of_counts,
     TRAIN: _of_gradient,
     SLOPES: _of_slopes,
+    STATISTICS: _of_statistics,
     REPLACE: _of_replacement,
 }
 """By the type of the message."""

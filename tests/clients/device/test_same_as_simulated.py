@@ -11,6 +11,7 @@ import pytest
 from clients.app import client_app
 from clients.device.device import Device
 from clients.device.folder import DeviceFolder
+from clients.device.limits import Loss
 from clients.faults import FaultOptions
 from clients.population import write_population
 from dprec.personalization.ordinal_process import Devices
@@ -114,6 +115,15 @@ def test_rounds(tmp_path: Path) -> None:
     check_ledgers(expected.privacy, devices)
     received = protocol.downlink.rounded(expected.factors).astype(np.float64)
     check_predictions(OwnFactors(RATINGS, received, protocol.ridge), devices)
+
+
+def test_statistics(tmp_path: Path) -> None:
+    protocol, expected, got, devices = both("dp-als", folder=tmp_path)
+    learned = expected.learner.learned
+    assert learned.encode() == got.learner.learned.encode()
+    check_traffic(expected.traffic, got.traffic)
+    check_predictions(protocol._predictor(RATINGS, learned), devices)
+    assert {charge.loss for device in devices for charge in device.charges} == {Loss(math.inf, math.inf)}
 
 
 def test_predictions_from_a_table(tmp_path: Path) -> None:
