@@ -20,7 +20,6 @@ from dprec.errors import within
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings
 from dprec.run_keys import ENTROPY_BYTES, RunKeys
-from dprec.setups import to_json
 from dprec.splits import Split
 from simulation.configuration.models import RunConfig
 from simulation.engine.memory import check_memory
@@ -212,7 +211,7 @@ def _task(
 ) -> Task:
     """Install the ratings on the devices and return the protocol's task."""
     train = evaluator.train
-    keys = RunKeys.derive(config.seed, to_json(config.protocol), _entropy(config, directory))
+    keys = RunKeys.derive(config.seed, config.protocol.identity, _entropy(config, directory))
     users_per_node = config.simulation.cohort_size(train.n_users)
     group = session.install(
         config.protocol.held_ratings(train, config.seed),

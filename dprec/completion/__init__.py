@@ -3,6 +3,7 @@
 from dprec.completion.averages import ItemAverage, UserAverage
 from dprec.completion.base import Completed, Completion, Observations
 from dprec.completion.calibrated.completion import Calibrated
+from dprec.completion.calibrated.item_effects import ItemEffects
 from dprec.completion.matrix_factorization import MatrixFactorization
 from dprec.completion.mog_matrix_factorization import MogMatrixFactorization
 from dprec.completion.mog_variational import VariationalMogMatrixFactorization
@@ -26,6 +27,7 @@ COMPLETIONS: Registry[Completion] = Registry(
         UserAverage,
         OneBit,
         Calibrated,
+        ItemEffects,
     ],
 )
 
@@ -35,6 +37,7 @@ __all__ = [
     "Completed",
     "Completion",
     "ItemAverage",
+    "ItemEffects",
     "MatrixFactorization",
     "MogMatrixFactorization",
     "NuclearNorm",

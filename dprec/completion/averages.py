@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,7 @@ class ItemAverage(Completion):
     """The mean of an item's observed ratings; the overall mean for an item without any."""
 
     kind: Literal["item-average"] = "item-average"
+    works_unlinked: ClassVar[bool] = True
 
     def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> Averages:
         """Complete the matrix; see `Completion.fit`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -67,6 +67,28 @@ class Observations:
         """Mean observed value; the middle of the scale when nothing was observed."""
         return float(self.values.mean()) if self.values.size else (self.scale.low + self.scale.high) / 2
 
+    def unlinked(self) -> Observations:
+        """Return what arrives if every cell is a message of its own, in an order that says nothing.
+
+        Every report is that of a user of its own. They come by item, and of one item by their symbols, or by
+        their values where nothing is known of the symbols.
+        """
+        reported = self.values if self.symbols is None else self.symbols.symbols
+        order = np.lexsort((reported, self.items))
+        symbols = self.symbols
+        if symbols is not None:
+            of_cell = symbols.symbols[order], symbols.channel_of[order]
+            symbols = replace(symbols, symbols=of_cell[0], channel_of=of_cell[1])
+        return replace(
+            self,
+            users=np.arange(order.size, dtype=np.int32),
+            items=self.items[order],
+            values=self.values[order],
+            shape=(order.size, self.shape[1]),
+            likelihood=None if self.likelihood is None else self.likelihood[order],
+            symbols=symbols,
+        )
+
     @cached_property
     def by_user(self) -> sp.csr_array:
         """Pattern of the observed cells, users x items, with the position of each cell as data."""
@@ -111,12 +133,14 @@ class Completed(ABC):
 class Completion(Options):
     """Base of the completion methods.
 
-    `needs_likelihood` and `needs_symbols` state whether the method uses these parts of `Observations`.
+    `needs_likelihood` and `needs_symbols` state whether the method uses these parts of `Observations`, and
+    `works_unlinked` that it needs not know which reports are of one user.
     """
 
     kind: str = ""
     needs_likelihood: ClassVar[bool] = False
     needs_symbols: ClassVar[bool] = False
+    works_unlinked: ClassVar[bool] = False
 
     def check_scale(self, scale: RatingScale) -> None:
         """Refuse a scale that the method cannot work on.

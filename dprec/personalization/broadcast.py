@@ -6,6 +6,7 @@ import numpy as np
 
 from dprec.completion.base import Completed, Observations
 from dprec.completion.calibrated.completion import CalibratedModel
+from dprec.completion.calibrated.item_effects import ItemEffectsModel
 from dprec.personalization.derived_broadcast import Broadcast, TableOptions, derived_broadcast, public_columns
 from dprec.wire.item_table import ItemTable
 
@@ -26,16 +27,31 @@ def calibrated_broadcast(model: CalibratedModel) -> Broadcast:
         np.sqrt(latent.items.variances + unknown),
         model.geometry.items,
         latent.traits.means * units,
-        *public_columns(model.geometry, model.catalogue),
+        *public_columns(model.geometry.popularity, model.catalogue),
     )
     priors = np.column_stack([latent.users.regressed, latent.tastes.regressed / units])
     return Broadcast(table, priors)
 
 
+def item_effects_broadcast(model: ItemEffectsModel, n_users: int) -> Broadcast:
+    """Return what is known of the items; of no user anything is, so that everybody has the same prior."""
+    effects = model.effects
+    places = np.zeros((effects.means.size, 0))
+    table = ItemTable(
+        model.cuts,
+        effects.means,
+        np.sqrt(effects.variances),
+        places,
+        places,
+        *public_columns(model.popularity, model.catalogue),
+    )
+    return Broadcast(table, np.zeros((n_users, 1)))
+
+
 def broadcast_of(
     completed: Completed, observations: Observations, options: TableOptions, seed: int
 ) -> Broadcast:
-    """Return what devices are sent: a calibrated model's own effects, or what predictions say of them.
+    """Return what devices are sent: a model's own effects, or what predictions say of them.
 
     Parameters
     ----------
@@ -48,4 +64,6 @@ def broadcast_of(
     """
     if isinstance(completed, CalibratedModel):
         return calibrated_broadcast(completed)
+    if isinstance(completed, ItemEffectsModel):
+        return item_effects_broadcast(completed, observations.shape[0])
     return derived_broadcast(completed, observations, options, seed)

@@ -105,16 +105,15 @@ def derived_broadcast(
         np.sqrt(items.variances),
         geometry.items,
         np.zeros((items.means.size, 0)),
-        *public_columns(geometry, seen.catalogue),
+        *public_columns(geometry.popularity, seen.catalogue),
     )
     return Broadcast(table, users.regressed[:, None])
 
 
 def public_columns(
-    geometry: ImplicitGeometry, catalogue: Catalogue | None
+    popularity: NDArray[np.float64], catalogue: Catalogue | None
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return the numbers and the categories of the items that devices are sent, one row each."""
-    popularity = geometry.popularity
     if catalogue is None:
         return popularity[:, None], np.zeros((popularity.size, 0), dtype=np.bool_)
     return np.column_stack([popularity, catalogue.numbers]), catalogue.categories

@@ -12,7 +12,7 @@ from dprec.privacy.calibration import DELTA, PrivacyBudget
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.matched_budget import MatchedBudget
 from dprec.ratings import Ratings
-from dprec.setups import Setup
+from dprec.setups import Setup, to_json
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.sent import Example, Sent
 from simulation.protocols.task import Task
@@ -32,6 +32,11 @@ class Protocol(Options):
     def delta(self) -> float:
         """Delta at which losses are composed."""
         return DELTA if self.privacy is None else self.privacy.delta
+
+    @property
+    def identity(self) -> str:
+        """All settings that the draws of a run depend on, as text."""
+        return to_json(self)
 
     @property
     def picked(self) -> Protocol:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -14,7 +15,7 @@ from dprec.completion.one_bit.completion import HiddenMatrix, OneBit
 from dprec.errors import SettingError, within
 from dprec.mechanisms import BitsAndCounts
 from dprec.messages import PRIOR
-from dprec.options import option
+from dprec.options import as_values, option
 from dprec.ordinal import level_shares
 from dprec.personalization.broadcast import broadcast_of
 from dprec.personalization.derived_broadcast import TableOptions
@@ -40,6 +41,7 @@ from simulation.protocols.reported_cells import RatedCells, note_on_made_up_cell
 from simulation.protocols.seen_set import ALL_VALUES, SET_IS_SEEN, note_on_reading
 from simulation.protocols.sent import Example, Sent, sent_ratings
 from simulation.protocols.served_reports import SentTable, ServedReports
+from simulation.protocols.shuffler import Shuffler, notes_on_ratings
 from simulation.protocols.task import ServerTask, Sizes, Task
 from simulation.protocols.zheng_distance import distance_per_cell
 
@@ -66,6 +68,9 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
         "Who predicts: the server, or each device, from its clean ratings and what the server broadcasts.",
         "none",
     )
+    shuffler: Shuffler | None = option(
+        "Whether reports come through shufflers, which users then trust not to tell whose they are.", None
+    )
     process: OrdinalProcess = option("What devices that predict assume about tastes.", OrdinalProcess())
     table: TableOptions = option(
         "What devices that predict are sent if the completion is not calibrated.", TableOptions()
@@ -84,6 +89,13 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
     def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget; if the item set is hidden, per rating means per cell."""
         return replace(self, privacy=mechanism_budget(self.mechanism, self.privacy, budget))
+
+    @property
+    def identity(self) -> str:
+        """All settings but how reports travel: what comes through shufflers is what would come without."""
+        values = as_values(self)
+        del values["shuffler"]
+        return json.dumps(values)
 
     @property
     def mechanism_name(self) -> str:
@@ -118,8 +130,16 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
         with within("completion"):
             self.completion.check((train.n_users, train.n_items))
             self._check_calibrated()
+        if self.shuffler is not None:
+            on_device = self.personalization == "on-device"
+            self.shuffler.check(self.mechanism, self.privacy, self.completion, on_device)
         with within("table"):
             level_shares(self.table.histogram, train.scale.levels)
+
+    def check_deployed(self) -> None:
+        """Refuse a shuffler, which is accounted for and not run."""
+        if self.shuffler is not None:
+            raise SettingError("shuffler", "one, in a deployment", "none: devices answer the server itself")
 
     def _check_calibrated(self) -> None:
         """Refuse what a calibrated completion cannot learn from the reports of the mechanism."""
@@ -143,7 +163,7 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
     def audited(self) -> Self:
         """Return the protocol without a costly completion; see `Protocol.audited`."""
         check_private(self.mechanism)
-        return replace(self, completion=ItemAverage())
+        return replace(self, completion=ItemAverage(), shuffler=None)
 
     @property
     def assumed(self) -> OrdinalProcess | None:
@@ -168,10 +188,14 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
             catalogue=task.catalogue,
         )
         collected = collection.collect(grid, task.roster)
-        after = after_reports(grid, task, calibrated, collected)
-        with within("completion"):
-            completed = self.completion.fit(after.observations, task.server_seed, task.progress)
         record, sent_table = collected.record, None
+        after = after_reports(grid, task, calibrated, collected)
+        observed = after.observations
+        if self.shuffler is not None:
+            spent = self.shuffler.charged(calibrated, collected, task.group)
+            record, observed = record.with_traffic(spent), self.shuffler.received(observed)
+        with within("completion"):
+            completed = self.completion.fit(observed, task.server_seed, task.progress)
         if self.personalization == "on-device":
             sent_table, spent = self._broadcast(grid, task, completed, collected)
             record = record.with_traffic(spent)
@@ -195,6 +219,11 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
             rated, accepted = RatedCells.of(train, observed), held.collected.accepted
             facts["notes"] += (note_on_made_up_cells(train, observed, rated),)
             facts["distance"] = distance_per_cell(held.calibrated, train, accepted, observed, rated)
+        if self.shuffler is not None:
+            losses = facts["privacy"].per_user
+            shuffled = self.shuffler.shuffled(held.calibrated, held.collected, losses)
+            facts["shuffled"] = shuffled
+            facts["notes"] += notes_on_ratings(shuffled, self.delta)
         return Outcome(
             predict=predict,
             predict_rows=rows,
@@ -229,6 +258,11 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
         return calibrated_for(self.mechanism, self.privacy, sizes.scale, sizes.n_items)
 
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
+        """Promise the loss of the channel, if there is a budget; a shuffler adds to it."""
+        local = self._guarantee_of_reports()
+        return local if self.shuffler is None else self.shuffler.guaranteed(local)
+
+    def _guarantee_of_reports(self) -> Guarantee:
         """Promise the loss of the channel, if there is a budget."""
         on_device, sends = self.personalization == "on-device", self.mechanism.sends_values
         seen = [SET_IS_SEEN]

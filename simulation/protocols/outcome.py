@@ -13,6 +13,7 @@ from dprec.privacy.device_channel import DeviceChannel
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.releases import Releases, composed_losses
+from dprec.privacy.shuffling import ShuffledProfiles, ShuffledReports
 from dprec.recommendation import Predict, PredictRows
 from dprec.wire.traffic import TrafficLedger
 from strategies.round_record import RoundRecord
@@ -37,6 +38,8 @@ class ServerOutcome:
         the losses is known.
     losses_at : callable or None
         From delta to the loss of every user, where the protocol composes what it released itself.
+    shuffled : ShuffledReports or ShuffledProfiles or None
+        The reports that came through shufflers, and how many hide each; None without shufflers.
     channel : DeviceChannel or None
         The channel that the devices applied to their ratings; None if it adds no noise.
     notes : tuple of str
@@ -57,6 +60,7 @@ class ServerOutcome:
     claimed: PrivacyLedger | None = None
     releases: tuple[Releases, ...] = ()
     losses_at: Callable[[float], NDArray[np.float64]] | None = None
+    shuffled: ShuffledReports | ShuffledProfiles | None = None
     channel: DeviceChannel | None = None
     notes: tuple[str, ...] = ()
     diagnostics: dict[str, Any] = field(default_factory=dict)
@@ -65,10 +69,12 @@ class ServerOutcome:
 
     def composed(self, delta: float) -> NDArray[np.float64]:
         """Return the loss of every user by composition, shape (users,): at most the sum in the ledger."""
-        basic = self.privacy.per_user
+        losses = self.privacy.per_user
         if self.losses_at is not None:
-            return np.minimum(basic, self.losses_at(delta))
-        return np.minimum(basic, composed_losses(self.releases, delta)) if self.releases else basic
+            losses = np.minimum(losses, self.losses_at(delta))
+        if self.releases:
+            losses = np.minimum(losses, composed_losses(self.releases, delta))
+        return losses if self.shuffled is None else np.minimum(losses, self.shuffled.per_user(delta))
 
     @property
     def clients_seconds(self) -> float:

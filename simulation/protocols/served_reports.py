@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dprec.completion.base import Completed
 from dprec.completion.calibrated.completion import CalibratedModel
+from dprec.completion.calibrated.item_effects import ItemEffectsModel
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.device_channel import device_channel
 from dprec.wire.item_table import ItemTable
@@ -79,7 +80,7 @@ class ServedReports:
         """
         privacy, releases = self.after.losses(self.calibrated, counts, self.collected.sent)
         notes = self.completed.notes + notes_on_failures([self.record]) + self.after.notes
-        if isinstance(self.completed, CalibratedModel):
+        if isinstance(self.completed, CalibratedModel | ItemEffectsModel):
             notes += notes_on_catalogue(self.completed.catalogue)
         return {
             "traffic": self.collected.traffic,

@@ -16,6 +16,7 @@ from dprec.binarization import is_binary
 from dprec.deviations import deviations
 from dprec.privacy.large_delta import note_on_delta
 from dprec.privacy.ledger import PrivacyLedger
+from dprec.privacy.shuffling import ShuffledReports
 from dprec.ratings import Ratings
 from dprec.wire.network import NetworkOptions, network_bytes
 from dprec.wire.traffic import TrafficLedger
@@ -28,6 +29,7 @@ from simulation.storage.summary import (
     DatasetSummary,
     DirectionSummary,
     DistanceSummary,
+    LossPerReport,
     LossPerUser,
     PrivacySummary,
     Summary,
@@ -138,6 +140,7 @@ def _privacy(
         epsilon_per_rating=_largest(outcome.privacy.per_rating),
         epsilon_per_user=_per_user(outcome.privacy.per_user),
         epsilon_composed=_per_user(composed),
+        **_shuffled(outcome, config.protocol.delta),
         delta=config.protocol.delta,
         composition="pld" if outcome.releases or outcome.losses_at else "sum",
         epsilon_claimed=_claimed(outcome.claimed),
@@ -163,6 +166,17 @@ def _per_user(losses: NDArray[np.float64]) -> LossPerUser:
     return LossPerUser(
         max=_finite(losses.max()), mean=_finite(losses.mean()), median=_finite(np.median(losses))
     )
+
+
+def _shuffled(outcome: Outcome, delta: float) -> dict[str, LossPerReport]:
+    """Return the losses of single ratings, if their reports were shuffled one by one."""
+    if not isinstance(outcome.shuffled, ShuffledReports):
+        return {}
+    losses = outcome.shuffled.per_rating(delta)
+    loss = LossPerReport(
+        max=_finite(losses.max()), mean=_finite(losses.mean()), median=_finite(np.median(losses))
+    )
+    return {"epsilon_per_rating_shuffled": loss}
 
 
 def _claimed(ledger: PrivacyLedger | None) -> ClaimedLoss:

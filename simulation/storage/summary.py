@@ -91,6 +91,14 @@ class LossPerUser(Document):
     median: float | None = Field(description="Median loss.")
 
 
+class LossPerReport(Document):
+    """Proved privacy loss of single ratings, over the reports on them."""
+
+    max: float | None = Field(description="Largest loss.")
+    mean: float | None = Field(description="Mean loss.")
+    median: float | None = Field(description="Median loss.")
+
+
 class ClaimedLoss(Document):
     """Privacy loss that is claimed without a proof; None where none is."""
 
@@ -107,6 +115,9 @@ class PrivacySummary(Document):
     epsilon_per_user: LossPerUser = Field(description="Sum of the proved losses of everything a user sends.")
     epsilon_composed: LossPerUser = Field(
         description="The same by composition: holds with delta, where the sum holds without."
+    )
+    epsilon_per_rating_shuffled: LossPerReport | None = Field(
+        None, description="Losses of single ratings if reports are shuffled one by one: hold with delta."
     )
     delta: float = Field(description="Probability beyond which the composed losses hold.")
     composition: Literal["sum", "pld"] = Field(

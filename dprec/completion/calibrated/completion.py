@@ -14,6 +14,7 @@ from dprec.completion.calibrated.cells import Cells
 from dprec.completion.calibrated.features import prior_effects
 from dprec.completion.calibrated.geometry import ImplicitGeometry
 from dprec.completion.calibrated.hidden_sets import HiddenSetFit
+from dprec.completion.calibrated.item_effects import clear_reports
 from dprec.completion.calibrated.latent_ratings import LatentRatings, LookedUp
 from dprec.completion.calibrated.learned_histogram import learned_shares
 from dprec.completion.calibrated.noisy_counts import CountLikelihood
@@ -21,7 +22,6 @@ from dprec.completion.calibrated.regressed_effects import RegressedEffects
 from dprec.completion.calibrated.regressed_vectors import RegressedVectors
 from dprec.completion.calibrated.residual_effects import fitted_to_residuals
 from dprec.completion.calibrated.symbol_tables import SymbolTables
-from dprec.mechanisms.symbol_reports import SymbolReports
 from dprec.options import option
 from dprec.ordinal import Histogram, cut_points, expected_rating, level_shares
 from dprec.progress import Progress, silent
@@ -118,7 +118,7 @@ class Calibrated(Completion):
         if seen.symbols is not None and seen.symbols.hidden is not None:
             return self._fitted_to_hidden_sets(seen, seed, progress)
         geometry = ImplicitGeometry.of(seen.users, seen.items, seen.shape, self.dimensions, seed)
-        reports = seen.symbols or _clear(seen)
+        reports = seen.symbols or clear_reports(seen)
         shares = np.array(level_shares(self.histogram, scale.levels))
         shares = learned_shares(reports, shares) if self.learn_histogram else shares / shares.sum()
         cuts = cut_points(shares, self.variance)
@@ -207,13 +207,6 @@ class Calibrated(Completion):
         if self.slopes:
             latent = latent.with_slopes(cells, looked_up, counts)
         return latent.with_tastes(cells, looked_up, counts) if factors else latent
-
-
-def _clear(observations: Observations) -> SymbolReports:
-    """Return the reports of values that were sent as they are, rounded to the scale."""
-    scale = observations.scale
-    levels = scale.level_of(np.clip(observations.values, scale.low, scale.high)).astype(np.int64)
-    return SymbolReports((np.eye(scale.levels),), levels - 1, np.zeros_like(levels))
 
 
 def _of_unit_variance(columns: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ from dprec.catalogue import Catalogue
 from dprec.completion.calibrated.geometry import ImplicitGeometry, standardised_logarithms
 from dprec.completion.calibrated.regressed_effects import RegressedEffects
 
-_USER_SPREAD, _ITEM_SPREAD = 0.2, 0.06
+_USER_SPREAD, ITEM_SPREAD = 0.2, 0.06
 """Expected variances of the effects around what features say, in units of the noise on a latent rating."""
 
 _POPULARITY, _ITS_SQUARE = 5.0, 0.3
@@ -31,7 +31,7 @@ def prior_effects(
     of_users, of_items = user_features(geometry, width), item_features(geometry, catalogue, width)
     return (
         RegressedEffects.at_zero(of_users, _USER_SPREAD, intercept=False),
-        RegressedEffects.at_zero(of_items, _ITEM_SPREAD, intercept=True),
+        RegressedEffects.at_zero(of_items, ITEM_SPREAD, intercept=True),
     )
 
 

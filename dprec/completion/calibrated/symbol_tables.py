@@ -69,9 +69,7 @@ class SymbolTables:
         latent : ndarray of float64
         symbols, channel_of : ndarray of int64, same shape
         """
-        places = np.clip((latent + _REACH) * ((_POINTS - 1) / (2 * _REACH)), 0, _POINTS - 1.001)
-        lower = places.astype(np.int64)
-        share = places - lower
+        lower, share = _places(latent)
 
         def between(
             table: NDArray[np.float64], columns: NDArray[np.int64] | Literal[0]
@@ -81,3 +79,28 @@ class SymbolTables:
             return mixed
 
         return between(self.slopes, self.first[channel_of] + symbols), between(self.information, channel_of)
+
+    def everywhere(self, latent: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the slopes of all symbols and the information of all channels at latent ratings.
+
+        Parameters
+        ----------
+        latent : ndarray of float64, shape (places,)
+
+        Returns
+        -------
+        slopes, information : ndarray of float64, shapes (places, columns) and (places, channels)
+        """
+        lower, share = _places(latent)
+        slopes, information = (
+            table[lower] + share[:, None] * (table[lower + 1] - table[lower])
+            for table in (self.slopes, self.information)
+        )
+        return slopes, information
+
+
+def _places(latent: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the point of the grid below each latent rating, and the share of the way to the next."""
+    places = np.clip((latent + _REACH) * ((_POINTS - 1) / (2 * _REACH)), 0, _POINTS - 1.001)
+    lower = places.astype(np.int64)
+    return lower, places - lower

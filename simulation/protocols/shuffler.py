@@ -1,0 +1,201 @@
+"""A shuffler between devices and server: what it may pass on, and what users lose if it is honest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.completion import ItemAverage, ItemEffects
+from dprec.completion.base import Completion, Observations
+from dprec.errors import SettingError
+from dprec.mechanisms import BitsAndCounts, Mechanism
+from dprec.messages import REPORT
+from dprec.options import Options, option
+from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.guarantee import Guarantee
+from dprec.privacy.shuffling import ShuffledProfiles, ShuffledReports, with_the_same_items
+from dprec.wire.onion import onion_bytes, record_bytes
+from dprec.wire.traffic import WITH_RECORD
+
+if TYPE_CHECKING:
+    from strategies.report_collection import Collected
+
+_ALONE = (
+    "epsilon_per_rating and epsilon_per_user hold without it, also against the shufflers themselves; what "
+    "users lose by composition (epsilon_composed) holds if one of them is honest and the reports that a "
+    "report is hidden among are drawn as the protocol says."
+)
+
+_NOTHING_GAINED = 0.99
+"""Share of the loss without a shuffler from which on nothing is gained to speak of."""
+
+_UNLINKED = (
+    "Every report on an item is a message of its own: the server sees how often an item is rated and how "
+    "often each symbol is sent, and no user. Devices send at times that say nothing. The set of a user's "
+    "rated items is not among what epsilon protects; it stays hidden if a shuffler is honest."
+)
+
+_LINKED = (
+    "A user's reports are one message, and it is hidden only among messages that show the same items. The "
+    "server can tell any other by its items, however it is shuffled."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shuffler(Options):
+    """Servers that take messages, mix them and pass them on, of which one has to be honest."""
+
+    reports: Literal["per-item", "per-user"] = option(
+        "What is one message: the report on one item, which nobody can link to the user's others, or all "
+        "reports of a user, which stay linked.",
+        "per-item",
+    )
+    known: float = option(
+        "Share of the other messages in every mix that hide nothing, as the server knows them or made them.",
+        0.0,
+        ge=0,
+        lt=1,
+    )
+    hops: int = option("Shufflers in a row, each with its layer of encryption.", 2, ge=1, le=16)
+
+    @property
+    def unlinks(self) -> bool:
+        """Whether nobody can tell which reports are of one user."""
+        return self.reports == "per-item"
+
+    def guaranteed(self, local: Guarantee) -> Guarantee:
+        """Return what is promised, given what would be without a shuffler."""
+        notes = (_UNLINKED,) if self.unlinks else (*local.notes, _LINKED)
+        return replace(local, trust="shuffler", notes=(_ALONE, *notes))
+
+    def check(
+        self, mechanism: Mechanism, privacy: PrivacyBudget | None, completion: Completion, on_device: bool
+    ) -> None:
+        """Refuse what no shuffler makes more private, and what needs to know which reports are of one user.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+        privacy : PrivacyBudget or None
+        completion : Completion
+        on_device : bool
+            Whether devices predict.
+
+        Raises
+        ------
+        SettingError
+        """
+        name = mechanism.kind
+        if privacy is None or not mechanism.sends_values:
+            found = f"mechanism {name}, which draws nothing at random"
+            raise SettingError("shuffler", found, "a private mechanism, or no shuffler")
+        if isinstance(mechanism, BitsAndCounts):
+            found = f"mechanism {name}, whose counts are asked of each user"
+            raise SettingError("shuffler", found, "a mechanism that reports on each rating")
+        if not self.unlinks:
+            return
+        if mechanism.hides_rated_items or mechanism.compares_ratings:
+            found = f"per-item, with mechanism {name}"
+            accepted = "per-user, or a mechanism that reports on each rating by itself"
+            raise SettingError("shuffler.reports", found, accepted)
+        if privacy.per == "user":
+            found = "per-item, with a budget per user, which gives users different channels"
+            raise SettingError("shuffler.reports", found, "per-user, or privacy.per: rating")
+        if not completion.works_unlinked or (on_device and not isinstance(completion, ItemEffects)):
+            others = "" if on_device else f" or {ItemAverage.kind}"
+            found = f"per-item, with completion {completion.kind}, which has to know whose the reports are"
+            raise SettingError(
+                "shuffler.reports", found, f"per-user, or completion {ItemEffects.kind}{others}"
+            )
+
+    def received(self, observations: Observations) -> Observations:
+        """Return what the server makes of the messages that arrive."""
+        return observations.unlinked() if self.unlinks else observations
+
+    def shuffled(
+        self, calibrated: CalibratedMechanism, collected: Collected, losses: NDArray[np.float64]
+    ) -> ShuffledReports | ShuffledProfiles:
+        """Return the accepted reports with those that they are hidden among.
+
+        Parameters
+        ----------
+        calibrated : CalibratedMechanism
+        collected : Collected
+        losses : ndarray of float64, shape (users,)
+            What all of a user's reports lose if they are not shuffled.
+        """
+        observed = collected.observations
+        n_users, n_items = observed.shape
+        if self.unlinks:
+            raters = np.bincount(observed.items, minlength=n_items)
+            mixed = self._hiding(raters)[observed.items]
+            return ShuffledReports(calibrated.channel(1), observed.users, mixed, n_users)
+        accepted = collected.accepted
+        if calibrated.mechanism.hides_rated_items:
+            alike = np.full(n_users, np.count_nonzero(accepted))
+        else:
+            shown = np.bincount(observed.users, minlength=n_users)
+            alike = np.zeros(n_users, dtype=np.int64)
+            alike[accepted] = with_the_same_items(shown[accepted], observed.items)
+        return ShuffledProfiles(losses, np.where(accepted, self._hiding(alike), 0))
+
+    def _hiding(self, messages: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how many of so many messages hide one of them, itself included; none of none."""
+        others = np.maximum(messages - 1, 0)
+        return np.minimum(messages, 1) + others - np.ceil(self.known * others).astype(np.int64)
+
+    def charged(self, calibrated: CalibratedMechanism, collected: Collected, group: str) -> dict[str, int]:
+        """Charge users for the messages that shufflers pass on, instead of those with a whole report.
+
+        A report that was not accepted stays charged as it came. Messages of whole reports are filled up to
+        the longest of them.
+
+        Parameters
+        ----------
+        calibrated : CalibratedMechanism
+        collected : Collected
+            Its traffic is changed in place; nothing but the reports has been sent up.
+        group : str
+            Group of the messages.
+
+        Returns
+        -------
+        dict
+            Bytes that were added, under the names that a `RoundRecord` uses.
+        """
+        from strategies.envelope import report_sizes
+        from strategies.rounds import traffic_totals
+
+        traffic, observed = collected.traffic, collected.observations
+        before = traffic_totals(traffic)
+        users = np.flatnonzero(collected.accepted)
+        if self.unlinks:
+            each = record_bytes(observed.shape[1], calibrated.reference_channel.symbols)
+            times = np.bincount(observed.users, minlength=observed.shape[0])[users]
+            size = onion_bytes(each, self.hops)
+            traffic.uplink_payload[users] = times * each
+        else:
+            times = np.ones_like(users)
+            size = onion_bytes(int(traffic.uplink_payload[users].max()), self.hops)
+        sizes = report_sizes(REPORT, group, users, np.full_like(users, size))
+        traffic.uplink_message[users] = times * sizes
+        traffic.uplink_objects[users] = times * WITH_RECORD
+        traffic.messages[users] += times - 1
+        after = traffic_totals(traffic)
+        return {name: after[name] - before[name] for name in after}
+
+
+def notes_on_ratings(reports: ShuffledReports | ShuffledProfiles, delta: float) -> tuple[str, ...]:
+    """Say what a rating loses among the reports on its item, if they are messages of their own."""
+    if isinstance(reports, ShuffledProfiles) or not reports.mixed.size:
+        return ()
+    losses, local = reports.per_rating(delta), reports.channel.epsilon
+    whole = np.count_nonzero(losses >= _NOTHING_GAINED * local)
+    return (
+        f"Among the reports on its item, a rating loses {losses.mean():.3g} on average (median "
+        f"{np.median(losses):.3g}) with delta = {delta:g}, not {local:.3g}. Of {losses.size:,} reports, "
+        f"{whole:,} are on items that too few rate, and lose as much as without a shuffler.",
+    )

@@ -1,0 +1,160 @@
+"""Reports through shufflers: the same predictions, more bytes, and losses that hold if one is honest."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dprec.errors import InputError
+from dprec.privacy.shuffling import ShuffledChannel
+from simulation.configuration.models import parse_config
+from simulation.protocols.one_shot import OneShotProtocol
+from simulation.run import run
+
+HISTOGRAM = {"histogram": "netflix"}
+
+
+@pytest.fixture
+def one_bit(tiny: dict[str, Any]) -> dict[str, Any]:
+    """Many users of few items, whose devices predict."""
+    tiny["dataset"] = {"kind": "synthetic", "users": 300, "items": 20, "ratings": 2400}
+    tiny["protocol"] |= {
+        "mechanism": {"kind": "threshold-bit"},
+        "completion": {"kind": "item-effects", **HISTOGRAM},
+        "personalization": "on-device",
+    }
+    return tiny
+
+
+def through(values: dict[str, Any], **settings: Any) -> dict[str, Any]:
+    """Return a configuration with a shuffler."""
+    return {**values, "protocol": {**values["protocol"], "shuffler": settings}}
+
+
+def test_a_shuffler_changes_what_is_lost_and_no_prediction(one_bit: dict[str, Any]) -> None:
+    plain, shuffled = run(one_bit), run(through(one_bit, reports="per-item"))
+    assert (plain.predictions["prediction"] == shuffled.predictions["prediction"]).all()
+    before, after = plain.summary["privacy"], shuffled.summary["privacy"]
+    assert (before["trust"], after["trust"]) == ("nobody", "shuffler")
+    assert before["epsilon_per_user"] == after["epsilon_per_user"]
+    assert before["epsilon_per_rating"] == after["epsilon_per_rating"]
+    composed = shuffled.traffic["epsilon_composed"]
+    assert (composed <= plain.traffic["epsilon_composed"] + 1e-12).all()
+    assert np.median(composed) < 0.8 * np.median(plain.traffic["epsilon_composed"])
+    per_rating = after["epsilon_per_rating_shuffled"]
+    assert per_rating["mean"] < per_rating["max"] <= after["epsilon_per_rating"]
+    assert "epsilon_per_rating_shuffled" not in before
+
+
+def test_a_rating_is_hidden_among_those_of_the_same_item(one_bit: dict[str, Any]) -> None:
+    result = run(through(one_bit))
+    config = parse_config(one_bit)
+    assert isinstance(config.protocol, OneShotProtocol)
+    from simulation.execution import load_ratings
+
+    train, _ = load_ratings(config)
+    raters = np.bincount(train.items, minlength=train.n_items)
+    channel = config.protocol._calibrated(train).channel(1)
+    shuffled = ShuffledChannel(channel)
+    expected = np.array([shuffled.epsilon(int(count), 1e-6) if count else 0.0 for count in raters])
+    own = expected[train.items]
+    found = result.summary["privacy"]["epsilon_per_rating_shuffled"]
+    assert found["mean"] == pytest.approx(own.mean(), rel=0.06)
+    assert found["mean"] >= own.mean()
+    # Most users have fewer ratings than composition gains from: together they lose less than their sum.
+    lost = result.traffic["epsilon_composed"][train.counts > 0]
+    assert (lost <= np.bincount(train.users, own, minlength=train.n_users)[train.counts > 0] * 1.3).all()
+
+
+def test_reports_that_the_server_knows_hide_nothing(one_bit: dict[str, Any]) -> None:
+    honest, half = (run(through(one_bit, known=known)).traffic["epsilon_composed"] for known in (0.0, 0.5))
+    assert (half >= honest - 1e-12).all()
+    assert np.median(half) > 1.1 * np.median(honest)
+
+
+def test_reports_that_were_not_accepted_lose_what_they_do_without_a_shuffler(one_bit: dict[str, Any]) -> None:
+    one_bit["simulation"] |= {"faults": {"malformed": 0.3}}
+    plain, shuffled = run(one_bit).traffic, run(through(one_bit)).traffic
+    same = shuffled["epsilon_composed"] == plain["epsilon_composed"]
+    assert 40 <= same.sum() <= 140
+    assert (shuffled["uplink_message_bytes"][same] == plain["uplink_message_bytes"][same]).all()
+    assert (shuffled["epsilon_composed"][~same] < plain["epsilon_composed"][~same]).all()
+
+
+def test_every_report_is_charged_as_a_message_with_its_layers(one_bit: dict[str, Any]) -> None:
+    plain = run(one_bit)
+    few, many = (run(through(one_bit, hops=hops)) for hops in (1, 3))
+    ratings = plain.traffic["ratings"]
+    assert (few.traffic["uplink_payload_bytes"] == ratings).all()
+    added = many.traffic["uplink_message_bytes"] - few.traffic["uplink_message_bytes"]
+    # Two more layers of 48 bytes, and more bytes for lengths above 127 in the records around them.
+    assert (added >= 96 * ratings).all()
+    assert (added <= 100 * ratings).all()
+    assert (few.traffic["messages"] == plain.traffic["messages"] + ratings - 1).all()
+    for result in (plain, few, many):
+        uplink = result.summary["traffic"]["uplink"]["message_bytes"]
+        assert sum(line["uplink_message_bytes"] for line in result.rounds) == uplink
+
+
+def test_whole_reports_hide_among_the_same_items_only(one_bit: dict[str, Any]) -> None:
+    one_bit["protocol"] |= {"completion": {"kind": "calibrated", **HISTOGRAM}}
+    plain, bulk = run(one_bit), run(through(one_bit, reports="per-user"))
+    assert (plain.predictions["prediction"] == bulk.predictions["prediction"]).all()
+    assert bulk.summary["privacy"]["trust"] == "shuffler"
+    assert (bulk.traffic["epsilon_composed"] == plain.traffic["epsilon_composed"]).all()
+    assert (bulk.traffic["uplink_payload_bytes"] == plain.traffic["uplink_payload_bytes"]).all()
+    assert (bulk.traffic["messages"] == plain.traffic["messages"]).all()
+    assert np.unique(bulk.traffic["uplink_message_bytes"]).size <= 2
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "a completion with user effects": ({"completion": {"kind": "calibrated"}}, "shuffler.reports"),
+    "factors": ({"completion": {"kind": "mf"}, "personalization": "none"}, "shuffler.reports"),
+    "averages of users": (
+        {"completion": {"kind": "user-average"}, "personalization": "none"},
+        "shuffler.reports",
+    ),
+    "item averages for devices": ({"completion": {"kind": "item-average"}}, "shuffler.reports"),
+    "a budget per user": ({"privacy": {"epsilon": 1.0, "per": "user"}}, "shuffler.reports"),
+    "no noise": ({"mechanism": {"kind": "none"}, "privacy": None}, "shuffler"),
+    "no values": ({"mechanism": {"kind": "set-only"}, "privacy": None}, "shuffler"),
+    "ratings that are compared": (
+        {"mechanism": {"kind": "residual-bits"}, "privacy": {"epsilon": 1.0, "per": "user"}},
+        "shuffler.reports",
+    ),
+    "hidden item sets": (
+        {"mechanism": {"kind": "hidden-threshold"}, "privacy": {"epsilon": 1.0, "per": "cell"}},
+        "shuffler.reports",
+    ),
+    "counts": ({"mechanism": {"kind": "bits-and-counts"}}, "shuffler"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_has_to_know_whose_reports_are_is_refused(one_bit: dict[str, Any], name: str) -> None:
+    settings, key = REFUSED[name]
+    values = through(one_bit)
+    values["protocol"] |= settings
+    if settings.get("privacy", ...) is None:
+        del values["protocol"]["privacy"]
+    with pytest.raises(InputError) as refused:
+        run(values)
+    assert refused.value.where == f"configuration: protocol.{key}"
+
+
+def test_averages_of_items_need_no_links(one_bit: dict[str, Any]) -> None:
+    one_bit["protocol"] |= {"completion": {"kind": "item-average"}, "personalization": "none"}
+    plain, shuffled = run(one_bit), run(through(one_bit))
+    assert shuffled.predictions["prediction"] == pytest.approx(plain.predictions["prediction"], rel=1e-12)
+
+
+def test_an_audit_and_a_deployment_are_of_devices_without_shufflers(one_bit: dict[str, Any]) -> None:
+    protocol = parse_config(through(one_bit)).protocol
+    assert isinstance(protocol, OneShotProtocol)
+    audited = protocol.audited()
+    assert audited.shuffler is None
+    assert audited.guarantee((10, 10)).trust == "nobody"
+    with pytest.raises(InputError):
+        protocol.check_deployed()
+    replace(protocol, shuffler=None).check_deployed()
