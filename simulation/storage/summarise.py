@@ -168,7 +168,7 @@ def _per_user(losses: NDArray[np.float64]) -> LossPerUser:
     )
 
 
-def _shuffled(outcome: Outcome, delta: float) -> dict[str, LossPerReport]:
+def _shuffled(outcome: ServerOutcome, delta: float) -> dict[str, LossPerReport]:
     """Return the losses of single ratings, if their reports were shuffled one by one."""
     if not isinstance(outcome.shuffled, ShuffledReports):
         return {}

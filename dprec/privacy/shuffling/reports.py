@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -41,7 +42,7 @@ class ShuffledReports:
 
     @cached_property
     def _shuffled(self) -> ShuffledChannel:
-        return ShuffledChannel(self.channel)
+        return ShuffledChannel.known(self.channel)
 
     @cached_property
     def _sizes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -71,7 +72,8 @@ class ShuffledReports:
             return composed
         alone = self.per_rating(delta)
         typical = float((alone**2).sum() / alone.sum()) if alone.any() else self.channel.epsilon
-        step = min(self.channel.epsilon / POINTS, typical / _STEPS)
+        finer = max(0, math.ceil(math.log2(self.channel.epsilon / POINTS * _STEPS / typical)))
+        step = self.channel.epsilon / POINTS / 2**finer
         kinds = [self._shuffled.losses(size, step) for size in sizes.tolist()]
         ends = np.searchsorted(self.users, np.arange(self.n_users + 1))
         for start in range(0, self.n_users, _USERS_AT_ONCE):

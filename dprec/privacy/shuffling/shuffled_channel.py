@@ -78,6 +78,17 @@ class ShuffledChannel:
 
     channel: Channel
     _epsilons: dict[tuple[int, float], float] = field(default_factory=dict, init=False)
+    _losses: dict[tuple[int, float], LossDistribution] = field(default_factory=dict, init=False)
+
+    @classmethod
+    def known(cls, channel: Channel) -> ShuffledChannel:
+        """Return the one that was computed for such a channel before in this process, if any."""
+        key = repr(channel.weights.shape).encode() + channel.weights.tobytes()
+        if key not in _KNOWN:
+            if len(_KNOWN) >= _MOST_KNOWN:
+                _KNOWN.clear()
+            _KNOWN[key] = cls(channel)
+        return _KNOWN[key]
 
     @cached_property
     def blanket(self) -> PrivacyBlanket:
@@ -118,6 +129,11 @@ class ShuffledChannel:
         step : float
             Distance of two points of the grid.
         """
+        if (reports, step) not in self._losses:
+            self._losses[reports, step] = self._dominating(reports, step)
+        return self._losses[reports, step]
+
+    def _dominating(self, reports: int, step: float) -> LossDistribution:
         points = points_up_to(self.channel.epsilon, step)
         end = min(points, points_up_to(self.epsilon(reports, _LEAST_DELTA), step))
         corners = np.unique(np.rint(np.linspace(0, end, _CORNERS)).astype(np.int64))
@@ -127,3 +143,9 @@ class ShuffledChannel:
         deltas[-1] = 0.0
         ratios = np.exp(step * np.arange(points + 1))
         return LossDistribution.with_divergences(step, np.interp(ratios, ratios[corners], deltas))
+
+
+_KNOWN: dict[bytes, ShuffledChannel] = {}
+"""What was computed, by the channels' draws: runs that differ in their seed ask for the same."""
+
+_MOST_KNOWN = 64
