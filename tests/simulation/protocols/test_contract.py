@@ -24,6 +24,7 @@ WITHOUT_PRIVACY = {
     "plain-mf",
     "user-average",
 }
+SHUFFLED = {"shuffled-on-device"}
 TRUSTING = (
     CLAIMED
     | WITHOUT_PRIVACY
@@ -71,7 +72,8 @@ def test_a_preset_runs_and_leaves_a_valid_directory(tmp_path: Path, preset: dict
     assert privacy["status"] == (
         "claimed" if name in CLAIMED else "none" if name in WITHOUT_PRIVACY else "proved"
     )
-    assert privacy["trust"] == ("server" if name in TRUSTING else "nobody")
+    others = "shuffler" if name in SHUFFLED else "nobody"
+    assert privacy["trust"] == ("server" if name in TRUSTING else others)
     assert privacy["trusts_server"] is (name in TRUSTING)
     assert (privacy["epsilon_claimed"]["per_rating"] is None) == (name not in CLAIMED)
     # What is claimed is never charged: the ledger's losses are proved, or have no bound.
