@@ -13,8 +13,9 @@ def shrunken_effects(
     noise: float,
     residual: float,
     prior: float,
+    count_noise: float = 0.0,
 ) -> NDArray[np.float64]:
-    """Return the effects c with the least expected squared error, shape (items,).
+    """Return the effects c with the least expected squared error given the counts, shape (items,).
 
     A sum is s = n c + e, where e holds the residuals of n ratings and the noise of the release. Negative
     counts, which noise makes, are taken as 0.
@@ -29,9 +30,11 @@ def shrunken_effects(
         Variance of a residual, times the weight of a rating.
     prior : float
         Prior variance of an effect, above 0.
+    count_noise : float
+        Standard deviation of the noise of a count, which makes a small one worth less.
     """
     n = np.maximum(counts, 0.0)
-    below = n**2 + (noise**2 + residual * n) / prior
+    below = n**2 + count_noise**2 + (noise**2 + residual * n) / prior
     effects: NDArray[np.float64] = np.divide(n * sums, below, out=np.zeros_like(n), where=below > 0)
     return effects
 
@@ -43,6 +46,8 @@ def shrunken_factors(
     noise: float,
     residual: NDArray[np.float64],
     prior: float,
+    matrix_noise: float = 0.0,
+    largest: float = np.inf,
 ) -> NDArray[np.float64]:
     """Return the factors with the least expected squared error given the matrices, shape (items, rank).
 
@@ -62,10 +67,14 @@ def shrunken_factors(
         Variance of a residual, times the weight of a rating.
     prior : float
         Prior variance of a factor, above 0.
+    matrix_noise : float
+        Standard deviation of the noise of a matrix's entries, which makes small eigenvalues worth less.
+    largest : float
+        Bound of the eigenvalues.
     """
     values, vectors = np.linalg.eigh(matrices)
-    values = np.maximum(values, 0.0)
-    below = values**2 + (noise**2 + residual[:, None] * values) / prior
+    values = np.clip(values, 0.0, largest)
+    below = values**2 + matrix_noise**2 + (noise**2 + residual[:, None] * values) / prior
     along = np.einsum("npq,np->nq", vectors, sides)
     gains = np.divide(values, below, out=np.zeros_like(values), where=below > 0)
     factors: NDArray[np.float64] = np.einsum("npq,nq->np", vectors, gains * along)

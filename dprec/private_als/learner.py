@@ -52,7 +52,11 @@ class ItemLearner:
     model: ItemModel = field(init=False)
     learned: ItemModel = field(init=False)
     _counts: NDArray[np.float64] = field(init=False)
+    _sums: NDArray[np.float64] = field(init=False)
+    _floored: NDArray[np.float64] = field(init=False)
+    _offset: float = field(init=False, default=0.0)
     _count_noise: float = field(init=False, default=0.0)
+    _sum_noise: float = field(init=False, default=0.0)
     _users: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
@@ -101,18 +105,30 @@ class ItemLearner:
 
     def _begin(self, released: NDArray[np.float64], noise: NDArray[np.float64], users: int) -> None:
         """Take counts and mean from the sums of the first round."""
-        self._counts, self._count_noise, self._users = released[:, 0], float(noise[0]), users
+        self._count_noise, self._users = float(noise[0]), users
+        # Nobody weighs more than 1 in a count.
+        self._counts = np.minimum(released[:, 0], float(users))
         total = max(float(self._counts.sum()), float(noise[0]), np.finfo(float).tiny)
         offset = float(np.clip(released[:, 1].sum() / total, -self.span / 2, self.span / 2))
         self.model = replace(self.model, mean=self.model.mean + offset)
         self._offset = offset
 
     def _learn_effects(self, sums: NDArray[np.float64], noise: float, *, first: bool) -> None:
-        about = sums - self._offset * self._counts if first else sums
+        """Estimate the effects from the sums of all rounds so far, which have noise of their own each.
+
+        Without noise, only those of the last round count: their targets are closest to the effects.
+        """
+        if first:
+            self._sums, self._sum_noise = sums - self._offset * self._counts, noise
+        else:
+            before = noise**2 / (self._sum_noise**2 + noise**2) if noise > 0 else 0.0
+            self._sums = before * self._sums + (1 - before) * sums
+            self._sum_noise *= float(np.sqrt(before))
         effects = shrunken_effects(
             self._counts,
-            about,
-            noise=noise,
+            self._sums,
+            noise=self._sum_noise,
+            count_noise=self._count_noise,
             residual=self._residual * self._mean_weight,
             prior=(self.options.effect_deviation * self.span) ** 2,
         )
@@ -164,12 +180,15 @@ class ItemLearner:
         floor = max(float(noise[0]) * np.sqrt(layout.n_items) / total, _SMALLEST_MOMENT)
         root = root_of_moment(matrices.sum(axis=0) / total, min(floor, 1.0))
         inverse = np.linalg.inv(root)
+        stretch = float((inverse**2).sum() / options.rank)
         white = shrunken_factors(
             inverse @ matrices @ inverse.T,
             sides @ inverse.T,
-            noise=float(noise[-1]) * float(np.sqrt((inverse**2).sum() / options.rank)),
+            noise=float(noise[-1]) * float(np.sqrt(stretch)),
             residual=self._residual * weights * of_users,
             prior=(options.factor_deviation * self.span) ** 2 / options.rank,
+            matrix_noise=float(noise[0]) * stretch,
+            largest=self._users / _SMALLEST_MOMENT,
         )
         self.learned = replace(self.model, factors=white)
         self.model = replace(

@@ -27,7 +27,7 @@ class FactorizationOptions(Options):
         gt=0,
         lt=1,
     )
-    ratings_per_user: int = option("Most ratings of a user in a round, chosen on the device.", 100, ge=1)
+    ratings_per_user: int = option("Most ratings of a user in a round, chosen on the device.", 200, ge=1)
     sampling: Literal["uniform", "tail"] = option(
         "How a device chooses: with equal chances, or in proportion to the items' weights.", "uniform"
     )
@@ -39,7 +39,7 @@ class FactorizationOptions(Options):
         "Power of an item's noisy count to which its weight is inversely proportional.", 0.5, ge=0, le=2
     )
     rating_clip: float = option("Largest target of the first round.", 0.5, gt=0, le=1)
-    residual_clip: float = option("Largest target of later rounds.", 0.375, gt=0, le=1)
+    residual_clip: float = option("Largest target of later rounds.", 0.3, gt=0, le=1)
     matrix_share: float = option(
         "Share of a contribution's squared norm that belongs to the Gram matrices.", 0.3, gt=0, lt=1
     )

@@ -1,0 +1,136 @@
+"""What a device contributes: whichever ratings it holds, and whatever the server sends it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from dprec.completion.local_factors import Profiles
+from dprec.private_als import Contributions, FactorizationOptions, ItemModel
+from dprec.private_als.device import chosen_ratings, contributions_of
+from dprec.private_als.layout import TARGET_BITS, UNIT
+from dprec.private_als.sums import sum_of_contributions
+
+OPTIONS = FactorizationOptions(rank=2, effect_rounds=2, factor_rounds=1, ratings_per_user=3)
+ITEMS, SPAN = 8, 4.0
+
+
+def some_profiles(users: int = 12, seed: int = 0) -> Profiles:
+    random = np.random.default_rng(seed)
+    chosen = random.random((users, ITEMS)) < 0.6
+    chosen[0] = False
+    counts = chosen.sum(axis=1)
+    values = random.integers(1, 6, counts.sum()).astype(np.float64)
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    return Profiles(indptr, np.nonzero(chosen)[1].astype(np.int32), values, ITEMS)
+
+
+def a_model(scale: float = 0.5, seed: int = 1) -> ItemModel:
+    random = np.random.default_rng(seed)
+    weights = np.array([256, 0, 90, 256, 1, 0, 128, 40])
+    return ItemModel(3.4, random.normal(0, 0.3, ITEMS), weights, random.normal(0, scale, (6, 2)), gain=3.0)
+
+
+def contributed(
+    profiles: Profiles, model: ItemModel, round_index: int, options: FactorizationOptions = OPTIONS
+) -> Contributions:
+    words = np.random.default_rng(2).integers(0, 2**63, profiles.items.size).astype(np.uint64) * np.uint64(2)
+    layout = model.layout(options, round_index, SPAN)
+    return contributions_of(profiles, model, options, layout, round_index, words)
+
+
+@pytest.mark.parametrize("weights", ["uniform", "adaptive"])
+@pytest.mark.parametrize("round_index", [1, 2, 3])
+@pytest.mark.parametrize("scale", [0.5, 1e-30, 1e30])
+def test_removing_any_user_changes_the_sums_by_at_most_one(
+    weights: str, round_index: int, scale: float
+) -> None:
+    options, profiles, model = replace(OPTIONS, weights=weights), some_profiles(), a_model(scale)
+    layout = model.layout(options, round_index, SPAN)
+    everybody = contributed(profiles, model, round_index, options)
+    total = sum_of_contributions(everybody, layout)
+    changes = []
+    for user in range(profiles.n_users):
+        kept = np.repeat(np.arange(profiles.n_users), np.diff(everybody.indptr)) != user
+        counts = np.diff(everybody.indptr) * (np.arange(profiles.n_users) != user)
+        others = Contributions(
+            np.concatenate([[0], np.cumsum(counts)]),
+            everybody.items[kept],
+            everybody.targets[kept],
+            everybody.factors,
+        )
+        change = (total - sum_of_contributions(others, layout)).astype(np.float64)
+        changes.append(float(np.linalg.norm(change)) * UNIT)
+    assert changes[0] == 0.0
+    assert max(changes) <= 1.0
+    # Item factors beyond all bounds leave a user without a solution, and with nothing to contribute.
+    assert max(changes) > 0.1 or (round_index == 3 and scale != 0.5)
+
+
+@pytest.mark.parametrize("round_index", [1, 2, 3])
+def test_a_contribution_depends_on_the_users_own_ratings_alone(round_index: int) -> None:
+    profiles, model = some_profiles(), a_model()
+    before = contributed(profiles, model, round_index)
+    changed = replace(profiles, values=np.where(profiles.users == 5, 1.0, profiles.values))
+    after = contributed(changed, model, round_index)
+    users = np.repeat(np.arange(profiles.n_users), np.diff(before.indptr))
+    assert np.array_equal(before.items, after.items)
+    assert np.array_equal(before.targets[users != 5], after.targets[users != 5])
+    assert not np.array_equal(before.targets[users == 5], after.targets[users == 5])
+    others = np.arange(profiles.n_users) != 5
+    assert np.array_equal(before.factors[others], after.factors[others])
+
+
+def test_targets_are_clipped_and_counted_from_what_is_known() -> None:
+    profiles, model = some_profiles(), replace(a_model(), mean=3.0, effects=np.zeros(ITEMS))
+    options = replace(OPTIONS, ratings_per_user=ITEMS, rating_clip=0.25)
+    first = contributed(profiles, model, 1, options)
+    wanted = np.clip(profiles.values - 3.0, -1, 1)
+    assert np.array_equal(first.targets / 2**TARGET_BITS, wanted)
+    assert np.array_equal(first.items, profiles.items)
+
+
+def test_effects_are_estimated_as_a_whole_and_factors_from_the_rest() -> None:
+    profiles = some_profiles()
+    model = replace(a_model(), effects=np.linspace(-0.5, 0.5, ITEMS))
+    exact = replace(profiles, values=model.mean + model.effects[profiles.items])
+    options = replace(OPTIONS, ratings_per_user=ITEMS)
+    effects, factors = (contributed(exact, model, round_index, options) for round_index in (2, 3))
+    clip = options.residual_clip * SPAN
+    assert np.allclose(effects.targets * clip / 2**TARGET_BITS, model.effects[profiles.items], atol=1e-3)
+    assert np.all(np.abs(factors.targets) <= 1)
+
+
+def test_only_items_with_factors_count_in_rounds_of_factors() -> None:
+    profiles, model = some_profiles(), a_model()
+    third = contributed(profiles, model, 3)
+    assert third.items.max() < 6
+    assert np.all(np.diff(third.indptr) <= 3)
+    assert np.linalg.norm(third.factors.astype(np.float64), axis=1).max() <= 1.0
+
+
+def test_a_limit_above_a_users_ratings_takes_all_of_them() -> None:
+    profiles = some_profiles()
+    everything = np.ones(profiles.items.size, dtype=np.bool_)
+    words = np.arange(profiles.items.size, dtype=np.uint64)
+    ones = np.ones(profiles.items.size, dtype=np.int64)
+    assert np.array_equal(
+        chosen_ratings(profiles, everything, ones, ITEMS + 5, words), np.arange(profiles.items.size)
+    )
+
+
+@pytest.mark.parametrize("weights", [(1, 1, 1, 1), (1, 1, 1, 9)])
+def test_ratings_are_chosen_in_proportion_to_their_weights(weights: tuple[int, ...]) -> None:
+    users, width = 20_000, len(weights)
+    items = np.tile(np.arange(width, dtype=np.int32), users)
+    profiles = Profiles(np.arange(users + 1) * width, items, np.ones(users * width), width)
+    words = np.random.default_rng(3).integers(0, 2**63, items.size).astype(np.uint64) * np.uint64(2)
+    candidates = np.ones(items.size, dtype=np.bool_)
+    chosen = chosen_ratings(profiles, candidates, np.tile(weights, users), 1, words)
+    assert np.array_equal(chosen // width, np.arange(users))
+    share = weights[-1] / sum(weights)
+    low, high = binom.ppf([5e-8, 1 - 5e-8], users, share)  # a false alarm in 1e-7
+    assert low <= np.sum(items[chosen] == width - 1) <= high
