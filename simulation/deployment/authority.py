@@ -46,15 +46,16 @@ class NodeKey:
 
 def new_node_key() -> NodeKey:
     """Make the key of a device."""
+    from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-    key = _new_key()
+    key = ec.generate_private_key(ec.SECP384R1())
     public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
     return NodeKey(_pem(key), public.decode())
 
 
 def issue(hosts: list[str], days: int) -> tuple[Issued, Issued]:
-    """Make an authority and a server's certificate that it has signed.
+    """Make an authority and a server's certificate that it has signed, both on the curve P-256.
 
     Parameters
     ----------
@@ -69,9 +70,10 @@ def issue(hosts: list[str], days: int) -> tuple[Issued, Issued]:
         The key of the authority is needed for nothing else but further certificates.
     """
     from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.x509.oid import ExtendedKeyUsageOID
 
-    authority, server = _new_key(), _new_key()
+    authority, server = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     issuer = _name("dprec pilot authority")
     builder = _builder(issuer, issuer, authority, days)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
@@ -139,12 +141,6 @@ def _name(common: str) -> x509.Name:
     from cryptography.x509.oid import NameOID
 
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
-
-
-def _new_key() -> EllipticCurvePrivateKey:
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    return ec.generate_private_key(ec.SECP384R1())
 
 
 def _pem(key: EllipticCurvePrivateKey) -> bytes:

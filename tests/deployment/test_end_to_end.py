@@ -1,0 +1,159 @@
+"""Two pilots on a real SuperLink, with TLS and authentication: the same bits as in the simulation.
+
+Five devices take part in each, in one process but for one, which is killed between two rounds. Most of the
+time is spent waiting for Flower's processes to start.
+"""
+
+import csv
+import math
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dprec.wire.network import MEASURED
+from simulation.configuration.models import RunConfig
+from simulation.deploy import enrol
+from simulation.deployment.server_folder import ServerFolder
+from simulation.result import RunResult
+from simulation.run import run
+from simulation.storage.run_files import RunFiles, read_run
+from tests.deployment.wire import PROGRAMS, Wire, await_that, charges, free_port, kill, wired
+from tests.simulation.deployment.pilots import BLP, PG, USERS, pilot
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("flower-superlink", path=str(PROGRAMS)) is None, reason="flower-superlink is not installed"
+)
+
+MOST_DIFFERENCE = 0.05
+
+
+@dataclass
+class Deployed:
+    """What the devices and servers of two pilots have done."""
+
+    wire: Wire
+    folder: Path
+    configs: dict[str, RunConfig]
+
+    def devices(self, name: str) -> list[Path]:
+        return sorted((self.folder / name / "devices").iterdir())
+
+    def files(self, name: str) -> RunFiles:
+        return read_run(self.folder / f"{name}-out")
+
+    def simulated(self, name: str) -> RunResult:
+        return run(self.configs[name], page=False)
+
+
+@pytest.fixture(scope="module")
+def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
+    folder, port = tmp_path_factory.mktemp("deployed"), free_port()
+    blp, blp_server = pilot(BLP, folder / "blp", host="127.0.0.1", port=port)
+    pg, pg_server = pilot(PG, folder / "pg", host="127.0.0.1", port=port)
+    with wired(folder / "blp", port) as wire:
+        found = Deployed(wire, folder, {"blp": blp, "pg": pg})
+        for server in (blp_server, pg_server):
+            assert enrol(server.path, wire.address) == USERS
+        *others, killed = found.devices("pg")
+        wire.devices([*found.devices("blp"), *others], "devices")
+        one = wire.devices([killed], "killed")
+        runs = [
+            wire.run(server, folder / f"{name}-out", name)
+            for name, server in (("blp", blp_server), ("pg", pg_server))
+        ]
+        await_that(lambda: len(charges(killed)) > 0, wire)
+        kill(one)
+        before = charges(killed)
+        assert len(before) < PG["protocol"]["rounds"]
+        wire.devices([killed], "killed")
+        await_that(lambda: all(process.poll() is not None for process in runs), wire)
+        assert [process.returncode for process in runs] == [0, 0]
+        await_that((folder / "blp-out" / "summary.json").exists, wire)
+        again(wire, blp_server, folder / "again")
+        await_that((folder / "pg-out" / "summary.json").exists, wire)
+        assert charges(killed)[: len(before)] == before
+        yield found
+
+
+def again(wire: Wire, server: ServerFolder, output: Path) -> None:
+    """Run a pilot whose devices have spent what they allow, until all have refused."""
+    wire.run(server, output, "again")
+    await_that(lambda: wire.log("devices").count("BUDGET_SPENT") == USERS, wire)
+    await_that(lambda: f"none of the {USERS} users sent a report" in wire.log("superlink"), wire)
+
+
+@pytest.mark.parametrize("name", ["blp", "pg"])
+def test_bytes_and_losses_are_those_of_the_simulation(deployed: Deployed, name: str) -> None:
+    files, simulated = deployed.files(name), deployed.simulated(name)
+    for way in ("up", "down"):
+        for what in ("payload", "message"):
+            column = f"{way}link_{what}_bytes"
+            assert np.array_equal(files.traffic[column], simulated.traffic[column]), column
+    for user, folder in enumerate(deployed.devices(name)):
+        spent = charges(folder)
+        assert [charge.round for charge in spent] == [record.round for record in simulated.record.rounds]
+        for unit in ("per_rating", "per_user"):
+            total = math.fsum(getattr(charge, unit) or 0.0 for charge in spent)
+            assert total == pytest.approx(simulated.traffic[f"epsilon_{unit}"][user], rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["pg"])
+def test_predictions_are_those_of_the_simulation(deployed: Deployed, name: str) -> None:
+    simulated = deployed.simulated(name)
+    given = {}
+    for user, folder in enumerate(deployed.devices(name)):
+        with (folder / "predictions.csv").open() as file:
+            given |= {(user, row["item"]): float(row["prediction"]) for row in csv.DictReader(file)}
+    users = {str(user): place for place, user in enumerate(simulated.traffic["user"])}
+    columns = (simulated.predictions[column] for column in ("user", "item", "prediction"))
+    cells = {(users[str(user)], str(item)): value for user, item, value in zip(*columns, strict=True)}
+    scale = deployed.files(name).summary.dataset.scale
+    assert {cell: float(np.clip(given[cell], *scale)) for cell in cells} == cells
+
+
+def test_a_killed_device_goes_on_where_it_was(deployed: Deployed) -> None:
+    killed = deployed.devices("pg")[-1]
+    assert [charge.round for charge in charges(killed)] == [1, 2, 3]
+    assert all(record.replies == USERS for record in deployed.files("pg").rounds)
+
+
+def test_a_run_beyond_the_limits_is_refused_and_charges_nothing(deployed: Deployed) -> None:
+    assert not (deployed.folder / "again" / "summary.json").exists()
+    assert {len(charges(folder)) for folder in deployed.devices("blp")} == {1}
+
+
+def test_the_server_hears_codes_and_no_words(deployed: Deployed) -> None:
+    heard, log = bytes(deployed.wire.read.kept_up), deployed.wire.log("devices")
+    assert heard.count(b"BUDGET_SPENT") >= USERS
+    reasons = [line.partition("BUDGET_SPENT, ")[2] for line in log.splitlines() if "BUDGET_SPENT" in line]
+    assert len(reasons) == USERS
+    for words in [*reasons, "epsilon", "limit", "Traceback", "Error", "Exception", str(deployed.folder)]:
+        assert words.encode() not in heard, words
+
+
+def test_the_network_carries_what_the_model_says(deployed: Deployed) -> None:
+    wire, refused = deployed.wire, USERS
+    messages = {"up": 0, "down": 0}
+    for name in ("blp", "pg"):
+        for way in messages:
+            messages[way] += int(deployed.files(name).traffic[f"{way}link_message_bytes"].sum())
+    delivered, sent = wire.requests("confirm-message-received"), wire.requests("push-messages")
+    assert delivered >= sent >= refused + USERS * (1 + PG["protocol"]["rounds"])
+    joins = sum(wire.requests(path) for path in ("activate-node", "deactivate-node", "send-node-heartbeat"))
+    polls = wire.requests("pull-messages") - delivered
+    counts = {
+        "handshake": wire.counted.connections,
+        "poll": polls,
+        "heartbeat": joins,
+        "received": delivered,
+        "pulled": wire.requests("pull-object"),
+        "sent": sent,
+        "pushed": wire.requests("push-object"),
+    }
+    for way, counted in (("up", wire.counted.up), ("down", wire.counted.down)):
+        modelled = sum(getattr(getattr(MEASURED, name), way) * count for name, count in counts.items())
+        assert modelled + messages[way] == pytest.approx(counted, rel=MOST_DIFFERENCE), counts
