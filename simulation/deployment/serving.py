@@ -15,6 +15,7 @@ from flwr.serverapp import Grid, ServerApp
 from threadpoolctl import threadpool_limits
 
 from dprec.errors import InputError, within
+from simulation.deployment.bounded_pulls import bounded_pulls
 from simulation.deployment.deadline_grid import DeadlineGrid
 from simulation.deployment.enrolment import Enrolled
 from simulation.deployment.server_folder import ServerFolder, agreement_of
@@ -28,18 +29,24 @@ from strategies.round_record import RoundRecord
 
 LOG = logging.getLogger("dprec.server")
 
+_CONTENTS_SECONDS = 10.0
+"""How long the contents of a reply may take after it was announced."""
+
 
 def server_app() -> ServerApp:
-    """Return the app that a SuperLink runs; its run configuration names its folder, and maybe an output."""
+    """Return the app that a SuperLink runs; its run configuration is that of `deployment/`."""
     app = ServerApp()
 
     @app.main()
     def main(grid: Grid, context: Context) -> None:
         from simulation.pages import report
 
-        folder, output = _places(context.run_config, context.run_id)
-        serve(grid, folder, output)
-        report(output)
+        given = context.run_config
+        folder, output = _places(given, context.run_id)
+        with bounded_pulls(_CONTENTS_SECONDS):
+            serve(grid, folder, output)
+        if given.get("page", True):
+            report(output)
 
     return app
 

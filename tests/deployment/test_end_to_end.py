@@ -54,6 +54,8 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
     folder, port = tmp_path_factory.mktemp("deployed"), free_port()
     blp, blp_server = pilot(BLP, folder / "blp", host="127.0.0.1", port=port)
     pg, pg_server = pilot(PG, folder / "pg", host="127.0.0.1", port=port)
+    # One SuperLink, with one certificate, for both.
+    shutil.copy(blp_server.path / "ca.crt", pg_server.path / "ca.crt")
     with wired(folder / "blp", port) as wire:
         found = Deployed(wire, folder, {"blp": blp, "pg": pg})
         for server in (blp_server, pg_server):
@@ -72,9 +74,9 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
         wire.devices([killed], "killed")
         await_that(lambda: all(process.poll() is not None for process in runs), wire)
         assert [process.returncode for process in runs] == [0, 0]
-        await_that((folder / "blp-out" / "summary.json").exists, wire)
+        await_that(lambda: all(charges(device) for device in found.devices("blp")), wire)
         again(wire, blp_server, folder / "again")
-        await_that((folder / "pg-out" / "summary.json").exists, wire)
+        await_that(lambda: wire.log("superlink").count("Finished task") == 3, wire)
         assert charges(killed)[: len(before)] == before
         yield found
 
@@ -83,7 +85,6 @@ def again(wire: Wire, server: ServerFolder, output: Path) -> None:
     """Run a pilot whose devices have spent what they allow, until all have refused."""
     wire.run(server, output, "again")
     await_that(lambda: wire.log("devices").count("BUDGET_SPENT") == USERS, wire)
-    await_that(lambda: f"none of the {USERS} users sent a report" in wire.log("superlink"), wire)
 
 
 @pytest.mark.parametrize("name", ["blp", "pg"])
@@ -136,13 +137,13 @@ def test_the_server_hears_codes_and_no_words(deployed: Deployed) -> None:
 
 
 def test_the_network_carries_what_the_model_says(deployed: Deployed) -> None:
-    wire, refused = deployed.wire, USERS
+    wire = deployed.wire
     messages = {"up": 0, "down": 0}
     for name in ("blp", "pg"):
         for way in messages:
             messages[way] += int(deployed.files(name).traffic[f"{way}link_message_bytes"].sum())
     delivered, sent = wire.requests("confirm-message-received"), wire.requests("push-messages")
-    assert delivered >= sent >= refused + USERS * (1 + PG["protocol"]["rounds"])
+    assert min(delivered, sent) >= USERS * (2 + PG["protocol"]["rounds"])
     joins = sum(wire.requests(path) for path in ("activate-node", "deactivate-node", "send-node-heartbeat"))
     polls = wire.requests("pull-messages") - delivered
     counts = {

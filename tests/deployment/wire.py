@@ -59,7 +59,7 @@ class Wire:
 
     def run(self, server: ServerFolder, output: Path, name: str) -> subprocess.Popen[bytes]:
         """Start a run, as an operator does."""
-        settings = f'folder="{server.path}" output="{output}"'
+        settings = f'folder="{server.path}" output="{output}" page=false'
         command = [str(PROGRAMS / "flwr"), "run", str(ROOT / "deployment"), "pilot", "--run-config", settings]
         return self._start(command, name)
 
