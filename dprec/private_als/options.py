@@ -23,7 +23,7 @@ class FactorizationOptions(Options):
     factor_rounds: int = option("Rounds in which factors are learned, if there are any.", 8, ge=1)
     effect_share: float = option(
         "Share of the squared distance of means that the rounds of item effects spend, if there are factors.",
-        0.2,
+        0.4,
         gt=0,
         lt=1,
     )
@@ -41,7 +41,7 @@ class FactorizationOptions(Options):
     rating_clip: float = option("Largest target of the first round.", 0.5, gt=0, le=1)
     residual_clip: float = option("Largest target of later rounds.", 0.3, gt=0, le=1)
     matrix_share: float = option(
-        "Share of a contribution's squared norm that belongs to the Gram matrices.", 0.3, gt=0, lt=1
+        "Share of a contribution's squared norm that belongs to the Gram matrices.", 0.2, gt=0, lt=1
     )
     noise: float = option("Standard deviation of a rating about its prediction.", 0.22, gt=0)
     effect_deviation: float = option("Prior standard deviation of an item effect.", 0.1, gt=0)
@@ -61,7 +61,7 @@ class FactorizationOptions(Options):
         gt=0,
     )
     popular_from: float = option(
-        "Deviations of the noise that an item's count has to exceed for the item to have factors.", 2.0, ge=0
+        "Deviations of the noise that an item's count has to exceed for the item to have factors.", 6.0, ge=0
     )
 
     @property

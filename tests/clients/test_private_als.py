@@ -1,0 +1,101 @@
+"""What a device contributes to sums, whatever a server asks of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from flwr.app import ConfigRecord, Message, RecordDict
+
+from clients.app import client_app
+from clients.faults import FaultOptions
+from clients.population import write_population
+from dprec.datasets.synthetic import Synthetic
+from dprec.messages import DELIVER, STATISTICS
+from dprec.private_als import FactorizationOptions, ItemModel, TrustedAggregation
+from dprec.refusals import RefusalCode
+from dprec.run_keys import RunKeys
+from dprec.setups import PrivateAlsSetup, SilentSetup
+from simulation.engine.local_grid import LocalGrid
+
+ITEMS, USERS = 12, 10
+OPTIONS = FactorizationOptions(rank=2, effect_rounds=1, factor_rounds=1, ratings_per_user=4)
+MODEL = replace(
+    ItemModel.begin(ITEMS, 2, 3.0),
+    weights=np.full(ITEMS, 256),
+    factors=np.random.default_rng(1).normal(0, 1, (ITEMS, 2)),
+)
+
+
+class Server:
+    """Asks one node whatever a test wants."""
+
+    def __init__(self, folder: Path) -> None:
+        setup = PrivateAlsSetup(
+            factorization=OPTIONS, aggregation=TrustedAggregation(), multipliers=(3.0, 4.0)
+        )
+        for key, installed in {"run-a": setup, "run-b": SilentSetup()}.items():
+            write_population(
+                folder / key,
+                Synthetic(users=USERS, items=ITEMS, ratings=70).load(),
+                users_per_node=USERS,
+                keys=RunKeys.derive(1).installed,
+                faults=FaultOptions(),
+                setup=installed,
+                individual_reports=True,
+            )
+        self._grid = LocalGrid(client_app(str(folder)), 1)
+        self._node = next(iter(self._grid.get_node_ids()))
+
+    def ask(self, record: dict[str, Any], kind: str = STATISTICS, run: str = "run-a") -> Message:
+        content = RecordDict({"request": ConfigRecord(record)})
+        question = Message(content, self._node, kind, group_id=run)
+        (reply,) = self._grid.send_and_receive([question])
+        return reply
+
+    def reports(self, round_index: int, model: ItemModel = MODEL) -> list[bytes] | int:
+        """Return the reports, or the code with which the node refuses."""
+        reply = self.ask({"round": round_index, "factors": model.encode()})
+        if reply.has_error():
+            return reply.error.code
+        answered = reply.content["reply"]
+        assert isinstance(answered, ConfigRecord)
+        return list(answered["reports"])  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Server:
+    return Server(tmp_path)
+
+
+def test_a_round_is_answered_for_one_model_only(server: Server) -> None:
+    first = server.reports(1)
+    assert isinstance(first, list)
+    assert len(first) == USERS
+    assert server.reports(1) == first
+    assert server.reports(1, replace(MODEL, mean=2.0)) == RefusalCode.CHANGED_REQUEST
+    second = server.reports(2, replace(MODEL, mean=2.0))
+    assert isinstance(second, list)
+    assert server.reports(1) == RefusalCode.ROUND_ANSWERED
+
+
+def test_no_other_round_is_answered_than_was_agreed_on(server: Server) -> None:
+    assert server.reports(0) == RefusalCode.MALFORMED_REQUEST
+    assert server.reports(3) == RefusalCode.TOO_MANY_ROUNDS
+
+
+def test_a_malformed_model_is_refused(server: Server) -> None:
+    for model in (b"", MODEL.encode()[:-1], replace(MODEL, mean=np.nan).encode()):
+        for kind in (STATISTICS, DELIVER):
+            reply = server.ask({"round": 1, "factors": model}, kind)
+            assert reply.error.code == RefusalCode.MALFORMED_REQUEST
+    assert isinstance(server.reports(1), list)
+    assert not server.ask({"factors": MODEL.encode()}, DELIVER).has_error()
+
+
+def test_devices_of_another_protocol_refuse(server: Server) -> None:
+    reply = server.ask({"round": 1, "factors": MODEL.encode()}, run="run-b")
+    assert reply.error.code == RefusalCode.NOT_SET_UP
