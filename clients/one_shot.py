@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from clients.draws import device_draws
 from clients.population import Cohort, Population
 from dprec.privacy.calibration import CalibratedMechanism
+from dprec.privacy.profile_calibration import CalibratedProfiles
 from dprec.privacy.residual_calibration import CalibratedResiduals, calibrated_for
 from dprec.ragged import blocks, offsets, rows_of
 from dprec.setups import ReportSetup
@@ -37,6 +38,8 @@ def reports(cohort: Cohort) -> list[bytes]:
 
 def _encoded(cohort: Cohort, calibrated: CalibratedMechanism, codec: ReportCodec) -> list[bytes]:
     """Return the encoded reports of part of a cohort."""
+    if isinstance(calibrated, CalibratedProfiles):
+        return _about_profiles(cohort, calibrated)
     if calibrated.mechanism.hides_rated_items:
         return _whole_rows(cohort, calibrated, codec)
     return codec.encode(offsets(cohort.counts), cohort.items, perturbed(cohort, calibrated))
@@ -50,6 +53,19 @@ def perturbed(cohort: Cohort, calibrated: CalibratedMechanism) -> NDArray[np.uin
         choice = device_draws(cohort, _CHOICE).per_cell(counts, cohort.items, _ROUND)
         return calibrated.answers(counts, cohort.levels, choice, noise)
     return calibrated.perturb(counts, cohort.levels, noise)
+
+
+def _about_profiles(cohort: Cohort, calibrated: CalibratedProfiles) -> list[bytes]:
+    """Answer about whole profiles; every user gives the same number of answers."""
+    counts, elements = calibrated.elements(cohort.counts, cohort.items, cohort.levels)
+    choice, noise = device_draws(cohort, _CHOICE), device_draws(cohort, _REPORT)
+    rows = [
+        calibrated.code.answers(
+            counts, elements, choice.per_user(answer, _ROUND), noise.per_user(answer, _ROUND)
+        )
+        for answer in range(calibrated.answers)
+    ]
+    return calibrated.numbers.encode(np.stack(rows, axis=1))
 
 
 def _whole_rows(rows: Cohort, calibrated: CalibratedMechanism, codec: ReportCodec) -> list[bytes]:

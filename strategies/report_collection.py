@@ -19,6 +19,7 @@ from dprec.errors import RunError
 from dprec.growing import GrowingArray
 from dprec.messages import REPORT
 from dprec.privacy.calibration import CalibratedMechanism
+from dprec.privacy.profile_calibration import CalibratedProfiles
 from dprec.privacy.residual_calibration import CalibratedResiduals
 from dprec.ragged import rows_of
 from dprec.wire.traffic import TrafficLedger
@@ -84,7 +85,7 @@ class ReportCollection:
         request = RecordDict()
         account.charge_request(slice(None), request, 0)
         everybody = np.ones(n_users, dtype=np.bool_)
-        received = _Received(n_users)
+        received = _Received(n_users, self.calibrated.n_items)
         for answers in roster.ask_in_turn(grid, REPORT, request, self.group):
             self._read(roster.arrivals(answers, everybody), account, received)
         accepted = int(received.accepted.sum())
@@ -100,6 +101,11 @@ class ReportCollection:
         for arrivals in arriving:
             account.charge_reports(arrivals)
             received.sent[arrivals.senders] = True
+            if isinstance(self.calibrated, CalibratedProfiles):
+                valid, answers = self.calibrated.numbers.decode(arrivals.in_time())
+                received.accepted[arrivals.punctual_users] = valid
+                received.named += self.calibrated.code.counted(answers[valid].ravel())
+                continue
             decoded = codec.decode(arrivals.in_time())
             users, counts = arrivals.punctual_users, np.diff(decoded.indptr)
             received.accepted[users] = decoded.valid
@@ -117,6 +123,17 @@ class ReportCollection:
     def _observations(self, received: _Received) -> Observations:
         """Return what the server makes of the symbols."""
         counts, symbols = received.counts, received.symbols.take()
+        if isinstance(self.calibrated, CalibratedProfiles):
+            answers = int(received.accepted.sum()) * self.calibrated.answers
+            return Observations(
+                rows_of(counts, np.int32),
+                received.items.take(),
+                received.values.take(),
+                (counts.size, self.calibrated.n_items),
+                self.calibrated.scale,
+                profiles=self.calibrated.profile_reports(received.named, answers),
+                catalogue=self.catalogue,
+            )
         residuals = None
         if isinstance(self.calibrated, CalibratedResiduals):
             residuals = self.calibrated.residual_reports(counts, symbols)
@@ -142,7 +159,7 @@ class _Received:
 
     Parameters
     ----------
-    n_users : int
+    n_users, n_items : int
 
     Attributes
     ----------
@@ -151,10 +168,13 @@ class _Received:
         Cells that each accepted report shows.
     items, values, symbols : GrowingArray
         Of the cells: the item, the value that is read, and the symbol if it is kept.
+    named : ndarray of int64, shape (2 n_items,)
+        Answers about whole profiles, by the element that they name.
     """
 
-    def __init__(self, n_users: int) -> None:
+    def __init__(self, n_users: int, n_items: int) -> None:
         self.sent, self.accepted = np.zeros((2, n_users), dtype=np.bool_)
         self.counts = np.zeros(n_users, dtype=np.int64)
         self.items, self.values = GrowingArray(np.int32), GrowingArray(np.float64)
         self.symbols = GrowingArray(np.uint16)
+        self.named = np.zeros(2 * n_items, dtype=np.int64)

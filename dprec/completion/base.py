@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
 from dprec.mechanisms.noisy_counts import NoisyCounts
-from dprec.mechanisms.symbol_reports import ResidualReports, SymbolReports
+from dprec.mechanisms.symbol_reports import ProfileReports, ResidualReports, SymbolReports
 from dprec.options import Options
 from dprec.progress import Progress, silent
 from dprec.ragged import offsets
@@ -48,6 +48,8 @@ class Observations:
         Public data about the items, if the data set has any.
     counts : NoisyCounts, optional
         How many ratings of some cells reach a level; the symbols of these cells say nothing.
+    profiles : ProfileReports, optional
+        Answers about whole profiles, instead of cells.
     """
 
     users: NDArray[np.int32]
@@ -61,6 +63,7 @@ class Observations:
     residuals: ResidualReports | None = None
     catalogue: Catalogue | None = None
     counts: NoisyCounts | None = None
+    profiles: ProfileReports | None = None
 
     @property
     def mean(self) -> float:

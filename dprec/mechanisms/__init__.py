@@ -19,6 +19,7 @@ from dprec.mechanisms.set_only import SetOnly
 from dprec.mechanisms.square_wave import SquareWave
 from dprec.mechanisms.staircase import Staircase
 from dprec.mechanisms.threshold_bit import ThresholdBit
+from dprec.mechanisms.user_level_bit import UserLevelBit
 from dprec.mechanisms.zheng_laplace import ZhengLaplace
 from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
 from dprec.registry import Registry
@@ -44,6 +45,7 @@ MECHANISMS: Registry[Mechanism] = Registry(
         SquareWave,
         FisherOptimal,
         ResidualBits,
+        UserLevelBit,
         BitsAndCounts,
         SetOnly,
     ],
@@ -70,6 +72,7 @@ __all__ = [
     "SquareWave",
     "Staircase",
     "ThresholdBit",
+    "UserLevelBit",
     "ZhengLaplace",
     "ZhengRandomizedResponse",
 ]

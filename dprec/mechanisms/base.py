@@ -27,8 +27,9 @@ class Mechanism(Options):
     A subclass sets `private` to False when it takes no budget, `sends_values` to False when nothing that is
     sent depends on how an item was rated, `hides_rated_items` to True when it takes "not rated" as an input,
     so that its users report every item of the catalogue, `compares_ratings` to True when what is sent
-    about a rating depends on the user's others, so that only a promise per user is possible, and `composes`
-    to False when the draws about a user cannot share a budget by composition.
+    about a rating depends on the user's others, so that only a promise per user is possible,
+    `reports_profiles` to True as well when what is sent is about a whole profile and hides which items it
+    holds, and `composes` to False when the draws about a user cannot share a budget by composition.
     """
 
     kind: str = ""
@@ -36,6 +37,7 @@ class Mechanism(Options):
     sends_values: ClassVar[bool] = True
     hides_rated_items: ClassVar[bool] = False
     compares_ratings: ClassVar[bool] = False
+    reports_profiles: ClassVar[bool] = False
     composes: ClassVar[bool] = True
 
     def __init_subclass__(cls, **options: Any) -> None:

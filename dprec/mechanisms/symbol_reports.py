@@ -63,3 +63,26 @@ class ResidualReports:
     cells: NDArray[np.int64]
     above: NDArray[np.bool_]
     lies: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ProfileReports:
+    """Answers about whole profiles, counted by item and side of the users' means.
+
+    Parameters
+    ----------
+    above, below : ndarray of int64, shape (items,)
+        Answers that name each item as rated above, and not above, the user's mean.
+    answers : int
+        All of them.
+    unrated : tuple of float
+        Bounds of the share of answers that name one side of an item that nobody has rated.
+    rated : float
+        Share of answers that name a side of an item that everybody has rated so.
+    """
+
+    above: NDArray[np.int64]
+    below: NDArray[np.int64]
+    answers: int
+    unrated: tuple[float, float]
+    rated: float

@@ -162,12 +162,16 @@ class CalibratedMechanism:
             return None
         try:
             with within("mechanism"):
-                channel = self.mechanism.channel(self.scale, epsilon)
+                channel = self._at(epsilon)
         except InputError:
             raise
         except ValueError:
             return None
         return channel if channel.epsilon <= epsilon else None
+
+    def _at(self, epsilon: float) -> Channel:
+        """Return the mechanism's channel at the budget of one cell."""
+        return self.mechanism.channel(self.scale, epsilon)
 
     def _share(self, budget: PrivacyBudget, cells: int) -> float:
         """Return the budget of one of ``cells`` cells."""
@@ -177,7 +181,7 @@ class CalibratedMechanism:
         try:
             with within("mechanism"):
                 return budget.share(
-                    lambda epsilon: self.mechanism.channel(self.scale, epsilon),
+                    self._at,
                     cells,
                     most=LARGEST_CELL_EPSILON,
                     guess=self._guess(budget, cells),

@@ -20,6 +20,7 @@ from dprec.mechanisms.channel import Channel
 from dprec.mechanisms.residual_bits import ResidualBits, drawn_ratings, sides_of_the_mean
 from dprec.mechanisms.symbol_reports import ResidualReports
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.profile_calibration import CalibratedProfiles
 from dprec.ratings import RatingScale
 from dprec.wire.report import ReportCodec
 
@@ -150,6 +151,8 @@ class CalibratedResiduals(CalibratedMechanism):
 def calibrated_for(
     mechanism: Mechanism, budget: PrivacyBudget | None, scale: RatingScale, n_items: int
 ) -> CalibratedMechanism:
-    """Return a mechanism at a budget: of the class for mechanisms that compare ratings, if it does."""
+    """Return a mechanism at a budget: of a class for mechanisms that compare ratings, if it does."""
+    if mechanism.reports_profiles:
+        return CalibratedProfiles(mechanism, budget, scale, n_items)
     kind = CalibratedResiduals if mechanism.compares_ratings else CalibratedMechanism
     return kind(mechanism, budget, scale, n_items)

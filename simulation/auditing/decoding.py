@@ -12,6 +12,7 @@ from dprec.mechanisms.bits_and_counts import BitsAndCounts
 from dprec.mechanisms.channel import Channel
 from dprec.privacy.calibrated_counts import CalibratedCounts
 from dprec.privacy.calibration import CalibratedMechanism
+from dprec.privacy.profile_calibration import CalibratedProfiles
 from dprec.privacy.residual_calibration import calibrated_for
 from dprec.ragged import rows_of
 from dprec.ratings import Ratings
@@ -68,6 +69,9 @@ def decoder_of(protocol: Protocol, people: Ratings) -> Decoder | None:
     if calibrated is not None:
         codec, known = calibrated.codec(), calibrated.reference_channel.symbols
         counts = CalibratedCounts.of(calibrated)
+        if isinstance(calibrated, CalibratedProfiles):
+            answers = calibrated.numbers
+            return lambda number, reports: answers.decode(reports)[1] + 1
 
         def decode_symbols(number: int, reports: list[bytes]) -> NDArray[np.int64]:
             if number and counts is not None:

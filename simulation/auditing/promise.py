@@ -54,7 +54,7 @@ def promise_of(protocol: Protocol) -> Promise:
     assert budget is not None, "a protocol without a budget"
     setup = protocol.setup()
     if isinstance(setup, ReportSetup):
-        hides = setup.mechanism.hides_rated_items
+        hides = setup.mechanism.hides_rated_items or setup.mechanism.reports_profiles
     else:
         hides = isinstance(setup, IterativeSetup) and setup.gradient.hides_rated_items
     delta = budget.delta if budget.composition == "pld" else 0.0

@@ -38,7 +38,7 @@ from simulation.protocols.counting import after_reports
 from simulation.protocols.deployable import DeployableProtocol
 from simulation.protocols.outcome import Outcome, ServerOutcome
 from simulation.protocols.reported_cells import RatedCells, note_on_made_up_cells
-from simulation.protocols.seen_set import ALL_VALUES, SET_IS_SEEN, note_on_reading
+from simulation.protocols.seen_set import ALL_VALUES, SET_IS_SEEN, WHOLE_PROFILE, note_on_reading
 from simulation.protocols.sent import Example, Sent, sent_ratings
 from simulation.protocols.served_reports import SentTable, ServedReports
 from simulation.protocols.shuffler import Shuffler, notes_on_ratings
@@ -144,6 +144,9 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
     def _check_calibrated(self) -> None:
         """Refuse what a calibrated completion cannot learn from the reports of the mechanism."""
         if not isinstance(self.completion, Calibrated):
+            if self.mechanism.reports_profiles:
+                found = f"{self.completion.kind!r}, with mechanism {self.mechanism.kind}"
+                raise SettingError("kind", found, "'calibrated', which reads answers about profiles")
             return
         hides, name = self.mechanism.hides_rated_items, self.mechanism.kind
         by_itself = self.mechanism.sends_values and not self.mechanism.compares_ratings
@@ -265,6 +268,8 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
     def _guarantee_of_reports(self) -> Guarantee:
         """Promise the loss of the channel, if there is a budget."""
         on_device, sends = self.personalization == "on-device", self.mechanism.sends_values
+        if self.mechanism.reports_profiles:
+            return Guarantee("proved", "nobody", True, f"{EXACT_CHANNEL}.", notes=(WHOLE_PROFILE,))
         seen = [SET_IS_SEEN]
         if on_device or isinstance(self.completion, Calibrated):
             seen.append(note_on_reading(on_device=on_device, sends_values=sends))

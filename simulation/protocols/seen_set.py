@@ -11,6 +11,11 @@ ALL_VALUES = (
     "however many of them change, the report's probability changes by at most a factor of e^epsilon."
 )
 
+WHOLE_PROFILE = (
+    "Which items a user rated is hidden, and how many: epsilon holds between any two profiles, and everybody "
+    "sends as many bytes."
+)
+
 
 def note_on_reading(*, on_device: bool, sends_values: bool) -> str:
     """Say that the predictions rest on the set of rated items, and where nothing of this holds.

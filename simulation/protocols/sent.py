@@ -8,6 +8,7 @@ import numpy as np
 
 from dprec.mechanisms.channel import Channel
 from dprec.privacy.calibration import CalibratedMechanism
+from dprec.privacy.profile_calibration import CalibratedProfiles
 from dprec.privacy.units import PrivacyUnit
 from dprec.ratings import RatingScale
 from dprec.wire.report import ReportCodec
@@ -91,6 +92,9 @@ def sent_through(channel: Channel, example: Example, *, protected: bool, reports
 def sent_ratings(calibrated: CalibratedMechanism, example: Example) -> Sent:
     """Return the one report of a mechanism at a budget."""
     cells = int(calibrated.cells(np.array([example.ratings]))[0])
+    if isinstance(calibrated, CalibratedProfiles):
+        code, fields = calibrated.code, calibrated.numbers
+        return Sent(1, code.blocks, cells, fields.fields * fields.width, code.epsilon, "user")
     if calibrated.mechanism.compares_ratings:
         channel, bits = calibrated.channel(cells), calibrated.codec().expected_bits(example.ratings)
         return Sent(1, channel.symbols, cells, bits, channel.epsilon, "user")

@@ -18,10 +18,12 @@ from dprec.completion.calibrated.item_effects import clear_reports
 from dprec.completion.calibrated.latent_ratings import LatentRatings, LookedUp
 from dprec.completion.calibrated.learned_histogram import learned_shares
 from dprec.completion.calibrated.noisy_counts import CountLikelihood
+from dprec.completion.calibrated.profile_effects import ProfileFit
 from dprec.completion.calibrated.regressed_effects import RegressedEffects
 from dprec.completion.calibrated.regressed_vectors import RegressedVectors
 from dprec.completion.calibrated.residual_effects import fitted_to_residuals
 from dprec.completion.calibrated.symbol_tables import SymbolTables
+from dprec.mechanisms.symbol_reports import ProfileReports
 from dprec.options import option
 from dprec.ordinal import Histogram, cut_points, expected_rating, level_shares
 from dprec.progress import Progress, silent
@@ -117,6 +119,8 @@ class Calibrated(Completion):
         seen, scale = observations, observations.scale
         if seen.symbols is not None and seen.symbols.hidden is not None:
             return self._fitted_to_hidden_sets(seen, seed, progress)
+        if seen.profiles is not None:
+            return self._fitted_to_profiles(seen, seen.profiles, progress)
         geometry = ImplicitGeometry.of(seen.users, seen.items, seen.shape, self.dimensions, seed)
         reports = seen.symbols or clear_reports(seen)
         shares = np.array(level_shares(self.histogram, scale.levels))
@@ -160,6 +164,23 @@ class Calibrated(Completion):
         latent = LatentRatings.of_effects(fit.users.effects, fit.items.effects)
         return CalibratedModel(
             latent, fit.geometry, observations.catalogue, cuts, scale, diagnostics=fit.diagnostics
+        )
+
+    def _fitted_to_profiles(
+        self, observations: Observations, reports: ProfileReports, progress: Progress
+    ) -> CalibratedModel:
+        """Complete the matrix from answers about whole profiles."""
+        scale, catalogue, n_users = observations.scale, observations.catalogue, observations.shape[0]
+        fit = ProfileFit.of(reports, catalogue, self.sweeps, progress)
+        geometry = fit.geometry(n_users)
+        users, _ = prior_effects(geometry, None, 0)
+        return CalibratedModel(
+            LatentRatings.of_effects(users, fit.effects),
+            geometry,
+            catalogue,
+            cut_points(level_shares(self.histogram, scale.levels), self.variance),
+            scale,
+            diagnostics=fit.diagnostics,
         )
 
     def _informed(self, looked_up: LookedUp, cells: Cells) -> bool:
