@@ -34,7 +34,6 @@ from dprec.mechanisms.channel import Channel
 from dprec.ragged import offsets, rows_of
 from dprec.randomness import DRAWS, uniform_below, whole_draws
 from dprec.ratings import RatingScale
-from dprec.wire.fixed_fields import FixedFields
 
 _EXACTLY = Context(prec=50, rounding=ROUND_FLOOR)
 
@@ -151,9 +150,10 @@ class ProfileCode:
         rows = (scale.values > middle).astype(np.int64)
         return Channel(weights[rows, :symbols], scale.values, values[:symbols])
 
-    def codec(self, answers: int) -> FixedFields:
-        """Return the encoder and decoder of rows of answers."""
-        return FixedFields(answers, self.multipliers * self.blocks - 1)
+    @property
+    def numbers(self) -> int:
+        """Number of different answers."""
+        return self.multipliers * self.blocks
 
     def answers(
         self,

@@ -70,7 +70,7 @@ class CalibratedProfiles(CalibratedMechanism):
     @property
     def numbers(self) -> FixedFields:
         """The encoder and decoder of a user's answers."""
-        return self.code.codec(self.answers)
+        return FixedFields(self.answers, self.code.numbers - 1)
 
     def elements(
         self, counts: NDArray[np.int64], items: NDArray[np.integer], levels: NDArray[np.uint8]
