@@ -17,10 +17,10 @@ deploy = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Prepare 
 _NEXT = """\
 next, on the server, each in its own terminal (docs/deployment.md):
   {server}/superlink.sh
-  dprec deploy enrol {server} --superlink {address}
+  dprec deploy enrol {server} --superlink 127.0.0.1:{port}
   FLWR_HOME={server}/flwr flwr run deployment pilot --run-config 'folder="{server}"'
 and where the devices are:
-  dprec device {folder}/devices/* --superlink {address} --ca {folder}/ca.crt{seeded}"""
+  dprec device {folder}/devices --superlink {host}:{port} --ca {folder}/ca.crt{seeded}"""
 
 
 @deploy.command(cls=PlainHelp)
@@ -65,9 +65,8 @@ def prepare(
             seeded=seeded,
         )
     if not quiet:
-        address = f"{host}:{port}"
         typer.echo(f"protocol: {server.deployment.fingerprint}")
-        where = {"server": server.path.absolute(), "folder": folder.absolute(), "address": address}
+        where = {"server": server.path.absolute(), "folder": folder.absolute(), "host": host, "port": port}
         typer.echo(_NEXT.format(**where, seeded=" --seeded" if seeded else ""))
 
 

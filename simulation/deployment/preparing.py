@@ -159,8 +159,9 @@ def _write(pilot: _Pilot, building: Path, final: Path, progress: Progress) -> No
     write_atomically(own / "server.crt", server.certificate)
     write_atomically(own / "server.key", server.key, mode=_SECRET)
     write_atomically(own / "superlink.sh", _SUPERLINK, mode=0o755)
-    address = f"{pilot.options.host}:{pilot.options.port}"
-    connection = _CONNECTION.format(address=address, certificate=final / "server" / "ca.crt")
+    # Where runs are started: on the machine of the SuperLink itself.
+    address, certificate = f"127.0.0.1:{pilot.options.port}", final / "server" / "ca.crt"
+    connection = _CONNECTION.format(address=address, certificate=certificate)
     write_atomically(own / "flwr" / "config.toml", connection)
     _write_server(pilot, ServerFolder(own))
     node_keys = _write_devices(pilot, building / "devices", progress)

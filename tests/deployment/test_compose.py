@@ -1,0 +1,64 @@
+"""What is reached from outside: the fleet API through the proxy, and nothing else."""
+
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.paths import ROOT
+
+DEPLOYMENT = ROOT / "deployment"
+
+
+@pytest.fixture
+def compose() -> dict[str, Any]:
+    return dict(yaml.safe_load((DEPLOYMENT / "compose.yaml").read_text(encoding="utf-8")))
+
+
+def locations() -> dict[str, str]:
+    """Return what nginx does with each path."""
+    text = re.sub(r"#.*", "", (DEPLOYMENT / "nginx.conf").read_text(encoding="utf-8"))
+    return dict(re.findall(r"location\s+(\S+)\s*\{([^}]*)\}", text))
+
+
+def test_only_the_proxy_publishes_a_port(compose: dict[str, Any]) -> None:
+    published = {
+        name: service["ports"] for name, service in compose["services"].items() if "ports" in service
+    }
+    assert published == {"proxy": ["${PORT:-8443}:8443"]}
+    assert compose["networks"]["inside"] == {"internal": True}
+    assert compose["services"]["superlink"]["networks"] == ["inside"]
+    assert not any(service.get("network_mode") for service in compose["services"].values())
+
+
+def test_the_proxy_passes_the_fleet_api_alone() -> None:
+    passed = {path: body for path, body in locations().items() if "proxy_pass" in body}
+    assert list(passed) == ["/v1/fleet/"]
+    assert "proxy_pass https://superlink:8000;" in passed["/v1/fleet/"]
+    assert locations()["/"].split() == ["return", "404;"]
+    text = (DEPLOYMENT / "nginx.conf").read_text(encoding="utf-8")
+    assert text.count("proxy_pass") == 1
+    assert re.findall(r"listen .*;", text) == ["listen 8443 ssl;"]
+    assert "proxy_ssl_verify on;" in text
+
+
+def test_devices_are_given_no_keys_of_the_server(compose: dict[str, Any]) -> None:
+    mounted = " ".join(compose["services"]["devices"]["volumes"])
+    assert "/server" not in mounted
+    assert "/authority" not in str(compose)
+
+
+def test_the_superlink_asks_devices_for_their_keys_and_speaks_tls() -> None:
+    from simulation.deployment.preparing import _SUPERLINK
+
+    for option in ("--enable-supernode-auth", "--ssl-certfile", "--ssl-keyfile", "--database"):
+        assert option in _SUPERLINK
+    assert "--insecure" not in _SUPERLINK
+
+
+def test_every_file_that_the_page_names_is_there() -> None:
+    page = (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(deployment/[\w./]+)`", page))
+    assert {f"deployment/{name}" for name in ("compose.yaml", "nginx.conf", "Dockerfile")} <= named
+    assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
