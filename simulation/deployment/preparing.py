@@ -9,18 +9,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from clients.device import Agreement, Limits, write_device
-from dprec.errors import InputError, within
+from dprec.errors import InputError, SettingError, within
 from dprec.options import Options, option
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings
 from dprec.run_keys import ENTROPY_BYTES, RunKeys
 from dprec.setups import to_json
+from simulation.analysis.vocabulary import TRUST_IN_WORDS
 from simulation.configuration.models import RunConfig
 from simulation.deployment.authority import NodeKey, issue, new_node_key
 from simulation.deployment.enrolment import Enrolled, write_enrolment
 from simulation.deployment.server_folder import Deployment, ServerFolder, agreement_of, deployable
 from simulation.execution import SideData, load_ratings
+from simulation.protocols import Protocol
 from simulation.storage.atomic import unusable, write_atomically
 
 _SECRET = 0o600
@@ -121,11 +123,23 @@ def _pilot_of(config: RunConfig, options: PilotOptions) -> _Pilot:
     train = _first_users(load_ratings(config)[0], options.devices)
     with within("protocol"):
         protocol.check(train)
+        _check_trust(protocol, train)
     entropy = os.urandom(ENTROPY_BYTES) if config.simulation.seed == "os" else None
     keys = RunKeys.derive(config.seed, to_json(config.protocol), entropy)
     items = [str(item) for item in train.item_ids.tolist()]
     agreement = agreement_of(protocol, train.scale, items, keys.installed.public)
     return _Pilot(config, options, train, keys, agreement)
+
+
+def _check_trust(protocol: Protocol, train: Ratings) -> None:
+    """Refuse a promise that rests on somebody: in a deployment, there is a server and nobody else.
+
+    A protocol that promises nothing is not refused.
+    """
+    trust = protocol.guarantee((train.n_users, train.n_items)).trust
+    if protocol.privacy is not None and trust != "nobody":
+        found = f"a budget that holds where {TRUST_IN_WORDS[trust]}"
+        raise SettingError("privacy", found, "a protocol whose devices protect what they send, or no budget")
 
 
 def _first_users(train: Ratings, users: int | None) -> Ratings:

@@ -119,6 +119,15 @@ def test_a_protocol_whose_server_needs_more_is_refused(tmp_path: Path, name: str
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_promise_that_rests_on_somebody_is_refused(tmp_path: Path) -> None:
+    values = {**presets()["dp-item-effects"], "dataset": BLP["dataset"]}
+    with pytest.raises(
+        InputError, match=r"protocol\.privacy: a budget that holds where the server is trusted"
+    ):
+        prepare(parse_config(values), tmp_path / "pilot", PilotOptions())
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_best_protocol_deploys_as_what_it_picks(tmp_path: Path) -> None:
     values = {**presets()["best-on-device"], "dataset": BLP["dataset"]}
     _, server = pilot(values, tmp_path / "pilot", devices=2)

@@ -1,0 +1,63 @@
+"""dprec deploy, as typed."""
+
+from pathlib import Path
+
+import pytest
+
+from simulation.console import command_line
+
+DATA = ["--set", "dataset={kind: synthetic, users: 4, items: 20, ratings: 40}"]
+
+
+def typed(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        command_line.main(list(arguments))
+    return int(ended.value.code or 0)
+
+
+def test_prepare_says_what_comes_next(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pilot = tmp_path / "pilot"
+    arguments = ["--devices", "2", "--host", "pilot.example", "--port", "9000", "--seeded"]
+    assert typed("deploy", "prepare", "blp-mf", str(pilot), *DATA, *arguments) == 0
+    said = capsys.readouterr().out
+    for command in (
+        f"{pilot}/server/superlink.sh",
+        f"dprec deploy enrol {pilot}/server --superlink 127.0.0.1:9000",
+        f"FLWR_HOME={pilot}/server/flwr flwr run deployment pilot",
+        f"dprec device {pilot}/devices --superlink pilot.example:9000 --ca {pilot}/ca.crt --seeded",
+    ):
+        assert command in said
+    assert len(list((pilot / "devices").iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["prepare", "x-map", "pilot"], "accepted: a kind that deploys: one-shot"),
+        (["prepare", "blp-mf", "."], "accepted: a new directory"),
+        (["prepare", "blp-mf", "pilot", "--days", "0", *DATA], "days: 0"),
+        (["prepare", "blp-mf", "pilot", "--deadline", "nan", *DATA], "deadline: "),
+        (["enrol", "nowhere", "--superlink", "127.0.0.1:1"], "enrolment.csv: No such file"),
+    ],
+)
+def test_what_cannot_be_used_is_one_line(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    line: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert typed("deploy", *arguments) == 2
+    error = capsys.readouterr().err
+    assert line in error
+    assert error.count("\n") == 1
+
+
+def test_a_superlink_that_is_not_there_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pilot = tmp_path / "pilot"
+    assert typed("deploy", "prepare", "blp-mf", str(pilot), *DATA, "--devices", "2", "--quiet") == 0
+    assert typed("deploy", "enrol", str(pilot / "server"), "--superlink", "127.0.0.1:1") == 1
+    assert "the SuperLink at 127.0.0.1:1 does not register devices" in capsys.readouterr().err
