@@ -92,8 +92,8 @@ def left_out(
     """Return the total with the masks that cancel left out."""
     cohorts = parts(present, COHORT)
     totals = pool.map(plain_sum, [aggregation] * len(cohorts), *zip(*cohorts, strict=True))
-    total = sum(totals, start=np.zeros((ITEMS, LAYOUT.width), dtype=np.int64))
-    return np.asarray(total, dtype=np.uint64).ravel()
+    total = sum(totals, start=np.zeros(LAYOUT.size, dtype=np.int64))
+    return np.asarray(total, dtype=np.uint64)
 
 
 def drawn(
