@@ -17,11 +17,12 @@ from clients.iterative import ReceivedFactors, profiles_of
 from clients.memory import Memory
 from clients.population import Cohort
 from clients.replies import AddUp
+from dprec.errors import SettingError
 from dprec.gradients import RoundDraws
 from dprec.messages import Delivery, GradientRequest
-from dprec.private_als import ItemModel
+from dprec.private_als import Aggregation, ItemModel
 from dprec.private_als.device import contributions_of, with_level
-from dprec.refusals import refusing_malformed
+from dprec.refusals import Refusal, RefusalCode, refusing_malformed
 from dprec.setups import PrivateAlsSetup
 
 
@@ -39,12 +40,13 @@ def contributions(cohort: Cohort, request: GradientRequest, context: Context) ->
     ------
     Refusal
         When the model is malformed, the setup has fewer rounds, the round has been answered for another
-        model, or a later one has been answered.
+        model, or a later one has been answered; or when the devices are too few for their aggregation, as
+        one that runs alone is for sums with others.
     """
     population, setup = cohort.population, cohort.population.installed(PrivateAlsSetup)
     model = _decoded(request.factors, cohort)
     Memory.of(population, len(setup.multipliers), context).answer_once(request.round_index, request.factors)
-    options, aggregation, scale = setup.factorization, setup.aggregation, population.scale
+    options, aggregation, scale = setup.factorization, _among_all(cohort), population.scale
     layout = model.layout(options, request.round_index, scale.high - scale.low)
     devices = draws_of_rounds(cohort, "contribution").asked(request.factors)
     words = devices.per_cell(np.asarray(cohort.counts), cohort.items, request.round_index)
@@ -69,6 +71,14 @@ def receive_model(cohort: Cohort, delivery: Delivery) -> ItemModel:
     factors = with_level(model.all_factors, ridge, options.level_ridge)
     population.show(ReceivedFactors(cohort, factors, ridge, model.mean + model.effects))
     return model
+
+
+def _among_all(cohort: Cohort) -> Aggregation:
+    population = cohort.population
+    try:
+        return population.installed(PrivateAlsSetup).aggregation.among(population.n_users)
+    except SettingError as error:
+        raise Refusal(RefusalCode.NOT_SET_UP, str(error)) from None
 
 
 def _decoded(data: bytes, cohort: Cohort) -> ItemModel:

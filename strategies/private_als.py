@@ -40,7 +40,7 @@ class _Statistics:
         return self.aggregation.decode(reports, self.layout, self.multiplier)
 
     def sum_shape(self, shape: tuple[int, int]) -> tuple[int, ...]:
-        return self.layout.n_items, self.layout.width
+        return self.aggregation.sum_shape(self.layout)
 
     def possible(self, aggregate: Aggregate, shape: tuple[int, int]) -> bool:
         return self.aggregation.possible(aggregate, self.layout, self.multiplier)
@@ -56,8 +56,8 @@ class PrivateAls(TrainingRounds):
     aggregation : Aggregation
     multipliers : tuple of float
         Noise of each round.
-    seed : int
-        Of what the server draws.
+    seed, public_seed : int
+        Of what the server draws, and of what everybody knows.
     group : str
         Run key under which the devices find their setup.
     roster : Roster
@@ -67,16 +67,20 @@ class PrivateAls(TrainingRounds):
     traffic : TrafficLedger
     privacy : PrivacyLedger
         A release with Gaussian noise has no epsilon without a delta, so its charges are infinite.
+    failed : int
+        Releases that failed because too many devices dropped out; their budget is spent.
     """
 
     learner: ItemLearner
     aggregation: Aggregation
     multipliers: tuple[float, ...]
     seed: int
+    public_seed: int
     group: str
     roster: Roster
     traffic: TrafficLedger = field(init=False)
     privacy: PrivacyLedger = field(init=False)
+    failed: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         everybody = np.ones(self.roster.n_users, dtype=np.bool_)
@@ -109,6 +113,9 @@ class PrivateAls(TrainingRounds):
         model = self.learner.model.encode()
         content = request_content(GradientRequest(server_round, model))
         self._account.charge_request(slice(None), content, len(model))
+        further = self.aggregation.further_messages()
+        everybody = np.arange(self.roster.n_users)
+        self._account.charge_exchange(everybody, further.downlink, further.uplink)
         contents = dict.fromkeys(range(len(self.roster.node_ids)), content)
         return self.roster.messages(STATISTICS, contents, self.group)
 
@@ -117,19 +124,27 @@ class PrivateAls(TrainingRounds):
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
         """Add up, add the noise and take the item step; see Flower's `Strategy`.
 
-        Where nobody contributes, nothing is released and nothing is learned.
+        Where nobody contributes, or too few for a release, nothing is released and nothing is learned.
         """
         n_users = self.roster.n_users
         layout, multiplier = self.learner.layout(server_round), self.multipliers[server_round - 1]
         everybody, sent = np.ones(n_users, dtype=np.bool_), np.zeros(n_users, dtype=np.bool_)
-        total = Aggregate(np.zeros((layout.n_items, layout.width), dtype=np.int64), None, 0)
+        present = np.zeros(n_users, dtype=np.bool_)
+        total = Aggregate(np.zeros(self.aggregation.sum_shape(layout), dtype=np.int64), None, 0)
         reading = ReadSums(_Statistics(self.aggregation, layout, multiplier), (layout.n_items, layout.width))
         for arrivals in self.roster.read(self.roster.by_partition(replies), everybody, reading):
             self._account.charge_reports(arrivals)
             sent[arrivals.senders] = True
+            present[arrivals.punctual_users] = True
             total = total + arrivals.aggregate
         self.privacy.charge(server_round, sent, np.inf, np.inf)
-        if total.users:
+        if not self.aggregation.can_release(present, server_round, self.public_seed):
+            self.failed += 1
+        elif total.users:
+            further = self.aggregation.further_messages()
+            self._account.charge_exchange(
+                np.flatnonzero(present), further.downlink_after, further.uplink_after
+            )
             released = self.aggregation.release(total, layout, multiplier, self.seed)
             self.learner.learn(server_round, released, layout, multiplier, total.users)
         self._records.append(self._account.record(server_round, asked=n_users, accepted=total.users))

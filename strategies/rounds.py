@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,9 +12,16 @@ from flwr.app import RecordDict
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
+from dprec.messages import Delivery
 from dprec.wire.traffic import WITH_RECORD, WITHOUT_RECORD, TrafficLedger, Users
 from strategies.arrivals import Attendance
-from strategies.envelope import message_size, reply_message, report_sizes, request_message
+from strategies.envelope import (
+    message_size,
+    reply_message,
+    report_sizes,
+    request_content,
+    request_message,
+)
 from strategies.roster import Roster
 from strategies.round_record import RoundRecord
 
@@ -89,6 +96,19 @@ class RoundAccount:
             self._causes[arrivals.refused] += arrivals.users.size
         sizes = report_sizes(self.message_type, self.group, senders, payloads)
         self.traffic.charge_uplink(senders, payloads, sizes)
+
+    def charge_exchange(
+        self, users: NDArray[np.int64], downlink: Sequence[int], uplink: Sequence[int]
+    ) -> None:
+        """Charge messages that hold so many bytes of payload each to all these users."""
+        for payload in downlink:
+            content = request_content(Delivery(bytes(payload))) if payload else RecordDict()
+            self.charge_request(users, content, payload)
+        for payload in uplink:
+            payloads = np.full(users.size, payload, dtype=np.int64)
+            self.traffic.charge_uplink(
+                users, payloads, report_sizes(self.message_type, self.group, users, payloads)
+            )
 
     def charge_acknowledgements(self, users: Users) -> None:
         """Charge a reply without content."""

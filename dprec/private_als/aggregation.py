@@ -48,6 +48,8 @@ class Aggregation(Options):
     trust: ClassVar[Trust] = "server"
     reason: ClassVar[str] = ""
     """Why the loss is proved, for the guarantee: what follows a colon, to its full stop."""
+    deploys: ClassVar[bool] = True
+    """Whether devices and server can do it on a deployment."""
 
     def among(self, users: int) -> Self:
         """Return the aggregation of a run with so many users, as it is installed on their devices.
@@ -67,6 +69,10 @@ class Aggregation(Options):
         SettingError
             When there is one; it names the setting.
         """
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what else a reader of the figures must know."""
+        return ()
 
     def further_messages(self) -> FurtherMessages:
         """Return the bytes of what is exchanged around a report."""

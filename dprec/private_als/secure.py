@@ -50,6 +50,8 @@ class SecureAggregation(Aggregation):
         "adds a share, and releases compose by Renyi divergences. The server follows the protocol"
     )
 
+    deploys: ClassVar[bool] = False
+
     dropouts: float = option("Largest share of the devices that may drop out.", 0.1, ge=0, lt=0.5)
     colluders: int = option("Devices that may tell the server all they know.", 5, ge=0)
     norm: int = option("Longest contribution, in steps of the grid.", 64, ge=2, le=1 << 16)
@@ -77,12 +79,24 @@ class SecureAggregation(Aggregation):
             raise SettingError("norm", found, f"at least {least}")
         self._bits(layout, multiplier)
 
+    def notes(self) -> tuple[str, ...]:
+        """Say against whom epsilon holds, and what is simulated."""
+        return (
+            f"It holds against the server and {self.colluders} devices that collude with it, while at most "
+            f"{self.dropouts:.0%} of all devices drop out; with more, a release fails, and its budget is "
+            "spent.",
+            "Masks that cancel in the total are left out: the total is the same to the last bit, and the "
+            "bytes of keys, shares and masked vectors are charged in full.",
+        )
+
     def further_messages(self) -> FurtherMessages:
-        """Return the bytes of keys, of shares, and of what is revealed at the end."""
+        """Return the bytes of keys, of shares and of what is revealed; who drops out does not report."""
         sizes = MessageSizes(self._graph_size().degree, 0, 1)
         keys, sealed, _, revealed = sizes.uplink
         keys_of_neighbours, sealed_for_it, presence = sizes.downlink
-        return FurtherMessages((keys_of_neighbours, sealed_for_it), (keys, sealed), (presence,), (revealed,))
+        return FurtherMessages(
+            (0, keys_of_neighbours, sealed_for_it), (keys, sealed), (presence,), (revealed,)
+        )
 
     def can_release(self, present: NDArray[np.bool_], round_index: int, public_seed: int) -> bool:
         """Return whether enough devices, and enough neighbours of each, are left to unmask the total."""

@@ -77,11 +77,11 @@ class VectorPlan:
     def largest_sum(self, users: int) -> int:
         """Return what no number of a total of so many users exceeds, whatever they have rated."""
         if self.rotation:
-            turned = largest_number(users * self.steps, self.size, _BEYOND)
+            turned = largest_number(users * self.norm, self.size, _BEYOND)
             return math.ceil(turned) + users
         sharing = 1 if self.sketch is None else min(_sketch(self).most_items, self.limit or self.items)
         of_item = 1.0 if self.limit is None else min(1.0, sharing / math.sqrt(self.limit))
-        return users * math.ceil(self.steps * of_item)
+        return users * math.ceil(self.norm * of_item)
 
     def vectors(
         self, contributions: Contributions, layout: StatisticsLayout, keys: Sequence[bytes]

@@ -108,9 +108,26 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
                     "contributes",
                     f"a larger epsilon or delta, or fewer rounds: at most {LARGEST_MULTIPLIER:g} times",
                 )
+        self._check_aggregation(train)
         with within("factorization"):
             if self.factorization.rank:
                 check_rank(self.factorization.rank, (train.n_users, train.n_items))
+
+    def _check_aggregation(self, train: Sizes) -> None:
+        """Refuse an aggregation that is not for so many users, or for sums as large as they can be."""
+        span = train.scale.high - train.scale.low
+        model = ItemModel.begin(train.n_items, self.factorization.rank, 0.0)
+        model = replace(model, weights=np.ones(train.n_items, dtype=np.int64))
+        with within("aggregation"):
+            aggregation = self.aggregation.among(train.n_users)
+            for done, multiplier in enumerate(self.multipliers):
+                aggregation.check(model.layout(self.factorization, done + 1, span), multiplier)
+
+    def check_deployed(self) -> None:
+        """Refuse an aggregation for which devices would have to exchange keys."""
+        if not self.aggregation.deploys:
+            found = f"{self.aggregation.kind!r}, for which devices exchange keys and shares"
+            raise SettingError("aggregation.kind", found, "'trusted' on a deployment")
 
     def setup(self) -> PrivateAlsSetup:
         """Return what a device needs to know about the rounds."""
@@ -136,6 +153,7 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
             aggregation=self.aggregation.among(task.n_users),
             multipliers=self.multipliers,
             seed=task.server_seed,
+            public_seed=task.public_seed,
             group=task.group,
             roster=task.roster,
         )
@@ -149,6 +167,8 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
             task.progress("rounds", done, rounds)
         if not any(record.replies for record in strategy.records):
             raise RunError(f"no usable report arrived in any round (rounds: {rounds})")
+        if strategy.failed == rounds:
+            raise RunError(f"too many devices dropped out in every round (rounds: {rounds})")
         strategy.deliver(grid)
         return strategy
 
@@ -190,7 +210,7 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
             "losses_at": self._losses_at(held) if self.private else None,
             "guarantee": self.guarantee((task.n_users, task.n_items)),
             "rounds": tuple(held.records),
-            "notes": notes_on_failures(held.records),
+            "notes": (*notes_on_failures(held.records), *_notes_on_releases(held.failed)),
             "diagnostics": {"items_with_factors": popular, "noise": list(self.multipliers)},
         }
 
@@ -256,4 +276,11 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
                 f"Delta = {delta:g} is not below one in the number of users, {shape[0]}: it would allow to "
                 "publish the profile of a user chosen at random."
             )
+        notes += aggregation.notes()
         return Guarantee("proved", aggregation.trust, True, f"{aggregation.reason}.", tuple(notes))
+
+
+def _notes_on_releases(failed: int) -> tuple[str, ...]:
+    if not failed:
+        return ()
+    return (f"{failed} releases failed, as too many devices dropped out; nothing was learned from them.",)

@@ -30,6 +30,7 @@ TRUSTING = (
     | WITHOUT_PRIVACY
     | {"one-bit-objective", "one-bit-objective-effects", "dp-als", "dp-item-effects"}
 )
+SUMMING = {"secagg-als", "secagg-item-effects"}
 
 
 def drawn(plot: Plot) -> Rendered:
@@ -72,7 +73,7 @@ def test_a_preset_runs_and_leaves_a_valid_directory(tmp_path: Path, preset: dict
     assert privacy["status"] == (
         "claimed" if name in CLAIMED else "none" if name in WITHOUT_PRIVACY else "proved"
     )
-    others = "shuffler" if name in SHUFFLED else "nobody"
+    others = "shuffler" if name in SHUFFLED else "sum" if name in SUMMING else "nobody"
     assert privacy["trust"] == ("server" if name in TRUSTING else others)
     assert privacy["trusts_server"] is (name in TRUSTING)
     assert (privacy["epsilon_claimed"]["per_rating"] is None) == (name not in CLAIMED)
