@@ -1,8 +1,9 @@
-"""Chooses how much ratings of an item differ between users, on tenths of MovieLens 100K's u1.base.
+"""Chooses the settings of `item-effects`, on tenths of MovieLens 100K's u1.base.
 
-    python benchmarks/choose_item_effects.py [--path ../shared/data/ml-100k]
+    python benchmarks/choose_item_effects.py [--path ../shared/data/ml-100k] [0.5 1 2]
 
-Of the completion `item-effects` in the preset shuffled-on-device, at three budgets.
+In the preset shuffled-on-device: how much ratings of an item differ between users, and the dimensions of the
+places of items, at the budgets that are named.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ def main() -> None:
     """Print the figures of every value; exit with 1 if ours does not stand."""
     path, names = arguments(__doc__, ["0.5", "1", "2"])
     parts = [tenth_of_u1(path, seed) for seed in SEEDS]
-    key = "protocol.completion.user_variance"
 
     def judged(settings: dict[str, Any]) -> list[float]:
         return [
@@ -28,7 +28,14 @@ def main() -> None:
             for seed, own in zip(SEEDS, parts, strict=True)
         ]
 
-    sys.exit(0 if best_of("item-effects", {key: (0.0, 0.1, 0.25, 0.4)}, judged, {key: 0.25}) else 1)
+    choices: dict[str, tuple[tuple[float, ...], float]] = {
+        "protocol.completion.user_variance": ((0.1, 0.25, 0.4), 0.25),
+        "protocol.completion.dimensions": ((12, 20, 30), 20),
+    }
+    stands = [
+        best_of("item-effects", {key: tried}, judged, {key: own}) for key, (tried, own) in choices.items()
+    ]
+    sys.exit(0 if all(stands) else 1)
 
 
 if __name__ == "__main__":

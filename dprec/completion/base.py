@@ -21,6 +21,22 @@ from dprec.ratings import RatingScale
 
 
 @dataclass(frozen=True, eq=False)
+class RatedSets:
+    """Which items each user rated, where that is known apart from how.
+
+    Parameters
+    ----------
+    users, items : ndarray of int32, shape (cells,)
+        By user, items ascending within a user.
+    n_users : int
+    """
+
+    users: NDArray[np.int32]
+    items: NDArray[np.int32]
+    n_users: int
+
+
+@dataclass(frozen=True, eq=False)
 class Observations:
     """The cells that the server saw as rated, by user, items ascending within a user.
 
@@ -50,6 +66,8 @@ class Observations:
         How many ratings of some cells reach a level; the symbols of these cells say nothing.
     profiles : ProfileReports, optional
         Answers about whole profiles, instead of cells.
+    rated : RatedSets, optional
+        Who rated which items, where the reports cannot be linked and this is known apart from them.
     """
 
     users: NDArray[np.int32]
@@ -64,17 +82,23 @@ class Observations:
     catalogue: Catalogue | None = None
     counts: NoisyCounts | None = None
     profiles: ProfileReports | None = None
+    rated: RatedSets | None = None
 
     @property
     def mean(self) -> float:
         """Mean observed value; the middle of the scale when nothing was observed."""
         return float(self.values.mean()) if self.values.size else (self.scale.low + self.scale.high) / 2
 
-    def unlinked(self) -> Observations:
+    def unlinked(self, *, with_sets: bool) -> Observations:
         """Return what arrives if every cell is a message of its own, in an order that says nothing.
 
         Every report is that of a user of its own. They come by item, and of one item by their symbols, or by
         their values where nothing is known of the symbols.
+
+        Parameters
+        ----------
+        with_sets : bool
+            Whether users say apart from that which items they rated.
         """
         reported = self.values if self.symbols is None else self.symbols.symbols
         order = np.lexsort((reported, self.items))
@@ -90,6 +114,7 @@ class Observations:
             shape=(order.size, self.shape[1]),
             likelihood=None if self.likelihood is None else self.likelihood[order],
             symbols=symbols,
+            rated=RatedSets(self.users, self.items, self.shape[0]) if with_sets else None,
         )
 
     @cached_property

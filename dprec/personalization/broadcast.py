@@ -36,14 +36,13 @@ def calibrated_broadcast(model: CalibratedModel) -> Broadcast:
 def item_effects_broadcast(model: ItemEffectsModel, n_users: int) -> Broadcast:
     """Return what is known of the items; of no user anything is, so that everybody has the same prior."""
     effects = model.effects
-    places = np.zeros((effects.means.size, 0))
     table = ItemTable(
         model.cuts,
         effects.means,
         np.sqrt(effects.variances),
-        places,
-        places,
-        *public_columns(model.popularity, model.catalogue),
+        model.geometry.items,
+        np.zeros((effects.means.size, 0)),
+        *public_columns(model.geometry.popularity, model.catalogue),
     )
     return Broadcast(table, np.zeros((n_users, 1)))
 

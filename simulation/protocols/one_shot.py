@@ -11,6 +11,7 @@ import numpy as np
 from dprec.completion.averages import ItemAverage
 from dprec.completion.base import Completed
 from dprec.completion.calibrated.completion import Calibrated
+from dprec.completion.calibrated.item_effects import ItemEffects
 from dprec.completion.one_bit.completion import HiddenMatrix, OneBit
 from dprec.errors import SettingError, within
 from dprec.mechanisms import BitsAndCounts
@@ -143,6 +144,11 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
 
     def _check_calibrated(self) -> None:
         """Refuse what a calibrated completion cannot learn from the reports of the mechanism."""
+        alone = not (self.mechanism.hides_rated_items or self.mechanism.compares_ratings)
+        if isinstance(self.completion, ItemEffects) and not alone:
+            found = f"{self.completion.kind}, with mechanism {self.mechanism.kind}"
+            accepted = "a mechanism that shows which items were rated and reports on each alone"
+            raise SettingError("kind", found, accepted)
         if not isinstance(self.completion, Calibrated):
             if self.mechanism.reports_profiles:
                 found = f"{self.completion.kind!r}, with mechanism {self.mechanism.kind}"

@@ -17,6 +17,8 @@ from dprec.options import Options, option
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.shuffling import ShuffledProfiles, ShuffledReports, with_the_same_items
+from dprec.ragged import offsets
+from dprec.wire.item_sets import ItemSets
 from dprec.wire.onion import onion_bytes, record_bytes
 from dprec.wire.traffic import WITH_RECORD
 
@@ -33,9 +35,12 @@ _NOTHING_GAINED = 0.99
 """Share of the loss without a shuffler from which on nothing is gained to speak of."""
 
 _UNLINKED = (
-    "Every report on an item is a message of its own: the server sees how often an item is rated and how "
-    "often each symbol is sent, and no user. Devices send at times that say nothing. The set of a user's "
-    "rated items is not among what epsilon protects; it stays hidden if a shuffler is honest."
+    "Every report on an item is a message of its own, sent at a time that says nothing: the server sees how "
+    "often an item is rated and how often each symbol is sent, and not by whom."
+)
+
+_SETS_UNSENT = (
+    "Which items a user rated is not among what epsilon protects; it stays hidden if a shuffler is honest."
 )
 
 _LINKED = (
@@ -53,6 +58,11 @@ class Shuffler(Options):
         "reports of a user, which stay linked.",
         "per-item",
     )
+    item_sets: Literal["unsent", "linked"] = option(
+        "Whether users also send, under their own names, which items they rated: this places items that the "
+        "same people rate, and epsilon is about values in any case. Whole reports say it themselves.",
+        "unsent",
+    )
     known: float = option(
         "Share of the other messages in every mix that hide nothing, as the server knows them or made them.",
         0.0,
@@ -66,10 +76,16 @@ class Shuffler(Options):
         """Whether nobody can tell which reports are of one user."""
         return self.reports == "per-item"
 
+    @property
+    def says_sets(self) -> bool:
+        """Whether users say apart from their reports which items they rated."""
+        return self.unlinks and self.item_sets == "linked"
+
     def guaranteed(self, local: Guarantee) -> Guarantee:
         """Return what is promised, given what would be without a shuffler."""
-        notes = (_UNLINKED,) if self.unlinks else (*local.notes, _LINKED)
-        return replace(local, trust="shuffler", notes=(_ALONE, *notes))
+        about_sets = local.notes if self.says_sets or not self.unlinks else (_SETS_UNSENT,)
+        about_links = _UNLINKED if self.unlinks else _LINKED
+        return replace(local, trust="shuffler", notes=(_ALONE, about_links, *about_sets))
 
     def check(
         self, mechanism: Mechanism, privacy: PrivacyBudget | None, completion: Completion, on_device: bool
@@ -95,8 +111,14 @@ class Shuffler(Options):
         if isinstance(mechanism, BitsAndCounts):
             found = f"mechanism {name}, whose counts are asked of each user"
             raise SettingError("shuffler", found, "a mechanism that reports on each rating")
-        if not self.unlinks:
-            return
+        if self.unlinks:
+            self._check_unlinked(mechanism, privacy, completion, on_device)
+
+    def _check_unlinked(
+        self, mechanism: Mechanism, privacy: PrivacyBudget, completion: Completion, on_device: bool
+    ) -> None:
+        """Refuse what needs to know which reports are of one user; see `check`."""
+        name = mechanism.kind
         if mechanism.hides_rated_items or mechanism.compares_ratings:
             found = f"per-item, with mechanism {name}"
             accepted = "per-user, or a mechanism that reports on each rating by itself"
@@ -107,13 +129,15 @@ class Shuffler(Options):
         if not completion.works_unlinked or (on_device and not isinstance(completion, ItemEffects)):
             others = "" if on_device else f" or {ItemAverage.kind}"
             found = f"per-item, with completion {completion.kind}, which has to know whose the reports are"
-            raise SettingError(
-                "shuffler.reports", found, f"per-user, or completion {ItemEffects.kind}{others}"
-            )
+            accepted = f"per-user, or completion {ItemEffects.kind}{others}"
+            raise SettingError("shuffler.reports", found, accepted)
+        if isinstance(completion, ItemEffects) and completion.dimensions and not self.says_sets:
+            found = f"unsent, with {completion.dimensions} dimensions of places, which follow from item sets"
+            raise SettingError("shuffler.item_sets", found, "linked, or completion.dimensions: 0")
 
     def received(self, observations: Observations) -> Observations:
         """Return what the server makes of the messages that arrive."""
-        return observations.unlinked() if self.unlinks else observations
+        return observations.unlinked(with_sets=self.says_sets) if self.unlinks else observations
 
     def shuffled(
         self, calibrated: CalibratedMechanism, collected: Collected, losses: NDArray[np.float64]
@@ -184,6 +208,11 @@ class Shuffler(Options):
         traffic.uplink_message[users] = times * sizes
         traffic.uplink_objects[users] = times * WITH_RECORD
         traffic.messages[users] += times - 1
+        if self.says_sets:
+            shown = np.bincount(observed.users, minlength=observed.shape[0])
+            plan = ItemSets.plan(offsets(shown[users]), observed.items, observed.shape[1])
+            payloads = -(-plan.lengths // 8)
+            traffic.charge_uplink(users, payloads, report_sizes(REPORT, group, users, payloads))
         after = traffic_totals(traffic)
         return {name: after[name] - before[name] for name in after}
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
-from dprec.completion.base import Completed, Completion, Observations
+from dprec.completion.base import Completed, Completion, Observations, RatedSets
 from dprec.completion.calibrated.features import ITEM_SPREAD, item_features
 from dprec.completion.calibrated.geometry import ImplicitGeometry
 from dprec.completion.calibrated.regressed_effects import RegressedEffects
@@ -29,8 +29,8 @@ class ItemEffectsModel(Completed):
     ----------
     effects : RegressedEffects
         On the latent rating.
-    popularity : ndarray, shape (items,)
-        Standardised logarithms of the items' numbers of reports.
+    geometry : ImplicitGeometry
+        How often the items are reported on, and their places if these are known.
     catalogue : Catalogue or None
         Public data about the items, if there was any.
     cuts : ndarray, shape (levels - 1,)
@@ -41,7 +41,7 @@ class ItemEffectsModel(Completed):
     """
 
     effects: RegressedEffects
-    popularity: NDArray[np.float64]
+    geometry: ImplicitGeometry
     catalogue: Catalogue | None
     cuts: NDArray[np.float64]
     user_variance: float
@@ -66,6 +66,13 @@ class ItemEffects(Completion):
     )
     variance: float = option("Variance of the latent rating, in units of the noise on it.", 0.5, gt=0, le=100)
     user_variance: float = option("The part of it that is between users, not items.", 0.25, ge=0, le=100)
+    dimensions: int = option(
+        "Dimensions of the places that rated items give to items; 0 if nobody says who rated which items.",
+        0,
+        ge=0,
+        le=64,
+    )
+    features: int = option("Dimensions, the first, on which effects are regressed.", 10, ge=0, le=64)
     sweeps: int = option("Steps of the fit.", 20, ge=1)
 
     def check_scale(self, scale: RatingScale) -> None:
@@ -77,9 +84,9 @@ class ItemEffects(Completion):
 
         A report on item i is of a latent rating Normal(c_i, v), v the variance between users, with noise of
         variance 1: on a scale that is s = sqrt(1 + v) times as coarse, it is of c_i / s with noise of
-        variance 1. There the effects are found by Fisher scoring, regressed on how often items are reported
-        and on public data. Only the number of each symbol on each item is read, so that it makes no
-        difference whose a report is or when it came.
+        variance 1. There the effects are found by Fisher scoring, regressed on how often items are reported,
+        on public data and on places. Of the values, only the number of each symbol on each item is read, so
+        that it makes no difference whose a report is or when it came.
         """
         scale, n_items = observations.scale, observations.shape[1]
         cuts = cut_points(level_shares(self.histogram, scale.levels), self.variance)
@@ -91,8 +98,8 @@ class ItemEffects(Completion):
         counts = np.bincount(observations.items * width + columns, minlength=n_items * width)
         counts = counts.reshape(n_items, width)
         seen = counts.sum(axis=1)
-        geometry = ImplicitGeometry(np.zeros((0, 0)), np.zeros((n_items, 0)), np.zeros(0, np.int64), seen)
-        features = item_features(geometry, observations.catalogue, 0)
+        geometry = self._geometry(observations, seen, seed)
+        features = item_features(geometry, observations.catalogue, self.features)
         effects = RegressedEffects.at_zero(features, ITEM_SPREAD / coarse**2, intercept=True)
         for sweep in range(self.sweeps):
             precision, slope = _likelihood(tables, counts, effects.means)
@@ -107,13 +114,23 @@ class ItemEffects(Completion):
         effects = replace(effects, means=effects.means * coarse, variances=effects.variances * coarse**2)
         return ItemEffectsModel(
             effects,
-            geometry.popularity,
+            geometry,
             observations.catalogue,
             cuts,
             self.user_variance,
             scale,
             diagnostics=diagnostics,
         )
+
+    def _geometry(self, observations: Observations, seen: NDArray[np.int64], seed: int) -> ImplicitGeometry:
+        """Return the places of items that the same users rated, or no more than how often they are rated."""
+        if self.dimensions == 0:
+            nowhere = np.zeros((seen.size, 0))
+            return ImplicitGeometry(nowhere[:0], nowhere, np.zeros(0, dtype=np.int64), seen)
+        linked = RatedSets(observations.users, observations.items, observations.shape[0])
+        rated = observations.rated or linked
+        shape = (rated.n_users, seen.size)
+        return ImplicitGeometry.of(rated.users, rated.items, shape, self.dimensions, seed)
 
 
 def clear_reports(observations: Observations) -> SymbolReports:

@@ -108,9 +108,28 @@ def test_whole_reports_hide_among_the_same_items_only(one_bit: dict[str, Any]) -
     assert np.unique(bulk.traffic["uplink_message_bytes"]).size <= 2
 
 
+def test_who_rated_what_may_be_known_apart_from_how(one_bit: dict[str, Any]) -> None:
+    one_bit["protocol"]["completion"] |= {"dimensions": 4}
+    plain, shuffled = run(one_bit), run(through(one_bit, item_sets="linked"))
+    assert (plain.predictions["prediction"] == shuffled.predictions["prediction"]).all()
+    one_bit["protocol"]["completion"] |= {"dimensions": 0}
+    unsent = run(through(one_bit))
+    assert (shuffled.predictions["prediction"] != unsent.predictions["prediction"]).any()
+    assert (shuffled.traffic["epsilon_composed"] == unsent.traffic["epsilon_composed"]).all()
+    assert (shuffled.traffic["messages"] == unsent.traffic["messages"] + 1).all()
+    sets = shuffled.traffic["uplink_payload_bytes"] - unsent.traffic["uplink_payload_bytes"]
+    # Twelve items are at most twelve bits and what says how they are coded.
+    assert sets.min() >= 1
+    assert sets.max() <= 4
+
+
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a completion with user effects": ({"completion": {"kind": "calibrated"}}, "shuffler.reports"),
     "factors": ({"completion": {"kind": "mf"}, "personalization": "none"}, "shuffler.reports"),
+    "places without item sets": (
+        {"completion": {"kind": "item-effects", "dimensions": 4}},
+        "shuffler.item_sets",
+    ),
     "averages of users": (
         {"completion": {"kind": "user-average"}, "personalization": "none"},
         "shuffler.reports",
@@ -120,12 +139,24 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no noise": ({"mechanism": {"kind": "none"}, "privacy": None}, "shuffler"),
     "no values": ({"mechanism": {"kind": "set-only"}, "privacy": None}, "shuffler"),
     "ratings that are compared": (
-        {"mechanism": {"kind": "residual-bits"}, "privacy": {"epsilon": 1.0, "per": "user"}},
+        {
+            "mechanism": {"kind": "residual-bits"},
+            "privacy": {"epsilon": 1.0, "per": "user"},
+            "completion": {"kind": "item-average"},
+        },
         "shuffler.reports",
     ),
     "hidden item sets": (
-        {"mechanism": {"kind": "hidden-threshold"}, "privacy": {"epsilon": 1.0, "per": "cell"}},
+        {
+            "mechanism": {"kind": "hidden-threshold"},
+            "privacy": {"epsilon": 1.0, "per": "cell"},
+            "completion": {"kind": "item-average"},
+        },
         "shuffler.reports",
+    ),
+    "item effects of hidden items": (
+        {"mechanism": {"kind": "hidden-threshold"}, "privacy": {"epsilon": 1.0, "per": "cell"}},
+        "completion.kind",
     ),
     "counts": ({"mechanism": {"kind": "bits-and-counts"}}, "shuffler"),
 }

@@ -48,7 +48,7 @@ def test_planted_effects_are_found_whatever_users_differ_by() -> None:
 def test_who_sent_a_report_and_when_makes_no_difference() -> None:
     seen = reported(50, np.linspace(-0.5, 0.5, 20), 0.25, seed=2)
     own = ItemEffects().fit(seen, seed=1)
-    unlinked = ItemEffects().fit(seen.unlinked(), seed=1)
+    unlinked = ItemEffects().fit(seen.unlinked(with_sets=False), seed=1)
     assert (own.effects.means == unlinked.effects.means).all()
     assert (own.effects.variances == unlinked.effects.variances).all()
     moved = np.random.default_rng(3).permutation(seen.items.size)
@@ -68,7 +68,7 @@ def test_unlinked_reports_come_in_an_order_that_follows_from_what_they_say() -> 
     assert seen.symbols is not None
     symbols = replace(seen.symbols, symbols=seen.symbols.symbols[moved])
     shuffled = replace(seen, items=seen.items[moved], values=seen.values[moved], symbols=symbols)
-    one, other = seen.unlinked(), shuffled.unlinked()
+    one, other = seen.unlinked(with_sets=False), shuffled.unlinked(with_sets=False)
     assert one.symbols is not None
     assert other.symbols is not None
     assert (one.items == other.items).all()
