@@ -31,7 +31,7 @@ def some_profiles(users: int = 12, seed: int = 0) -> Profiles:
 def a_model(scale: float = 0.5, seed: int = 1) -> ItemModel:
     random = np.random.default_rng(seed)
     weights = np.array([256, 0, 90, 256, 1, 0, 128, 40])
-    return ItemModel(3.4, random.normal(0, 0.3, ITEMS), weights, random.normal(0, scale, (6, 2)), gain=3.0)
+    return ItemModel(3.4, random.normal(0, 0.3, ITEMS), weights, random.normal(0, scale, (6, 2)), gain=300.0)
 
 
 def contributed(

@@ -48,3 +48,22 @@ def test_figure_7_runs_on_files_of_the_same_layout(
         assert (float(row["scale_low"]), float(row["scale_high"])) == (low, high)
         assert 0 < float(row["rmse"]) < high - low
         assert 0 < float(row["f_score_at_k"]) <= 1
+
+
+def test_private_least_squares_run_on_a_file_of_movielens_10m(tmp_path: Path) -> None:
+    draws = np.random.default_rng(0)
+    cells = [(user, film) for user in range(1, 61) for film in range(1, 31) if draws.random() < 0.5]
+    lines = [f"{user}::{film}::{draws.integers(1, 11) / 2:g}::{978300000 + user}" for user, film in cells]
+    (tmp_path / "ratings.dat").write_text("\n".join(lines) + "\n")
+    result = compare(
+        EXPERIMENTS / "dp-als-movielens-10m.yaml",
+        tmp_path / "out",
+        overrides=[f"dataset.path={tmp_path}", "simulation={backend: local}", "floors=false"],
+        page=False,
+    )
+    assert not result.failures
+    with (tmp_path / "out" / "comparison.csv").open(newline="") as file:
+        rows = {row["name"]: row for row in csv.DictReader(file)}
+    assert set(rows) == {"dp-als", "dp-als-without-noise", "dp-item-effects"}
+    assert rows["dp-als-without-noise"]["epsilon_composed_max"] == ""
+    assert float(rows["dp-als"]["epsilon_composed_max"]) == pytest.approx(1.0)
