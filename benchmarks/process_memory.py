@@ -28,7 +28,7 @@ class Peak:
 
     def with_sample(self, root: int) -> Peak:
         """Return the peak after one more look at a process and its children."""
-        driver, others = _pss(root), sum(_pss(process) for process in _descendants(root))
+        driver, others = _pss(root), sum(_pss(process) for process in processes_below(root))
         return Peak(max(self.everything, driver + others), max(self.driver, driver))
 
 
@@ -66,7 +66,8 @@ def _received(here: Connection) -> Any:
     return here.recv()
 
 
-def _descendants(root: int) -> set[int]:
+def processes_below(root: int) -> set[int]:
+    """Return the children of a process, and theirs."""
     parents = {}
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:

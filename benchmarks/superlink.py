@@ -28,10 +28,12 @@ class SuperLink:
     folder : Path
         Of its certificates, and of Flower's configuration, which names it "wire".
     port : int
+    process : int
     """
 
     folder: Path
     port: int
+    process: int
 
     @property
     def certificate(self) -> bytes:
@@ -68,7 +70,7 @@ def started_superlink(folder: Path) -> Iterator[SuperLink]:
         )
     try:
         _await(port, process)
-        yield SuperLink(folder, port)
+        yield SuperLink(folder, port, process.pid)
     finally:
         # With its ServerApps; it would wait for devices to leave.
         os.killpg(process.pid, signal.SIGKILL)
