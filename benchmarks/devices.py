@@ -29,7 +29,7 @@ from process_memory import Peak, processes_below
 from superlink import SuperLink, started_superlink
 
 PATIENCE_SECONDS = 900.0
-LEAVE_SECONDS = 20.0
+SETTLE_SECONDS, LEAVE_SECONDS = 15.0, 20.0
 REPORT_BYTES = 300
 """Of what the app of a SuperNode answers, about as many as in a report of blp-mf."""
 
@@ -93,7 +93,7 @@ class Measured:
     started : float
         Seconds until all were online.
     memory : float
-        Bytes, of all their processes.
+        Bytes, of all their processes, while they are idle.
     idle, report : Cost
     """
 
@@ -193,10 +193,10 @@ def measured(place: Place, what: str, nodes: int, commands: list[list[str]], sec
                 raise RuntimeError(f"the nodes did not start:\n{log.read_text()[-2000:]}")
             time.sleep(0.2)
         start = time.monotonic() - started
-        time.sleep(5.0)
+        time.sleep(SETTLE_SECONDS)
         idle = place.used(processes, lambda: time.sleep(seconds))
-        report = place.used(processes, lambda: place.ask(nodes))
         memory = sum(Peak().with_sample(process).everything for process in processes)
+        report = place.used(processes, lambda: place.ask(nodes))
     return Measured(what, nodes, start, memory, idle, report)
 
 

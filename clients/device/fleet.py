@@ -57,6 +57,10 @@ from dprec.refusals import Refusal, RefusalCode
 _SECONDS = 30.0
 """Longest wait for the server to go on with an answer."""
 
+_PASSING = frozenset({429, 502, 503, 504})
+"""What proxies and servers answer that have too much to do. With 500, a SuperLink refuses a reply in a run
+that it has forgotten."""
+
 _PAUSES = tuple(0.05 * 2**attempt for attempt in range(8))
 """Seconds to wait for the part of a message that is not there yet, each time; 13 s in all."""
 
@@ -308,7 +312,7 @@ class Fleet:
                 direction = "behind" if ahead > 0 else "ahead of"
                 return NotAdmittedError(f"this clock is {abs(ahead):.0f} s {direction} the server's")
             return NotAdmittedError("the server does not know the key of this device")
-        if status >= httpx.codes.INTERNAL_SERVER_ERROR or status == httpx.codes.TOO_MANY_REQUESTS:
+        if status in _PASSING:
             return ServerAwayError(f"status {status}")
         return NotAdmittedError(f"the server refuses (status {status})")
 

@@ -181,9 +181,12 @@ def test_a_reply_that_may_not_have_arrived_is_sent_again_and_charged_once(
     assert len(again(device).charges) == 1
 
 
-def test_a_reply_that_nobody_waits_for_is_dropped(superlink: FakeSuperLink, device: Device) -> None:
+@pytest.mark.parametrize("status", [403, 412, 500])
+def test_a_reply_that_nobody_waits_for_is_dropped(
+    superlink: FakeSuperLink, device: Device, status: int
+) -> None:
     superlink.put(train(1))
-    superlink.status = {"push-messages": 412}
+    superlink.status = {"push-messages": status}
     serving(device).run_once()
     assert again(device).pending is None
 
