@@ -157,8 +157,8 @@ class Shuffler(Options):
             raters = np.bincount(observed.items, minlength=n_items)
             mixed = self._hiding(raters)[observed.items]
             return ShuffledReports(calibrated.channel(1), observed.users, mixed, n_users)
-        accepted = collected.accepted
-        if calibrated.mechanism.hides_rated_items:
+        accepted, mechanism = collected.accepted, calibrated.mechanism
+        if mechanism.hides_rated_items or mechanism.reports_profiles:
             alike = np.full(n_users, np.count_nonzero(accepted))
         else:
             shown = np.bincount(observed.users, minlength=n_users)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dprec.errors import InputError
-from dprec.privacy.shuffling import ShuffledChannel
+from dprec.privacy.shuffling import ShuffledChannel, clones_delta, least_epsilon
 from simulation.configuration.models import parse_config
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.run import run
@@ -106,6 +106,21 @@ def test_whole_reports_hide_among_the_same_items_only(one_bit: dict[str, Any]) -
     assert (bulk.traffic["uplink_payload_bytes"] == plain.traffic["uplink_payload_bytes"]).all()
     assert (bulk.traffic["messages"] == plain.traffic["messages"]).all()
     assert np.unique(bulk.traffic["uplink_message_bytes"]).size <= 2
+
+
+def test_whole_reports_that_hide_their_items_hide_among_all(one_bit: dict[str, Any]) -> None:
+    one_bit["protocol"] |= {
+        "privacy": {"epsilon": 1.0, "per": "user"},
+        "mechanism": {"kind": "user-level-bit"},
+        "completion": {"kind": "calibrated", **HISTOGRAM},
+    }
+    plain, bulk = run(one_bit), run(through(one_bit, reports="per-user"))
+    assert (plain.predictions["prediction"] == bulk.predictions["prediction"]).all()
+    lost = np.unique(bulk.traffic["epsilon_composed"])
+    local = float(plain.traffic["epsilon_per_user"].max())
+    expected = least_epsilon(lambda epsilon: clones_delta(epsilon, 150, local), local, 1e-6)
+    assert lost == pytest.approx(expected, rel=1e-3)
+    assert expected < 0.6 * local
 
 
 def test_who_rated_what_may_be_known_apart_from_how(one_bit: dict[str, Any]) -> None:
