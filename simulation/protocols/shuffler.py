@@ -45,8 +45,8 @@ _SETS_UNSENT = (
 
 _LINKED = (
     "A user's reports are one message, hidden only among messages that show the same items, or among all if "
-    "messages show none: the server can tell any other by its items, however it is shuffled. What is sent back "
-    "to one user takes the way of its message, which is not charged."
+    "messages show none: the server can tell any other by its items, however it is shuffled. What is sent "
+    "back to one user takes the way of its message, which is not charged."
 )
 
 
