@@ -54,7 +54,7 @@ class SecureAggregation(Aggregation):
 
     dropouts: float = option("Largest share of the devices that may drop out.", 0.1, ge=0, lt=0.5)
     colluders: int = option("Devices that may tell the server all they know.", 5, ge=0)
-    norm: int = option("Longest contribution, in steps of the grid.", 64, ge=2, le=1 << 16)
+    norm: int = option("Longest contribution, in steps of the grid.", 256, ge=2, le=1 << 16)
     modulus_bits: int | None = option("Bits of a number that is sent; as needed if none.", None, ge=2, le=62)
     sketch: float | None = option(
         "Places of a count sketch, as a share of the items; none for no sketch.", None, gt=0, lt=1

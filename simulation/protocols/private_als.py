@@ -210,7 +210,7 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
             "losses_at": self._losses_at(held) if self.private else None,
             "guarantee": self.guarantee((task.n_users, task.n_items)),
             "rounds": tuple(held.records),
-            "notes": (*notes_on_failures(held.records), *_notes_on_releases(held.failed)),
+            "notes": (*notes_on_failures(held.records), *_notes_on_releases(held.failed, len(held.records))),
             "diagnostics": {"items_with_factors": popular, "noise": list(self.multipliers)},
         }
 
@@ -280,7 +280,7 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
         return Guarantee("proved", aggregation.trust, True, f"{aggregation.reason}.", tuple(notes))
 
 
-def _notes_on_releases(failed: int) -> tuple[str, ...]:
+def _notes_on_releases(failed: int, rounds: int) -> tuple[str, ...]:
     if not failed:
         return ()
-    return (f"{failed} releases failed, as too many devices dropped out; nothing was learned from them.",)
+    return (f"Of {rounds} releases {failed} failed, as too many devices dropped out; they taught nothing.",)

@@ -15,7 +15,7 @@ from clients.faults import FaultOptions
 from clients.population import write_population
 from dprec.datasets.synthetic import Synthetic
 from dprec.messages import DELIVER, STATISTICS
-from dprec.private_als import FactorizationOptions, ItemModel, TrustedAggregation
+from dprec.private_als import FactorizationOptions, ItemModel, SecureAggregation, TrustedAggregation
 from dprec.refusals import RefusalCode
 from dprec.run_keys import RunKeys
 from dprec.setups import PrivateAlsSetup, SilentSetup
@@ -64,6 +64,24 @@ class Server:
         answered = reply.content["reply"]
         assert isinstance(answered, ConfigRecord)
         return list(answered["reports"])  # type: ignore[arg-type]
+
+
+def test_a_device_alone_sends_nothing_for_a_sum_with_others(tmp_path: Path) -> None:
+    setup = PrivateAlsSetup(factorization=OPTIONS, aggregation=SecureAggregation(), multipliers=(3.0, 4.0))
+    write_population(
+        tmp_path / "run-a",
+        Synthetic(users=1, items=ITEMS, ratings=7).load(),
+        users_per_node=1,
+        keys=RunKeys.derive(1).installed,
+        faults=FaultOptions(),
+        setup=setup,
+        individual_reports=True,
+    )
+    grid = LocalGrid(client_app(str(tmp_path)), 1)
+    request = RecordDict({"request": ConfigRecord({"round": 1, "factors": MODEL.encode()})})
+    question = Message(request, next(iter(grid.get_node_ids())), STATISTICS, group_id="run-a")
+    (reply,) = grid.send_and_receive([question])
+    assert reply.error.code == RefusalCode.NOT_SET_UP
 
 
 @pytest.fixture
