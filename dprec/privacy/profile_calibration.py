@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -47,7 +48,7 @@ class CalibratedProfiles(CalibratedMechanism):
         assert isinstance(self.mechanism, UserLevelBit)
         return self.mechanism
 
-    @property
+    @cached_property
     def code(self) -> ProfileCode:
         """How an answer is given."""
         assert self.budget is not None

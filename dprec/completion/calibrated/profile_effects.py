@@ -7,7 +7,7 @@ of users proportional to p_i has rated,
     f_i+ + f_i- = 2 v + p_i + noise,        f_i+ - f_i- = p_i E[side] + noise,
 
 with noise of about 2 v / n + p_i / n in both, independent as the two sides are. A side is that of
-c_i + e with e ~ N(0, s^2), so that E[side] = 2 Phi(c_i / s) - 1, about c_i sqrt(2 / pi) / s. With
+c_i + e with e ~ N(0, s^2), so that E[side] = 2 Phi(c_i / s) - 1, nearly in proportion to a small c_i. With
 log p_i ~ N(m, q) on a grid and c_i ~ N(F_i w, t), F_i holding log p_i in deviations from m, the posterior is
 a mixture of normal distributions, one for each p of the grid; m, q, t and v follow by EM, w by ridge
 regression with the c_i integrated out. Popularity, of which the answers say most, tells of the effects.
@@ -28,8 +28,8 @@ from dprec.completion.calibrated.regressed_effects import RegressedEffects
 from dprec.mechanisms.symbol_reports import ProfileReports
 from dprec.progress import Progress
 
-_SIDE_PER_EFFECT = 0.8 / 1.2
-"""E[side] per unit of an effect: sqrt(2 / pi) / s, with s^2 of noise, tastes and users' other items."""
+SIDE_PER_EFFECT = 1.0
+"""E[side] per unit of an effect; more than for all ratings, as those farthest from a user's mean count."""
 
 _EFFECT, _ITEMS_WITH_IT = 0.15, 50.0
 """Expected variance of effects around their regression, and how many items with it are averaged with."""
@@ -153,7 +153,7 @@ class ProfileFit:
         """Take a step of EM."""
         shares = np.stack([reports.above + reports.below, reports.above - reports.below]) / reports.answers
         values = np.exp(self.grid)
-        slope = values * _SIDE_PER_EFFECT
+        slope = values * SIDE_PER_EFFECT
         noise = (self.unrated + values) / reports.answers
         expected = self._regressed(self.coefficients, self.middle, self.spread)
         # Of the difference, given p alone.

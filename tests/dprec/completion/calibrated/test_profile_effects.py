@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dprec.completion.calibrated.profile_effects import ProfileFit
+from dprec.completion.calibrated.profile_effects import SIDE_PER_EFFECT, ProfileFit
 from dprec.mechanisms.symbol_reports import ProfileReports
 from dprec.progress import silent
 from dprec.randomness import generator
@@ -13,7 +13,7 @@ def planted(answers: int) -> tuple[ProfileReports, np.ndarray, np.ndarray]:
     random, items = generator(4, "planted"), 300
     effects, shares = random.normal(0.0, 0.4, items), np.exp(random.normal(-4.0, 1.2, items)).clip(0, 0.9)
     unrated, rated = 1e-3, 0.01
-    sides = (1 + effects * 0.8 / 1.2) / 2
+    sides = np.clip((1 + effects * SIDE_PER_EFFECT) / 2, 0, 1)
     expected = [unrated + (rated - unrated) * shares * side for side in (sides, 1 - sides)]
     above, below = (random.poisson(answers * each) for each in expected)
     return ProfileReports(above, below, answers, (0.9e-3, 1.1e-3), rated), effects, shares
