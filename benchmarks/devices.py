@@ -142,7 +142,8 @@ class Place:
         count = answered.read_text()
         answered.unlink()
         if int(count) != nodes:
-            raise RuntimeError(f"{count} of {nodes} nodes answered")
+            log = (self.folder / "nodes.log").read_text()[-2000:]
+            raise RuntimeError(f"{count} of {nodes} nodes answered:\n{log}")
 
 
 def processor_seconds(root: int) -> float:
@@ -262,12 +263,13 @@ def main() -> None:
 
 def make_devices(superlink: SuperLink, folder: Path, devices: int) -> str:
     """Make the folders of devices and register their keys; return the group of their messages."""
-    from clients.device import Agreement, Limits, write_device
+    from clients.device import Agreement, write_device
     from dprec.datasets.synthetic import Synthetic
     from dprec.run_keys import RunKeys
     from simulation import load
     from simulation.deployment.authority import new_node_key
     from simulation.deployment.control import registered_nodes
+    from simulation.deployment.preparing import limits_of
 
     protocol: Any = load("blp-mf").protocol
     train = Synthetic(users=devices, items=1682, ratings=106 * devices).load()
@@ -281,7 +283,7 @@ def make_devices(superlink: SuperLink, folder: Path, devices: int) -> str:
             folder / f"{user:06d}",
             profile=(train.items[own], train.values_at(own)),
             user=user,
-            limits=Limits(per_rating=1.0, per_rating_lifetime=1.0, per_user=None, per_user_lifetime=None),
+            limits=limits_of(protocol.privacy, runs=1),
             agreement=agreement,
             item_ids=items,
             node_key=key.private,

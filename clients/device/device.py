@@ -211,7 +211,8 @@ class Device:
             return
         losses = [charge.loss for charge in self._ledger.charges]
         of_run = [charge.loss for charge in self._ledger.of_run(run)]
-        exceeded = self._options.limits.exceeded([*of_run, loss], [*losses, loss])
+        runs = len({charge.run for charge in self._ledger.charges} | {run})
+        exceeded = self._options.limits.exceeded([*of_run, loss], [*losses, loss], runs)
         if exceeded is not None:
             raise Refusal(RefusalCode.BUDGET_SPENT, exceeded)
         line = self._ledger.line(

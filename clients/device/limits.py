@@ -32,15 +32,20 @@ class Limits(Options):
     per_rating_lifetime: float | None = option("What all runs together may cost a rating.", ge=0)
     per_user: float | None = option("What one run may cost the whole profile.", ge=0)
     per_user_lifetime: float | None = option("What all runs together may cost the whole profile.", ge=0)
+    runs: int | None = option("How many runs may cost anything.", ge=0)
 
-    def exceeded(self, run: Sequence[Loss], lifetime: Sequence[Loss]) -> str | None:
+    def exceeded(self, run: Sequence[Loss], lifetime: Sequence[Loss], runs: int) -> str | None:
         """Return which limit some losses exceed, in words; None if they keep to all.
 
         Parameters
         ----------
         run, lifetime : sequence of Loss
             Those of the run, and of all runs.
+        runs : int
+            How many runs these are.
         """
+        if self.runs is not None and runs > self.runs:
+            return f"a further run, the limit is {self.runs}"
         for name, losses, limit in (
             ("per_rating", [loss.per_rating for loss in run], self.per_rating),
             ("per_rating_lifetime", [loss.per_rating for loss in lifetime], self.per_rating_lifetime),

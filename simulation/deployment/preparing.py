@@ -226,12 +226,16 @@ def _write_devices(pilot: _Pilot, folder: Path, progress: Progress) -> list[Node
 def limits_of(privacy: PrivacyBudget | None, runs: int) -> Limits:
     """Return what a device may spend so that it can take part in so many runs of a budget.
 
-    A budget that composed losses keep to is exceeded by their sum, which devices count: it sets no limit
-    beside the rounds that a device has agreed to.
+    A budget that composed losses keep to is exceeded by their sum, which devices count: then, the number of
+    runs is the limit, beside the rounds of each that a device has agreed to.
     """
-    if privacy is None or privacy.composition != "sum":
-        return Limits(per_rating=None, per_rating_lifetime=None, per_user=None, per_user_lifetime=None)
-    run, lifetime = privacy.epsilon, runs * privacy.epsilon
-    if privacy.per == "user":
-        return Limits(per_rating=None, per_rating_lifetime=None, per_user=run, per_user_lifetime=lifetime)
-    return Limits(per_rating=run, per_rating_lifetime=lifetime, per_user=None, per_user_lifetime=None)
+    rating = user = None
+    if privacy is not None and privacy.composition == "sum":
+        rating, user = (None, privacy.epsilon) if privacy.per == "user" else (privacy.epsilon, None)
+    return Limits(
+        per_rating=rating,
+        per_rating_lifetime=None if rating is None else runs * rating,
+        per_user=user,
+        per_user_lifetime=None if user is None else runs * user,
+        runs=runs,
+    )

@@ -11,7 +11,9 @@ from dprec.run_keys import InstalledKeys, RunKeys
 from dprec.setups import Setup
 
 USERS, ITEMS = 5, 12
-UNLIMITED = Limits(per_rating=None, per_rating_lifetime=None, per_user=None, per_user_lifetime=None)
+UNLIMITED = Limits(
+    per_rating=None, per_rating_lifetime=None, per_user=None, per_user_lifetime=None, runs=None
+)
 KEYS = RunKeys.derive(1).installed
 
 

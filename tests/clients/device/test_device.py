@@ -166,6 +166,7 @@ SHARE = OneBitGradient().exact_epsilon(EPSILON)
         (limits(per_user_lifetime=3 * SHARE), [3, 0, 0]),
         (limits(per_rating_lifetime=5 * SHARE, per_user=3.5 * SHARE), [3, 2, 0]),
         (limits(per_user=0.99 * SHARE), [0, 0, 0]),
+        (replace(UNLIMITED, runs=2), [4, 4, 0]),
         (UNLIMITED, [4, 4, 4]),
     ],
 )
