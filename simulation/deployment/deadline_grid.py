@@ -12,7 +12,7 @@ from flwr.supercore.run import Run
 
 from strategies.arrivals import reply_record
 
-_FIRST_POLL_SECONDS, _LAST_POLL_SECONDS = 0.2, 5.0
+_FIRST_POLL_SECONDS, _LAST_POLL_SECONDS = 0.5, 5.0
 _POLLS = 0.02
 """Time between polls, as a share of the time that a round has lasted."""
 
