@@ -1,7 +1,7 @@
 """Two pilots on a real SuperLink, with TLS and authentication: the same bits as in the simulation.
 
-Five devices take part in each, in one process but for one, which is killed between two rounds. Most of the
-time is spent waiting for Flower's processes to start.
+Five devices take part in each, in one process, which is killed between two rounds. Most of the time is spent
+waiting for Flower's processes to start.
 """
 
 import csv
@@ -17,7 +17,6 @@ import pytest
 from dprec.wire.network import MEASURED
 from simulation.configuration.models import RunConfig
 from simulation.deploy import enrol
-from simulation.deployment.server_folder import ServerFolder
 from simulation.result import RunResult
 from simulation.run import run
 from simulation.storage.run_files import RunFiles, read_run
@@ -60,31 +59,20 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
         found = Deployed(wire, folder, {"blp": blp, "pg": pg})
         for server in (blp_server, pg_server):
             assert enrol(server.path, wire.address) == USERS
-        *others, killed = found.devices("pg")
-        wire.devices([*found.devices("blp"), *others], "devices")
-        one = wire.devices([killed], "killed")
-        runs = [
-            wire.run(server, folder / f"{name}-out", name)
-            for name, server in (("blp", blp_server), ("pg", pg_server))
-        ]
-        await_that(lambda: len(charges(killed)) > 0, wire)
-        kill(one)
-        before = charges(killed)
-        assert len(before) < PG["protocol"]["rounds"]
-        wire.devices([killed], "killed")
-        await_that(lambda: all(process.poll() is not None for process in runs), wire)
-        assert [process.returncode for process in runs] == [0, 0]
-        await_that(lambda: all(charges(device) for device in found.devices("blp")), wire)
-        again(wire, blp_server, folder / "again")
+        everybody = found.devices("blp") + found.devices("pg")
+        serving = wire.devices(everybody, "devices")
+        wire.run(blp_server, folder / "blp-out")
+        wire.run(pg_server, folder / "pg-out")
+        await_that(lambda: all(map(charges, everybody)), wire)
+        kill(serving)
+        before = [charges(device) for device in everybody]
+        assert len(before[-1]) < PG["protocol"]["rounds"]
+        wire.devices(everybody, "devices")
+        wire.run(blp_server, folder / "again")
         await_that(lambda: wire.log("superlink").count("Finished task") == 3, wire)
-        assert charges(killed)[: len(before)] == before
+        after = [charges(device) for device in everybody]
+        assert [new[: len(old)] for old, new in zip(before, after, strict=True)] == before
         yield found
-
-
-def again(wire: Wire, server: ServerFolder, output: Path) -> None:
-    """Run a pilot whose devices have spent what they allow, until all have refused."""
-    wire.run(server, output, "again")
-    await_that(lambda: wire.log("devices").count("BUDGET_SPENT") == USERS, wire)
 
 
 @pytest.mark.parametrize("name", ["blp", "pg"])
@@ -116,9 +104,9 @@ def test_predictions_are_those_of_the_simulation(deployed: Deployed, name: str) 
     assert {cell: float(np.clip(given[cell], *scale)) for cell in cells} == cells
 
 
-def test_a_killed_device_goes_on_where_it_was(deployed: Deployed) -> None:
-    killed = deployed.devices("pg")[-1]
-    assert [charge.round for charge in charges(killed)] == [1, 2, 3]
+def test_killed_devices_go_on_where_they_were(deployed: Deployed) -> None:
+    for folder in deployed.devices("pg"):
+        assert [charge.round for charge in charges(folder)] == [1, 2, 3]
     assert all(record.replies == USERS for record in deployed.files("pg").rounds)
 
 

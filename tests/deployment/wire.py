@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from socket import create_connection, socket
 
+from typer.testing import CliRunner
+
 from benchmarks.counting_proxy import Passed, counting_proxy
 from clients.device import DeviceFolder
 from clients.device.ledger import Charge
@@ -23,7 +25,7 @@ from tests.paths import ROOT
 
 PROGRAMS = Path(sys.executable).parent
 PATIENCE_SECONDS = 100.0
-POLL_SECONDS = 0.2
+POLL_SECONDS = 0.5
 
 
 @dataclass
@@ -57,11 +59,14 @@ class Wire:
         command = [sys.executable, "-m", "dprec", "device", *map(str, folders), *where]
         return self._start([*command, "--interval", str(POLL_SECONDS), "--seeded"], name)
 
-    def run(self, server: ServerFolder, output: Path, name: str) -> subprocess.Popen[bytes]:
-        """Start a run, as an operator does."""
+    def run(self, server: ServerFolder, output: Path) -> None:
+        """Start a run as an operator does, by the command `flwr run`, which is called in this process."""
+        from flwr.cli.app import app
+
         settings = f'folder="{server.path}" output="{output}" page=false'
-        command = [str(PROGRAMS / "flwr"), "run", str(ROOT / "deployment"), "pilot", "--run-config", settings]
-        return self._start(command, name)
+        command = ["run", str(ROOT / "deployment"), "pilot", "--run-config", settings]
+        result = CliRunner(env={"FLWR_HOME": str(self.folder / "server" / "flwr")}).invoke(app, command)
+        assert result.exit_code == 0, result.output
 
     def log(self, name: str) -> str:
         """Return what a process has said."""
