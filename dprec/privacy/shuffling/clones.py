@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.stats import binom
 
 _TAIL = 1e-15
 """Probability that the number of clones lies beyond either end of what is summed."""
@@ -63,6 +62,8 @@ def _mixture_delta(epsilon: float, reports: int, local_epsilon: float, clone: fl
     """
     if epsilon >= local_epsilon:
         return 0.0
+    from scipy.stats import binom  # every start of a process would wait for it
+
     truth = 1 / (1 + math.exp(-local_epsilon))
     factor = math.exp(epsilon)
     gain, cost = truth - factor * (1 - truth), factor * truth - (1 - truth)
