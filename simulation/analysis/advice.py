@@ -12,6 +12,7 @@ from simulation.analysis.averages import Average
 from simulation.analysis.floors import Gain, gain, nothing_sent
 from simulation.analysis.limits import Limits
 from simulation.analysis.measures import Measure
+from simulation.analysis.populations import courses, users_needed
 from simulation.analysis.rivals import not_told_apart
 from simulation.analysis.settings import Setting, measures_of, read_settings
 from simulation.storage.names import TABLE
@@ -76,6 +77,8 @@ class Advice:
     for_both : Offer or None
         If neither exists: the more accurate setting beyond both limits that needs the least additional
         epsilon.
+    users_needed : str or None
+        With how many users the best beats nothing sent; None where that was not tried.
     """
 
     limits: Limits
@@ -88,6 +91,7 @@ class Advice:
     for_epsilon: Offer | None
     for_bytes: Offer | None
     for_both: Offer | None
+    users_needed: str | None
 
 
 def advise(directory: str | Path, limits: Limits, measure: str | None = None) -> Advice:
@@ -112,7 +116,8 @@ def advise(directory: str | Path, limits: Limits, measure: str | None = None) ->
         When the directory holds no comparison, or nothing is within the limits and nothing sent was not
         compared; the message then names limits that could be met.
     """
-    comparable, chosen = _comparable(Path(directory), measure)
+    settings, chosen = _settings(Path(directory), measure)
+    comparable = _comparable(settings, chosen)
     floor, offers = _offers(comparable, chosen, limits)
     worthwhile = [offer for offer in offers if floor is None or offer.beyond_doubt]
     inside = [offer for offer in offers if offer.inside(limits)]
@@ -136,6 +141,7 @@ def advise(directory: str | Path, limits: Limits, measure: str | None = None) ->
         tuple(_claimed_only(comparable, chosen, limits)),
         tuple(_composed_only(comparable, chosen, limits)),
         *_next_better(better, limits, sign),
+        users_needed(courses(settings, chosen), best.setting),
     )
 
 
@@ -145,15 +151,19 @@ def _alike(best: Setting, settings: Sequence[Setting], measure: Measure) -> list
     return not_told_apart(best, settings) if evaluation and evaluation.measure == measure else []
 
 
-def _comparable(directory: Path, column: str | None) -> tuple[list[Setting], Measure]:
-    """Return the settings that predict the same, and what they are judged by."""
+def _settings(directory: Path, column: str | None) -> tuple[list[Setting], Measure]:
+    """Return all settings of a comparison, and what they are judged by."""
     table = directory / TABLE
     if not table.is_file():
         raise InputError(str(directory), f"no {TABLE}", "a directory that `dprec compare` wrote")
     settings = read_settings(table)
-    measure = _measure(settings, column)
+    return settings, _measure(settings, column)
+
+
+def _comparable(settings: Sequence[Setting], measure: Measure) -> list[Setting]:
+    """Return the settings that predict the same as the first that has a measure."""
     data = next(setting.data for setting in settings if setting.average(measure.column))
-    return [setting for setting in settings if setting.data == data], measure
+    return [setting for setting in settings if setting.data == data]
 
 
 def _next_better(

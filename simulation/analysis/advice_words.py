@@ -23,6 +23,7 @@ def advice_lines(advice: Advice) -> list[str]:
         f"  {TRUST_IN_WORDS[best.setting.trust]}; the server sees {best.setting.server_sees}; "
         f"rounds: {_rounds(best.setting):g}; runs: {best.accuracy.count}",
         *_against_floor(advice),
+        *_users_needed(advice),
         *_alike(advice),
         *_left_out(advice),
         *_next_better(advice),
@@ -48,6 +49,12 @@ def _against_floor(advice: Advice) -> Iterator[str]:
     if compared:
         offer, against = max(compared, key=lambda pair: pair[1].mean)
         yield f"  nearest: {offer.setting.name}, {against.written(digits)} ({_rule(against)})"
+
+
+def _users_needed(advice: Advice) -> Iterator[str]:
+    """Yield with how many users the best beats nothing sent, if that was tried."""
+    if advice.users_needed:
+        yield f"  users needed to beat nothing sent: {advice.users_needed}"
 
 
 def _alike(advice: Advice) -> Iterator[str]:

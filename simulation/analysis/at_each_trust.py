@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from dprec.privacy.guarantee import LEAST_TRUST_FIRST, Trust
 from simulation.analysis.floors import Gain, gain, nothing_sent
@@ -13,19 +14,22 @@ from simulation.analysis.settings import Setting
 
 @dataclass(frozen=True)
 class TrustAnswer:
-    """The most accurate protocol among those whose users trust alike, at one budget.
+    """The most accurate protocol among those whose users trust alike and hide alike, at one budget.
 
     Parameters
     ----------
+    hides : bool
+        Whether it stays hidden which items a user rated, so that the whole profile is protected.
     trust : {"server", "sum", "shuffler", "nobody"}
     budget : float
     best : Setting
     against : Gain or None
         How much better it is than nothing sent; None where that was not run.
     with_less : Setting or None
-        What is at least as accurate at the budget and needs less trust: the most accurate of that.
+        What is at least as accurate at the budget, hides as much and needs less trust: the best of that.
     """
 
+    hides: bool
     trust: Trust
     budget: float
     best: Setting
@@ -38,29 +42,38 @@ class TrustAnswer:
         return self.against is not None and self.against.beyond_doubt
 
 
-def at_each_trust(settings: Sequence[Setting], measure: Measure) -> list[TrustAnswer]:
-    """Return an answer for every trust, the least first, and every budget that a protocol is proved to keep.
+def at_each_trust(
+    settings: Sequence[Setting],
+    measure: Measure,
+    *,
+    budgets: Sequence[float] = (),
+    delta: float | None = None,
+) -> list[TrustAnswer]:
+    """Return an answer for every trust, the least first, and every budget that a protocol keeps to.
+
+    Whatever is proved to lose no more than a budget competes at it. Protocols that protect the whole profile
+    come first, and are not compared with those that show which items were rated.
 
     Parameters
     ----------
     settings : sequence of Setting
         Those that predict the same.
     measure : Measure
+    budgets : sequence of float
+        By default, all that any of the settings was given.
+    delta : float, optional
+        With which losses count as they compose; by default what was asked for counts.
     """
-    floor, answers = nothing_sent(settings), []
-    for trust in LEAST_TRUST_FIRST:
-        alike = [each for each in _proved(settings, measure) if each.trust == trust]
-        for budget in sorted({each.budget for each in alike if each.budget is not None}):
-            best = _best([each for each in alike if each.budget == budget], measure)
-            answers.append(
-                TrustAnswer(
-                    trust,
-                    budget,
-                    best,
-                    None if floor is None else gain(best, floor, measure),
-                    _with_less(best, _proved(settings, measure), measure),
-                )
-            )
+    floor, proved, answers = nothing_sent(settings), _proved(settings, measure), []
+    given = budgets or {each.budget for each in proved if each.budget is not None}
+    for hides, trust, budget in product((True, False), LEAST_TRUST_FIRST, sorted(given)):
+        within = [each for each in proved if _keeps(each, budget, delta)]
+        alike = [each for each in within if (_hides(each), each.trust) == (hides, trust)]
+        if alike:
+            best = _best(alike, measure)
+            against = None if floor is None else gain(best, floor, measure)
+            with_less = _with_less(best, within, measure)
+            answers.append(TrustAnswer(hides, trust, budget, best, against, with_less))
     return answers
 
 
@@ -72,6 +85,20 @@ def by_trust(settings: Sequence[Setting]) -> list[Setting]:
         return setting.floor is not None, setting.reference, trusting
 
     return sorted(settings, key=place)
+
+
+def _keeps(setting: Setting, budget: float, delta: float | None) -> bool:
+    """Return whether a setting was asked to keep to a budget, or does as its losses compose."""
+    if setting.budget is not None and setting.budget <= budget:
+        return True
+    composed, needed = setting.composed, setting.delta
+    if delta is None or composed is None or needed is None:
+        return False
+    return needed <= delta and composed <= budget
+
+
+def _hides(setting: Setting) -> bool:
+    return setting.flag("hides_rated_items")
 
 
 def _proved(settings: Sequence[Setting], measure: Measure) -> list[Setting]:
@@ -91,13 +118,13 @@ def _best(settings: Sequence[Setting], measure: Measure) -> Setting:
     return min(settings, key=lambda each: (sign * (each.mean(measure.column) or 0.0), each.name))
 
 
-def _with_less(best: Setting, settings: Sequence[Setting], measure: Measure) -> Setting | None:
+def _with_less(best: Setting, others: Sequence[Setting], measure: Measure) -> Setting | None:
     reached, less = best.mean(measure.column), LEAST_TRUST_FIRST[: LEAST_TRUST_FIRST.index(best.trust)]
     as_good = [
         each
-        for each in settings
-        if each.budget == best.budget
-        and each.trust in less
+        for each in others
+        if each.trust in less
+        and _hides(each) >= _hides(best)
         and reached is not None
         and not measure.better(reached, each.mean(measure.column) or 0.0)
     ]

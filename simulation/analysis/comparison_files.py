@@ -62,6 +62,16 @@ class ComparisonFiles:
         return "user" if unit_from_text(unit) == "user" else "rating"
 
     @property
+    def epsilons(self) -> list[float]:
+        """The budgets that protocols were given unless they had their own."""
+        given = self.config.get("epsilons")
+        return (
+            [float(each) for each in given if isinstance(each, int | float)]
+            if isinstance(given, list)
+            else []
+        )
+
+    @property
     def matched_delta(self) -> float | None:
         """The delta that every protocol was given beside it; None if losses are added up."""
         match = self.config.get("match")

@@ -12,6 +12,7 @@ from simulation.analysis.at_each_trust import by_trust
 from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.delta_notes import notes_on_delta
 from simulation.analysis.evaluations import Evaluation, distinguishing_words
+from simulation.analysis.measures import Measure
 from simulation.analysis.populations import Course, courses
 from simulation.analysis.seen_sets import seen_set_sentences
 from simulation.analysis.selection import reference_budget
@@ -128,11 +129,44 @@ def _accuracy_sections(
 ) -> list[Section]:
     measure = evaluation.measure
     of_what = f" ({', '.join(words)})" if words else ""
-    asked = EpsilonAxis(files.matched_unit, delta=files.matched_delta, asked=True)
+    answers = []
+    if files.matched_unit == "user":
+        matched = files.epsilons, files.matched_delta
+        answers = [trust_section(settings, measure, looks, every, matched, of_what, suffix)]
+    return [
+        *answers,
+        *population_section(every, measure, looks, draw, suffix),
+        Section(
+            f"best{suffix}",
+            f"Most accurate at each budget{of_what}",
+            (best_table(settings, measure, looks),),
+        ),
+        Section(
+            f"figures{suffix}",
+            f"Accuracy, privacy and bytes{of_what}",
+            _drawn(files, settings, measure, looks, draw, suffix),
+        ),
+        Section(
+            f"table{suffix}",
+            f"Every protocol, every figure{of_what}",
+            (settings_table(files, settings, measure, looks),),
+        ),
+    ]
+
+
+def _drawn(
+    files: ComparisonFiles,
+    settings: list[Setting],
+    measure: Measure,
+    looks: Looks,
+    draw: Draw,
+    suffix: str,
+) -> tuple[str, ...]:
+    """Return the figures of accuracy against privacy, bytes and rounds."""
     delta = files.matched_delta
     axes = [EpsilonAxis(unit) for unit in COMPARABLE_UNITS] if delta is None else [EpsilonAxis("user", delta)]
     if any(setting.falls_short for setting in settings):
-        axes.insert(0, asked)
+        axes.insert(0, EpsilonAxis(files.matched_unit, delta=delta, asked=True))
     rendered = [draw(plot) for axis in axes if (plot := epsilon_plot(settings, measure, axis, looks, suffix))]
     if measure.column == "rmse" and (distances := distance_plot(settings, looks)):
         rendered.append(draw(distances))
@@ -143,27 +177,7 @@ def _accuracy_sections(
     if not one_round:
         reference = reference_budget(files.settings)
         rendered.append(draw(round_plot(traces, settings, measure, looks, suffix, reference)))
-    drawn = [figures(rendered), *([dashed(_ONE_ROUND)] if one_round else [])]
-    per_user = files.matched_unit == "user"
-    return [
-        *([trust_section(settings, measure, looks, every, of_what, suffix)] if per_user else []),
-        *population_section(every, measure, looks, draw, suffix),
-        Section(
-            f"best{suffix}",
-            f"Most accurate at each budget{of_what}",
-            (best_table(settings, measure, looks),),
-        ),
-        Section(
-            f"figures{suffix}",
-            f"Accuracy, privacy and bytes{of_what}",
-            tuple(drawn),
-        ),
-        Section(
-            f"table{suffix}",
-            f"Every protocol, every figure{of_what}",
-            (settings_table(files, settings, measure, looks),),
-        ),
-    ]
+    return (figures(rendered), *([dashed(_ONE_ROUND)] if one_round else []))
 
 
 _ONE_ROUND = (

@@ -7,7 +7,14 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from simulation.analysis.at_each_trust import TrustAnswer, at_each_trust
-from simulation.analysis.columns import BYTES_DOWN, BYTES_UP, SERVER_SEES, accuracy_column, floor_columns
+from simulation.analysis.columns import (
+    BYTES_DOWN,
+    BYTES_UP,
+    SERVER_SEES,
+    accuracy_column,
+    composed_column,
+    floor_columns,
+)
 from simulation.analysis.measures import Measure
 from simulation.analysis.numbers import DASH
 from simulation.analysis.populations import Course, users_needed
@@ -21,7 +28,9 @@ from simulation.pages.page import Section, dashed, paragraph
 _WORDS = (
     "The most accurate protocol of each trust that is proved to keep its budget. It beats nothing sent where "
     "the interval of the difference excludes 0. Where a protocol that needs less trust is at least as "
-    "accurate, that is named: nothing is gained by trusting more."
+    "accurate, that is named: nothing is gained by trusting more. Where values only are protected, the rated "
+    "items are seen, and most of the accuracy may come from them: the floor of such a protocol is sets-only, "
+    "and it does not compare with one that protects the whole profile."
 )
 
 
@@ -30,6 +39,7 @@ def trust_section(
     measure: Measure,
     looks: Looks,
     every: Sequence[Course],
+    matched: tuple[Sequence[float], float | None],
     of_what: str,
     suffix: str,
 ) -> Section:
@@ -43,11 +53,14 @@ def trust_section(
     looks : mapping
     every : sequence of Course
         How protocols do with other numbers of users.
+    matched : tuple of sequence of float and float or None
+        The budgets of the comparison, and the delta with which losses count as they compose.
     of_what, suffix : str
         What distinguishes the section from others of its kind, in its title and its anchor.
     """
     name, title = f"at-each-trust{suffix}", f"At each trust{of_what}"
-    answers = at_each_trust(settings, measure)
+    budgets, delta = matched
+    answers = at_each_trust(settings, measure, budgets=budgets, delta=delta)
     if not answers:
         return Section(name, title, (dashed("No protocol here is proved to keep a budget."),))
     return Section(name, title, (paragraph(_WORDS), _table(answers, settings, measure, looks, every)))
@@ -61,12 +74,15 @@ def _table(
     every: Sequence[Course],
 ) -> Markup:
     figures = [accuracy_column(measure), *floor_columns(measure, settings)]
+    losses = composed_column(settings)
     costs = [BYTES_UP[0], BYTES_DOWN[0], SERVER_SEES]
     needed = [Column("users needed", f"{every[0].ratings} ratings", numeric=False)] if every else []
     columns = [
         Column("trusted", numeric=False),
+        Column("protected", numeric=False),
         Column("budget", numeric=False),
         Column("most accurate", numeric=False),
+        Column(losses.title, losses.hint),
         *(Column(column.title, column.hint, column.numeric) for column in figures),
         Column("beats nothing sent", numeric=False),
         *needed,
@@ -76,8 +92,10 @@ def _table(
     rows = [
         [
             Cell(TRUST_IN_WORDS[answer.trust], answer.trust),
+            text_cell("whole profile" if answer.hides else "values only"),
             Cell(f"ε {answer.budget:g}", answer.budget),
             named_cell(answer.best, looks),
+            setting_cell(losses, answer.best),
             *(setting_cell(column, answer.best) for column in figures),
             text_cell(_verdict(answer)),
             *(text_cell(users_needed(every, answer.best)) for _ in needed),
@@ -86,7 +104,7 @@ def _table(
         ]
         for answer in answers
     ]
-    return table("One line per trust and budget", columns, rows)
+    return table("One line per trust, what is protected, and budget", columns, rows)
 
 
 def _verdict(answer: TrustAnswer) -> str:

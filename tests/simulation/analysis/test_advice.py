@@ -414,6 +414,18 @@ def test_what_holds_by_composition_only_counts_with_a_delta(table: Table) -> Non
     assert advise(table(rows), Limits(1.0, "user", 1000, delta=1e-7)).best.setting.name == "summed"
 
 
+def test_how_many_users_the_best_needs_is_said_where_it_was_tried(table: Table) -> None:
+    def crowd(users: int, rmse: float) -> list[dict[str, Any]]:
+        same = {"dataset": "synthetic", "population": str(users), "users": float(users)}
+        return [line("cheap", 1.0, rmse, **same), quiet(1.05, **same)]
+
+    rows = [line("cheap", 1.0, 1.0), quiet(1.05)]
+    tried = advise(table([*rows, *crowd(1000, 1.15), *crowd(100_000, 0.95)]), Limits(1.0, "rating", 1000))
+    assert (tried.best.setting.name, tried.best.setting.population) == ("cheap", None)
+    assert "  users needed to beat nothing sent: about 10,000" in advice_lines(tried)
+    assert "users needed" not in "\n".join(advice_lines(advise(table(rows), Limits(1.0, "rating", 1000))))
+
+
 @pytest.mark.parametrize(
     ("options", "found"),
     [

@@ -39,7 +39,7 @@ def test_the_most_accurate_of_each_trust_is_held_against_nothing_sent() -> None:
         lines("local", 4.0, "nobody", 1.00, 1.00),
         lines("plain", None, "server", 0.9, 0.9, status="none"),
     )
-    assert list(found) == [("nobody", 1.0), ("nobody", 4.0), ("sum", 1.0)]
+    assert list(found) == [("nobody", 1.0), ("nobody", 4.0), ("sum", 1.0), ("sum", 4.0)]
     assert found["nobody", 1.0].best.name == "local"
     assert not found["nobody", 1.0].beats_nothing_sent
     assert found["nobody", 4.0].beats_nothing_sent
@@ -66,9 +66,53 @@ def test_who_needs_less_trust_and_is_as_good_is_named() -> None:
         ("nobody", 1.0): None,
         ("shuffler", 1.0): None,
         ("sum", 1.0): "mixed",
-        ("sum", 4.0): None,
+        ("sum", 4.0): "mixed",
         ("server", 1.0): None,
+        ("server", 4.0): None,
+        ("nobody", 4.0): None,
+        ("shuffler", 4.0): None,
     }
+
+
+def test_who_shows_the_rated_items_is_not_compared_with_who_hides_them() -> None:
+    hidden, seen = {"hides_rated_items": "True"}, {"hides_rated_items": "False"}
+    every = at_each_trust(
+        settings(
+            FLOOR,
+            lines("values", 1.0, "nobody", 0.9, 0.9, **seen),
+            lines("profile", 1.0, "nobody", 1.0, 1.0, **hidden),
+            lines("sums", 1.0, "sum", 0.95, 0.95, **hidden),
+            lines("more", 1.0, "sum", 0.92, 0.92, **seen),
+        ),
+        RMSE,
+    )
+    assert [(each.hides, each.trust, each.best.name) for each in every] == [
+        (True, "nobody", "profile"),
+        (True, "sum", "sums"),
+        (False, "nobody", "values"),
+        (False, "sum", "more"),
+    ]
+    assert [each.with_less.name if each.with_less else None for each in every] == [None, None, None, "values"]
+
+
+def test_what_loses_less_than_it_was_asked_to_competes_at_lower_budgets() -> None:
+    def composed(epsilon: float) -> dict[str, float]:
+        return {"epsilon_composed_max": epsilon, "delta": 1e-6}
+
+    every = settings(
+        lines("local", 1.0, "nobody", 1.02, **composed(1.0)),
+        lines("local", 4.0, "nobody", 1.01, **composed(4.0)),
+        lines("mixed", 3.0, "shuffler", 0.98, **composed(0.9)),
+        lines("mixed", 4.0, "shuffler", 0.99, **composed(3.0)),
+    )
+
+    def best(delta: float | None) -> list[tuple[str, float, float | None]]:
+        found = at_each_trust(every, RMSE, budgets=[1.0, 4.0], delta=delta)
+        return [(each.trust, each.budget, each.best.budget) for each in found]
+
+    local = [("nobody", 1.0, 1.0), ("nobody", 4.0, 4.0)]
+    assert best(1e-6) == [*local, ("shuffler", 1.0, 3.0), ("shuffler", 4.0, 3.0)]
+    assert best(None) == best(1e-7) == [*local, ("shuffler", 4.0, 3.0)]
 
 
 def test_without_the_floor_nothing_is_said_to_beat_it() -> None:

@@ -25,8 +25,12 @@ def test_a_preset_is_found_by_its_name() -> None:
     assert load("blp-mf", ["seed=5"]).seed == 5
 
 
+@pytest.mark.parametrize("name", [name for name in presets.presets() if name.startswith("compare-")])
+def test_every_comparison_that_ships_can_be_planned(name: str) -> None:
+    assert load_comparison(name).config.name == name
+
+
 def test_a_comparison_and_its_entries_are_found_by_name(elsewhere: Path) -> None:
-    assert load_comparison("compare-quick").config.name == "compare-quick"
     own = {"dataset": {"kind": "synthetic"}, "split": {"kind": "holdout"}, "epsilons": [1.0], "floors": False}
     (elsewhere / "own.yaml").write_text(yaml.safe_dump({"name": "own", **own, "protocols": ["blp-mf"]}))
     assert [cell.protocol for cell in load_comparison("own.yaml").cells] == ["blp-mf"]

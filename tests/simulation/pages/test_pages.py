@@ -258,8 +258,8 @@ def test_a_comparison_per_user_answers_at_each_trust(
     ]
     assert [("central" in line, ">yes<" in line) for line in lines] == [
         *[(False, False)] * 3,
-        *[(True, False)] * 2,
-        (True, True),
+        (True, False),
+        *[(True, True)] * 2,
     ]
     assert "accuracy-epsilon-per-rating" not in words.plots
     assert "ε per user at δ = 1e-06" in words.plots["accuracy-epsilon-per-user"].alt
