@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from clients import (
     counting,
+    delivery,
     gradient_perturbation,
     iterative,
     one_shot,
@@ -29,6 +30,7 @@ from dprec.messages import (
     IDENTIFY,
     NODE,
     PERSONALIZE,
+    RECOMMEND,
     REPLACE,
     REPORT,
     REQUEST,
@@ -40,6 +42,7 @@ from dprec.messages import (
     GradientRequest,
     Identity,
     Personalization,
+    Recommendations,
     Record,
     ReplacementRequest,
     SlopesRequest,
@@ -126,6 +129,13 @@ def _receive(app: ClientApp, cohort_for: CohortFor) -> None:
         """Receive what is known of the items, from which a device makes its own predictions."""
         cohort = cohort_for(message, context)
         personalization.receive_table(cohort, _request(Personalization.of, message))
+        return Message(RecordDict(), reply_to=message)
+
+    @app.query(action_of(RECOMMEND))
+    def recommend(message: Message, context: Context) -> Message:
+        """Receive the best items, which the server predicts."""
+        cohort = cohort_for(message, context)
+        delivery.receive_lists(cohort, _request(Recommendations.of, message))
         return Message(RecordDict(), reply_to=message)
 
 

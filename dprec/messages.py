@@ -30,10 +30,14 @@ DELIVER = "query.deliver"
 """Take the final item factors: a `Delivery`."""
 PERSONALIZE = "query.personalize"
 """Take what is known of the items, and predict from the own ratings: a `Personalization`."""
+RECOMMEND = "query.recommend"
+"""Take the best items for the user, with their predicted ratings: `Recommendations`."""
 REPLACE = "query.replace"
 """Replace the source items and send the AlterEgos: a `ReplacementRequest`."""
 
-MESSAGE_TYPES = frozenset({IDENTIFY, REPORT, COUNT, TRAIN, STATISTICS, SLOPES, DELIVER, PERSONALIZE, REPLACE})
+MESSAGE_TYPES = frozenset(
+    {IDENTIFY, REPORT, COUNT, TRAIN, STATISTICS, SLOPES, DELIVER, PERSONALIZE, RECOMMEND, REPLACE}
+)
 """All that a device can be sent."""
 
 REQUEST, REPLY, NODE = "request", "reply", "node"
@@ -135,6 +139,28 @@ class Personalization:
 
 
 @dataclass(frozen=True)
+class Recommendations:
+    """Take the best items for the user, with their predicted ratings.
+
+    Parameters
+    ----------
+    lists : list of bytes
+        One per user of the cohort; see `dprec.wire.item_list`.
+    """
+
+    lists: list[bytes]
+
+    @classmethod
+    def of(cls, record: Record) -> Recommendations:
+        """Read the delivery; raises ValueError when it is malformed."""
+        return cls(_list_of_bytes(record, "lists"))
+
+    def entries(self) -> Entries:
+        """Return the entries of the delivery's record."""
+        return {"lists": self.lists}
+
+
+@dataclass(frozen=True)
 class CountRequest:
     """Count the ratings that the report left out, by groups of items.
 
@@ -176,10 +202,7 @@ class SlopesRequest:
     @classmethod
     def of(cls, record: Record) -> SlopesRequest:
         """Read the request; raises ValueError when it is malformed."""
-        rows = record.get("rows")
-        if not isinstance(rows, list) or not all(isinstance(row, bytes) for row in rows):
-            raise ValueError("a request without rows")
-        return cls(_round(record), rows)
+        return cls(_round(record), _list_of_bytes(record, "rows"))
 
     def entries(self) -> Entries:
         """Return the entries of the request's record."""
@@ -221,7 +244,15 @@ class ReplacementRequest:
         return _with_asked(entries, self.asked)
 
 
-Request = GradientRequest | Delivery | Personalization | CountRequest | SlopesRequest | ReplacementRequest
+Request = (
+    GradientRequest
+    | Delivery
+    | Personalization
+    | Recommendations
+    | CountRequest
+    | SlopesRequest
+    | ReplacementRequest
+)
 
 
 @dataclass(frozen=True)
@@ -327,6 +358,13 @@ def _round(record: Record) -> int:
 def _bytes(record: Record, key: str) -> bytes:
     value = record.get(key)
     if not isinstance(value, bytes):
+        raise ValueError(f"a request without {key}")
+    return value
+
+
+def _list_of_bytes(record: Record, key: str) -> list[bytes]:
+    value = record.get(key)
+    if not isinstance(value, list) or not all(isinstance(each, bytes) for each in value):
         raise ValueError(f"a request without {key}")
     return value
 

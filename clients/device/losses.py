@@ -17,6 +17,7 @@ from dprec.messages import (
     DELIVER,
     IDENTIFY,
     PERSONALIZE,
+    RECOMMEND,
     REPLACE,
     REPORT,
     SLOPES,
@@ -106,5 +107,5 @@ LOSSES: Mapping[str, LossOf] = {
 }
 """By the type of the message."""
 
-FREE = frozenset({IDENTIFY, DELIVER, PERSONALIZE})
+FREE = frozenset({IDENTIFY, DELIVER, PERSONALIZE, RECOMMEND})
 """Types of messages whose answer says nothing about the profile. Other types are not answered."""

@@ -29,6 +29,7 @@ from simulation.protocols.accounting import (
 )
 from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyMechanism
+from simulation.protocols.delivery import NOT_DELIVERED
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.sent import Example, Sent, sent_ratings
 from simulation.protocols.task import Task
@@ -111,7 +112,7 @@ class GlobalMeanProtocol(Protocol):
             guarantee=self.guarantee((task.train.n_users, task.train.n_items)),
             rounds=(collected.record,),
             channel=channel,
-            notes=notes_on_failures([collected.record]),
+            notes=(*notes_on_failures([collected.record]), NOT_DELIVERED),
             diagnostics={"mean": mean},
         )
 

@@ -29,6 +29,7 @@ from simulation.protocols.accounting import (
     notes_on_failures,
 )
 from simulation.protocols.base import Protocol
+from simulation.protocols.delivery import DELIVERY, TopN
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.sent import Example, Sent, sent_through
 from simulation.protocols.task import Task
@@ -69,6 +70,7 @@ class GradientPerturbationProtocol(Protocol):
         gt=0,
         le=1e9,
     )
+    delivery: TopN | None = option(DELIVERY, TopN())
 
     @property
     def private(self) -> bool:
@@ -154,6 +156,9 @@ class GradientPerturbationProtocol(Protocol):
             task.progress("rounds", done + 1, self.rounds)
         if not any(record.replies for record in strategy.records):
             raise RunError(f"no usable report arrived in any round (rounds: {self.rounds})")
+        if self.delivery is not None:
+            spent = self.delivery.deliver(grid, task, strategy.matrix, strategy.observed, strategy.traffic)
+            strategy.records[-1] = strategy.records[-1].with_traffic(spent)
         return Outcome(
             predict=strategy.matrix.predict,
             traffic=strategy.traffic,

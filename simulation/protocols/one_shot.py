@@ -36,6 +36,7 @@ from simulation.protocols.accounting import (
 )
 from simulation.protocols.components import AnyCompletion, AnyMechanism
 from simulation.protocols.counting import after_reports
+from simulation.protocols.delivery import DELIVERY, NOT_DELIVERED, TopN
 from simulation.protocols.deployable import DeployableProtocol
 from simulation.protocols.outcome import Outcome, ServerOutcome
 from simulation.protocols.reported_cells import RatedCells, note_on_made_up_cells
@@ -76,6 +77,7 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
     table: TableOptions = option(
         "What devices that predict are sent if the completion is not calibrated.", TableOptions()
     )
+    delivery: TopN | None = option(DELIVERY, TopN())
     max_symbols: int = option(
         "Most symbols, users times items, for a mechanism that reports every item.",
         2_000_000_000,
@@ -172,7 +174,7 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
     def audited(self) -> Self:
         """Return the protocol without a costly completion; see `Protocol.audited`."""
         check_private(self.mechanism)
-        return replace(self, completion=ItemAverage(), shuffler=None)
+        return replace(self, completion=ItemAverage(), delivery=None, shuffler=None)
 
     @property
     def assumed(self) -> OrdinalProcess | None:
@@ -208,6 +210,11 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
         if self.personalization == "on-device":
             sent_table, spent = self._broadcast(grid, task, completed, collected)
             record = record.with_traffic(spent)
+        elif self.delivery is not None and self.shuffler is None:
+            cells = collected.observations
+            seen = None if self.mechanism.hides_rated_items else (cells.users, cells.items)
+            spent = self.delivery.deliver(grid, task, completed, seen, collected.traffic)
+            record = record.with_traffic(spent)
         return ServedReports(calibrated, collected, after, completed, record, sent_table)
 
     def served(self, task: ServerTask, held: ServedReports) -> ServerOutcome:
@@ -233,6 +240,8 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
             shuffled = self.shuffler.shuffled(held.calibrated, held.collected, losses)
             facts["shuffled"] = shuffled
             facts["notes"] += notes_on_ratings(shuffled, self.delta)
+            if held.sent_table is None:
+                facts["notes"] += (NOT_DELIVERED,)
         return Outcome(
             predict=predict,
             predict_rows=rows,

@@ -29,6 +29,7 @@ from simulation.protocols.accounting import (
 )
 from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyPerturbation
+from simulation.protocols.delivery import DELIVERY, TopN
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.sent import Example, Sent, sent_ratings
 from simulation.protocols.task import Task
@@ -50,6 +51,7 @@ class TrustedServerProtocol(Protocol):
     privacy: PrivacyBudget = option("What is claimed against everybody who sees the completed matrix.")
     perturbation: AnyPerturbation = option("Where the server adds its noise.")
     completion: OneBit = option("How the server completes the matrix.", OneBit())
+    delivery: TopN | None = option(DELIVERY, TopN())
 
     @property
     def private(self) -> bool:
@@ -106,6 +108,11 @@ class TrustedServerProtocol(Protocol):
             seed_for(task.server_seed, received.users, received.items, received.values),
             task.progress,
         )
+        record = collected.record
+        if self.delivery is not None:
+            seen = received.users, received.items
+            spent = self.delivery.deliver(grid, task, completed, seen, collected.traffic)
+            record = record.with_traffic(spent)
         noise, counts = self._noise(received.shape), task.train.counts
         times = np.ones_like(counts) if noise.whole_profile else counts
         return Outcome(
@@ -115,8 +122,8 @@ class TrustedServerProtocol(Protocol):
             privacy=_ledger(noise.proved, times, counts, collected),
             claimed=self._claimed(noise, counts, collected),
             guarantee=self.guarantee(collected.observations.shape),
-            rounds=(collected.record,),
-            notes=completed.notes + notes_on_failures([collected.record]),
+            rounds=(record,),
+            notes=completed.notes + notes_on_failures([record]),
             diagnostics={**completed.diagnostics, "noise_scale": noise.scale},
             hidden=completed.hidden,
         )

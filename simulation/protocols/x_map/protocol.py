@@ -31,6 +31,7 @@ from simulation.protocols.accounting import (
 )
 from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyMechanism
+from simulation.protocols.delivery import NOT_DELIVERED
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.sent import Example, Sent, sent_ratings
@@ -187,7 +188,7 @@ class XMapProtocol(Protocol):
             guarantee=self.guarantee((train.n_users, train.n_items)),
             rounds=rounds,
             channel=device_channel(calibrated, train.counts),
-            notes=_failures(collected, exchanged) + notes + note_on_profiles(recommender),
+            notes=(*_failures(collected, exchanged), *notes, NOT_DELIVERED, *note_on_profiles(recommender)),
             diagnostics=diagnostics_of(train, comparison, egos, recommender, deviations=deviations),
         )
 

@@ -1,0 +1,62 @@
+"""The device's part where the server predicts: take the list of recommended items.
+
+What a device guarantees against any server: nothing that it makes of the list is ever sent, so the list may
+be any; one that is malformed is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clients.population import Cohort
+from dprec.messages import Recommendations
+from dprec.personalization.ordinal_process import OrdinalProcess
+from dprec.recommendation import NO_ITEM
+from dprec.refusals import Refusal, RefusalCode, refusing_malformed
+from dprec.wire.item_list import ItemListCodec
+
+
+def receive_lists(cohort: Cohort, delivery: Recommendations) -> ReceivedLists:
+    """Return the lists of a cohort's users.
+
+    Raises
+    ------
+    Refusal
+        When they are malformed, or those of another cohort.
+    """
+    if len(delivery.lists) != cohort.size:
+        raise Refusal(RefusalCode.MALFORMED_REQUEST, "lists of another cohort")
+    n_items = cohort.population.n_items
+    with refusing_malformed():
+        items, ratings = ItemListCodec(n_items).decode(delivery.lists)
+    received = ReceivedLists(items, ratings, n_items)
+    cohort.population.show(received)
+    return received
+
+
+@dataclass(frozen=True, eq=False)
+class ReceivedLists:
+    """Lists of items with predicted ratings; see `Received`.
+
+    Parameters
+    ----------
+    items : ndarray of int64, shape (users, longest)
+        `NO_ITEM` after the last item of a short list.
+    ratings : ndarray of float64, shape (users, longest)
+    n_items : int
+        Items of the catalogue.
+    """
+
+    items: NDArray[np.int64]
+    ratings: NDArray[np.float64]
+    n_items: int
+
+    def predictions(self, process: OrdinalProcess) -> NDArray[np.float64]:
+        """Return the ratings in the lists, shape (users, items); NaN for items that are in none."""
+        predicted = np.full((len(self.items), self.n_items), np.nan)
+        rows, places = np.nonzero(self.items != NO_ITEM)
+        predicted[rows, self.items[rows, places]] = self.ratings[rows, places]
+        return predicted

@@ -1,0 +1,137 @@
+"""The delivery of what the server predicts: every user gets the best items that the server has not seen.
+
+What a list costs is known without predicting anything. So a simulation of many users charges the lists, and
+does not make them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from flwr.app import RecordDict
+from flwr.serverapp import Grid
+from numpy.typing import NDArray
+
+from dprec.messages import RECOMMEND, Recommendations
+from dprec.ragged import offsets, rows_of, segments
+from dprec.ratings import RatingScale
+from dprec.recommendation import NO_ITEM, Predict, PredictRows, best_items
+from dprec.wire.item_list import ItemListCodec
+from dprec.wire.traffic import TrafficLedger
+from strategies.envelope import request_content
+from strategies.roster import Roster
+from strategies.rounds import RoundAccount
+
+MOST_CELLS = 1 << 20
+"""Users times items up to which a simulation makes and sends the lists."""
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """The items that the server has seen as rated, which are not recommended.
+
+    Parameters
+    ----------
+    counts : ndarray of int64, shape (users,)
+    items : ndarray of int, shape (cells,)
+        By user.
+    n_items : int
+        Items of the catalogue.
+    """
+
+    counts: NDArray[np.int64]
+    items: NDArray[np.integer]
+    n_items: int
+
+    @classmethod
+    def of(cls, users: NDArray[np.integer], items: NDArray[np.integer], shape: tuple[int, int]) -> Seen:
+        """Return what is seen, from cells in the order of the users."""
+        return cls(np.bincount(users, minlength=shape[0]), items, shape[1])
+
+    @classmethod
+    def nothing(cls, shape: tuple[int, int]) -> Seen:
+        """Return that nothing is seen, where reports hide the rated items."""
+        return cls(np.zeros(shape[0], dtype=np.int64), np.zeros(0, dtype=np.int64), shape[1])
+
+    def __call__(self, users: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Return which items may be recommended to each of some users, shape (users, items)."""
+        wanted = np.ones((users.size, self.n_items), dtype=np.bool_)
+        counts = self.counts[users]
+        wanted[rows_of(counts), self.items[segments(offsets(self.counts)[users], counts)]] = False
+        return wanted
+
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """The lists that users are to get.
+
+    Parameters
+    ----------
+    longest : int
+        Items of a list, fewer only where there are no more.
+    seen : Seen
+    scale : RatingScale
+        Predicted ratings are clipped to it.
+    predict : callable
+    predict_rows : callable or None
+    """
+
+    longest: int
+    seen: Seen
+    scale: RatingScale
+    predict: Predict
+    predict_rows: PredictRows | None = None
+
+    @property
+    def codec(self) -> ItemListCodec:
+        """The code of the lists."""
+        return ItemListCodec(self.seen.n_items)
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Bytes of every user's list, shape (users,)."""
+        return self.codec.sizes(np.minimum(self.longest, self.seen.n_items - self.seen.counts))
+
+    def encoded(self, users: NDArray[np.int64]) -> list[bytes]:
+        """Return the encoded lists of some users, the best item first."""
+        n_items = self.seen.n_items
+        best = best_items(
+            self.predict, self.seen, users, self.longest, n_items, predict_rows=self.predict_rows
+        )
+        ratings = np.zeros(best.shape)
+        rows, places = np.nonzero(best != NO_ITEM)
+        predicted = self.predict(users[rows], best[rows, places])
+        ratings[rows, places] = np.clip(predicted, self.scale.low, self.scale.high)
+        return self.codec.encode(best, ratings)
+
+
+def deliver_lists(
+    grid: Grid, roster: Roster, group: str, lists: Lists, traffic: TrafficLedger
+) -> dict[str, int]:
+    """Send everybody a list; return the bytes charged, as `RoundAccount.spent` does.
+
+    Parameters
+    ----------
+    grid : Grid
+    roster : Roster
+        Users with a node of their own are always sent theirs; many users of a simulation are only charged.
+    group : str
+        Run key.
+    lists : Lists
+    traffic : TrafficLedger
+        Charged in place.
+    """
+    account = RoundAccount(RECOMMEND, group, traffic)
+    hosted = [partition for partition, node in enumerate(roster.node_ids) if node is not None]
+    users = np.concatenate([np.asarray(roster.cohort(partition), dtype=np.int64) for partition in hosted])
+    account.charge_requests(users, lists.sizes[users], lambda sent: request_content(Recommendations([sent])))
+    if roster.users_per_node > 1 and lists.seen.counts.size * lists.seen.n_items > MOST_CELLS:
+        account.charge_acknowledgements(users)
+        return account.spent()
+    contents: dict[int, RecordDict] = {}
+    for partition in hosted:
+        cohort = np.asarray(roster.cohort(partition), dtype=np.int64)
+        contents[partition] = request_content(Recommendations(lists.encoded(cohort)))
+    account.deliver(grid, roster, contents)
+    return account.spent()

@@ -1,0 +1,133 @@
+"""Everybody gets the best of what the server has not seen, and is charged for exactly that."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from flwr.app import Message
+from numpy.typing import NDArray
+
+from clients import delivery as on_device
+from clients.app import client_app
+from clients.delivery import ReceivedLists
+from clients.faults import FaultOptions
+from clients.population import write_population
+from dprec.datasets.synthetic import Synthetic
+from dprec.mechanisms.raw import Raw
+from dprec.messages import IDENTIFY, RECOMMEND
+from dprec.ratings import Ratings
+from dprec.recommendation import NO_ITEM
+from dprec.run_keys import RunKeys
+from dprec.setups import OneShotSetup
+from dprec.wire.traffic import TrafficLedger
+from simulation.engine.local_grid import LocalGrid
+from strategies import delivery
+from strategies.delivery import Lists, Seen, deliver_lists
+from strategies.envelope import message_size
+from strategies.roster import Roster, identify
+
+USERS, ITEMS, LONGEST, GROUP = 12, 9, 6, "00000001"
+
+
+class Recording(LocalGrid):
+    """A grid that keeps what went through it."""
+
+    def __init__(self, root: Path, nodes: int) -> None:
+        super().__init__(client_app(str(root)), nodes)
+        self.passed: dict[int, list[Message]] = {}
+
+    def send_and_receive(
+        self, messages: Iterable[Message], *, timeout: float | None = None
+    ) -> Iterable[Message]:
+        sent = list(messages)
+        replies = list(super().send_and_receive(sent, timeout=timeout))
+        for message in sent:
+            self.passed[message.metadata.dst_node_id] = [message]
+        for reply in replies:
+            self.passed[reply.metadata.src_node_id].append(reply)
+        return replies
+
+
+@pytest.fixture(scope="module")
+def ratings() -> Ratings:
+    return Synthetic(users=USERS, items=ITEMS, ratings=60).load()
+
+
+def predict(users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Predict ratings of which some are beyond the scale."""
+    return 7.0 * np.sin(users * 5.0 + items * 3.0)
+
+
+def lists_for(ratings: Ratings) -> Lists:
+    seen = Seen.of(ratings.users, ratings.items, (USERS, ITEMS))
+    return Lists(LONGEST, seen, ratings.scale, predict)
+
+
+def delivered(folder: Path, ratings: Ratings, size: int) -> tuple[TrafficLedger, Recording, Roster]:
+    write_population(
+        folder / GROUP,
+        ratings,
+        users_per_node=size,
+        keys=RunKeys.derive(1).installed,
+        faults=FaultOptions(),
+        setup=OneShotSetup(mechanism=Raw(), privacy=None),
+    )
+    grid, traffic = Recording(folder, -(-USERS // size)), TrafficLedger(USERS)
+    roster = Roster(identify(grid), USERS, size)
+    spent = deliver_lists(grid, roster, GROUP, lists_for(ratings), traffic)
+    assert spent["downlink_message_bytes"] == traffic.downlink_message.sum()
+    return traffic, grid, roster
+
+
+def test_the_charged_bytes_are_those_of_the_messages(tmp_path: Path, ratings: Ratings) -> None:
+    assert ratings.counts.max() > ITEMS - LONGEST, "nobody has a shorter list"
+    traffic, grid, roster = delivered(tmp_path, ratings, 1)
+    for user, node in enumerate(roster.node_ids):
+        assert node is not None
+        request, acknowledgement = grid.passed[node]
+        assert traffic.downlink_message[user] == message_size(request)
+        assert traffic.uplink_message[user] == message_size(acknowledgement)
+    assert traffic.messages.tolist() == [2] * USERS
+
+
+@pytest.mark.parametrize(("size", "most"), [(5, 1 << 20), (USERS, 1 << 20), (5, 0), (USERS, 0)])
+def test_the_same_is_charged_for_any_cohorts_whether_lists_are_made_or_not(
+    tmp_path: Path, ratings: Ratings, monkeypatch: pytest.MonkeyPatch, size: int, most: int
+) -> None:
+    expected, _, _ = delivered(tmp_path / "alone", ratings, 1)
+    monkeypatch.setattr(delivery, "MOST_CELLS", most)
+    traffic, grid, _ = delivered(tmp_path / "together", ratings, size)
+    last = {messages[0].metadata.message_type for messages in grid.passed.values()}
+    assert last == {RECOMMEND if most else IDENTIFY}
+    for name in vars(expected):
+        np.testing.assert_array_equal(getattr(traffic, name), getattr(expected, name))
+
+
+def test_devices_receive_the_best_unseen_items_and_clipped_ratings(
+    tmp_path: Path, ratings: Ratings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    received: dict[int, ReceivedLists] = {}
+    receive = on_device.receive_lists
+
+    def keep(cohort, sent):  # type: ignore[no-untyped-def]
+        received[cohort.start] = receive(cohort, sent)
+
+    monkeypatch.setattr(on_device, "receive_lists", keep)
+    delivered(tmp_path, ratings, USERS)
+    lists = received[0]
+    cells = np.indices((USERS, ITEMS)).reshape(2, -1)
+    scores = predict(*cells).reshape(USERS, ITEMS)
+    for user in range(USERS):
+        rated = ratings.items[ratings.users == user]
+        best = [item for item in np.argsort(-scores[user], kind="stable") if item not in rated][:LONGEST]
+        sent = lists.items[user]
+        assert sent[sent != NO_ITEM].tolist() == best
+        clipped = np.clip(scores[user, best], ratings.scale.low, ratings.scale.high).astype(np.float32)
+        np.testing.assert_array_equal(lists.ratings[user, : len(best)], clipped)
+
+
+def test_where_nothing_is_seen_everything_is_a_candidate() -> None:
+    seen = Seen.nothing((3, ITEMS))
+    assert seen(np.array([0, 2])).all()
+    assert Lists(LONGEST, seen, Synthetic().load().scale, predict).sizes.tolist() == [27] * 3
