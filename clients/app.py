@@ -40,7 +40,6 @@ from dprec.messages import (
     CountRequest,
     Delivery,
     GradientRequest,
-    Identity,
     Personalization,
     Recommendations,
     Record,
@@ -50,6 +49,7 @@ from dprec.messages import (
     asked_users,
 )
 from dprec.refusals import Refusal, RefusalCode, refusing_malformed
+from dprec.replies import Identity
 from dprec.setups import PrivateAlsSetup
 
 RequestT = TypeVar("RequestT")

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from clients.faults import ABSENT, DAMAGED, LATE, damaged, fates
 from clients.population import Cohort
 from dprec.gradients import Aggregate
-from dprec.messages import REPLY, Entries, Reports
+from dprec.messages import REPLY, Entries
 from dprec.ragged import sizes_of
+from dprec.replies import Reports
 from dprec.summed_reports import SummedReports
 
 AddUp = Callable[[Sequence[bytes]], tuple[NDArray[np.bool_], Aggregate]]

@@ -9,9 +9,10 @@ import numpy as np
 from flwr.app import ConfigRecord, Message
 from numpy.typing import NDArray
 
-from dprec.messages import REPLY, Reports
+from dprec.messages import REPLY
 from dprec.ragged import sizes_of
 from dprec.refusals import words_of
+from dprec.replies import Reports
 
 
 @dataclass(frozen=True, eq=False)

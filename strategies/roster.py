@@ -13,7 +13,8 @@ from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
 from dprec.errors import RunError
-from dprec.messages import IDENTIFY, NODE, Identity
+from dprec.messages import IDENTIFY, NODE
+from dprec.replies import Identity
 from strategies.arrivals import Arrivals, arrivals_of
 
 _USERS_AT_ONCE = 1 << 19

@@ -12,15 +12,14 @@ from dprec.messages import (
     TRAIN,
     Delivery,
     GradientRequest,
-    Identity,
     Recommendations,
     ReplacementRequest,
-    Reports,
     SlopesRequest,
     action_of,
     asked_users,
     bitmap_of,
 )
+from dprec.replies import Identity, Reports
 
 WRITTEN = [
     GradientRequest(3, b"factors"),
