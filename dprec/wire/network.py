@@ -38,11 +38,10 @@ class NetworkConstants:
     ----------
     handshake : Octets
         A TLS connection, with a certificate of P-256.
-    enrolment : Octets
-        The request by which a device joins, its first heartbeat, and the request by which it leaves.
     poll : Octets
         The question for messages when there is none.
     heartbeat : Octets
+        The request that takes a device online, or keeps it there.
     received : Octets
         A message to the device: the poll that it answers, and its confirmation.
     pulled : Octets
@@ -53,10 +52,11 @@ class NetworkConstants:
         Each of its objects.
     kept_seconds : float
         How long a connection is kept without a request.
+    heartbeat_seconds : float
+        Time between the heartbeats of a device that stays online.
     """
 
     handshake: Octets
-    enrolment: Octets
     poll: Octets
     heartbeat: Octets
     received: Octets
@@ -64,20 +64,21 @@ class NetworkConstants:
     sent: Octets
     pushed: Octets
     kept_seconds: float
+    heartbeat_seconds: float
 
 
 MEASURED = NetworkConstants(
-    handshake=Octets(597, 1194),
-    enrolment=Octets(2922, 507),
-    poll=Octets(897, 150),
-    heartbeat=Octets(912, 174),
-    received=Octets(1881, 221),
-    pulled=Octets(970, 396),
-    sent=Octets(877, 286),
-    pushed=Octets(1236, 240),
+    handshake=Octets(594, 1195),
+    poll=Octets(895, 150),
+    heartbeat=Octets(910, 174),
+    received=Octets(1865, 217),
+    pulled=Octets(970, 398),
+    sent=Octets(900, 286),
+    pushed=Octets(1225, 240),
     kept_seconds=5.0,
+    heartbeat_seconds=24.0,
 )
-"""Of flwr 1.41."""
+"""Of flwr 1.41 and `dprec device`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,17 +94,21 @@ class NetworkOptions(Options):
     poll_seconds: float = option("Time between two polls.", 3.0, ge=0.01, le=86_400)
 
     def contacts(self, requests: NDArray[np.int64], constants: NetworkConstants = MEASURED) -> Contacts:
-        """Return how often each user's device connects and polls.
+        """Return how often each user's device connects and asks.
+
+        A device picks up each message in a visit of its own, in which the last poll finds nothing.
 
         Parameters
         ----------
         requests : ndarray of int64, shape (users,)
-            Messages to each user, each of which is picked up in a visit of its own.
+            Messages to each user.
         constants : NetworkConstants
         """
-        polls = math.floor(self.minutes_per_round * _SECONDS_A_MINUTE / self.poll_seconds)
-        again = polls if self.poll_seconds >= constants.kept_seconds else 0
-        return Contacts(requests, requests * (1 + again), requests * polls)
+        seconds = self.minutes_per_round * _SECONDS_A_MINUTE
+        polls = max(1, math.floor(seconds / self.poll_seconds))
+        heartbeats = min(polls, 1 + math.floor(seconds / constants.heartbeat_seconds))
+        again = polls if seconds and self.poll_seconds >= constants.kept_seconds else 0
+        return Contacts(requests * (1 + again), requests * polls, requests * heartbeats)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,15 +117,13 @@ class Contacts:
 
     Parameters
     ----------
-    visits, connections, polls, heartbeats : ndarray of int64, shape (users,), or int
-        Times that each joined and left, TLS connections, polls that found nothing, and heartbeats after
-        the first one of a visit.
+    connections, polls, heartbeats : ndarray of int64, shape (users,), or int
+        TLS connections, polls that found nothing, and heartbeats.
     """
 
-    visits: NDArray[np.int64] | int
     connections: NDArray[np.int64] | int
-    polls: NDArray[np.int64] | int = 0
-    heartbeats: NDArray[np.int64] | int = 0
+    polls: NDArray[np.int64] | int
+    heartbeats: NDArray[np.int64] | int
 
 
 def network_bytes(
@@ -142,7 +145,6 @@ def network_bytes(
     """
     counts = (
         (constants.handshake, contacts.connections),
-        (constants.enrolment, contacts.visits),
         (constants.poll, contacts.polls),
         (constants.heartbeat, contacts.heartbeats),
         (constants.received, traffic.requests),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,6 @@ NOT_DELIVERED = (
 class TopN(Options):
     """Each user gets the best items that the server has not seen as rated, with their predicted ratings."""
 
-    kind: Literal["top-n"] = "top-n"
     items: int = option("Length of the list.", 10, ge=1, le=10_000)
 
     def deliver(
