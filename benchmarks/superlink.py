@@ -35,6 +35,11 @@ class SuperLink:
     port: int
     process: int
 
+    @property
+    def certificate(self) -> bytes:
+        """The certificate that devices trust."""
+        return (self.folder / "ca.crt").read_bytes()
+
     def flwr(self, *arguments: str) -> None:
         """Run a command of Flower's."""
         command = [str(Path(sys.executable).with_name("flwr")), *arguments]
