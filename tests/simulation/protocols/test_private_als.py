@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,16 +18,17 @@ from dprec.private_als import FactorizationOptions
 from simulation import run
 from simulation.protocols.private_als import PrivateAlsProtocol
 from simulation.result import RunResult
+from tests.simulation.divisions import bits, compare, divided
 
 BUDGET = PrivacyBudget(epsilon=1.0, per="user", composition="pld", delta=1e-6)
 PROTOCOL = PrivateAlsProtocol(privacy=BUDGET)
 TRAIN = Synthetic(users=30, items=20, ratings=300).load()
 
 
-def ran(simulation: dict[str, Any] | None = None, **protocol: Any) -> RunResult:
+def values(simulation: dict[str, Any] | None = None, **protocol: Any) -> dict[str, Any]:
     privacy = {"epsilon": 2.0, "per": "user", "composition": "pld", "delta": 1e-5}
     own: dict[str, Any] = {"kind": "dp-als", "privacy": privacy, **protocol}
-    config = {
+    return {
         "name": "sums",
         "seed": 1,
         "dataset": {"kind": "synthetic", "users": 60, "items": 30, "ratings": 900},
@@ -34,7 +36,21 @@ def ran(simulation: dict[str, Any] | None = None, **protocol: Any) -> RunResult:
         "protocol": own,
         "simulation": {"backend": "local", **(simulation or {})},
     }
-    return run(config, page=False)
+
+
+def ran(simulation: dict[str, Any] | None = None, **protocol: Any) -> RunResult:
+    return run(values(simulation, **protocol), page=False)
+
+
+def test_the_bits_do_not_depend_on_cohorts_whatever_fails(tmp_path: Path) -> None:
+    shape = {"rank": 2, "factor_rounds": 1, "effect_rounds": 1, "popular_from": 0.0}
+    config = values(
+        {"faults": {"dropout": 0.2, "straggle": 0.1, "corrupt": 0.2}},
+        factorization={**shape, "sampling": "tail", "ratings_per_user": 6},
+    )
+    expected = bits(None, divided(config, "local", 1, "all"), tmp_path / "all")
+    assert expected["rounds"][1]["failures"] > 0
+    compare(expected, bits(None, divided(config, "local", 1, 7), tmp_path / "sevens"))
 
 
 def test_the_rounds_compose_to_what_was_asked() -> None:
