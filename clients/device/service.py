@@ -17,6 +17,9 @@ LONGEST_ONLINE = 1800.0
 """Seconds between heartbeats at most, by Flower's rule; a device that wakes and leaves asks for as much."""
 
 _SHORTEST_ONLINE = 30.0
+_VISIT_SECONDS = 0.25
+"""How long a visit may take, before any has been made: on a slow machine, to a busy server."""
+
 _HEARTBEAT_SHARE = 0.8
 """Share of the time between heartbeats after which the next one is sent."""
 
@@ -80,20 +83,23 @@ class Service:
         InputError
             When the server's certificate is not signed by the authority.
         """
-        online = min(max(2 * interval, _SHORTEST_ONLINE), LONGEST_ONLINE)
-        pause = _FIRST_PAUSE
+        took, pause = _VISIT_SECONDS * len(self.served), _FIRST_PAUSE
         try:
             while not self.stopped.is_set():
                 started = time.monotonic()
+                # The devices take turns: each has to stay online until all others have had theirs.
+                online = min(max(2 * interval, 4 * took, _SHORTEST_ONLINE), LONGEST_ONLINE)
                 try:
                     for one in self.served:
-                        self._visit_if_admitted(one, online)
+                        if not self.stopped.is_set():
+                            self._visit_if_admitted(one, online)
                 except ServerAwayError as error:
                     LOG.warning("%s: away (%s); next attempt in %g s", self.fleet.address, error, pause)
                     self.stopped.wait(pause)
                     pause = min(2 * pause, _LONGEST_PAUSE)
                 else:
                     pause = _FIRST_PAUSE
+                    took = max(0.5 * took, time.monotonic() - started)
                     self.stopped.wait(max(0.0, interval - (time.monotonic() - started)))
         finally:
             self._leave()

@@ -100,6 +100,16 @@ def test_devices_that_are_served_all_the_time_leave_at_the_end(
     assert superlink.intervals == [30.0]
 
 
+def test_many_devices_stay_online_until_all_have_had_their_turn(
+    superlink: FakeSuperLink, device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "_VISIT_SECONDS", 20.0)
+    running = serving(device)
+    superlink.idle = running.stopped.set
+    running.run(3.0)
+    assert superlink.intervals == [80.0]
+
+
 def status(code: int, **headers: str) -> Callable[[httpx.Request], httpx.Response]:
     return lambda request: httpx.Response(code, request=request, headers=headers)
 
