@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from dprec.completion.calibrated.completion import Calibrated
 from dprec.errors import SettingError
-from dprec.mechanisms import BitsAndCounts, FisherOptimal, HiddenThreshold, Mechanism, ResidualBits
+from dprec.mechanisms import (
+    BitsAndCounts,
+    FisherOptimal,
+    HiddenThreshold,
+    Mechanism,
+    ResidualBits,
+    UserLevelBit,
+)
 from dprec.options import option
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.guarantee import Guarantee
@@ -55,7 +62,7 @@ class BestProtocol(Protocol):
     def mechanism(self) -> Mechanism:
         """The mechanism that is picked."""
         if self.item_set == "hidden":
-            return HiddenThreshold()
+            return UserLevelBit() if self.privacy.per == "user" else HiddenThreshold()
         if self.privacy.per == "user":
             return ResidualBits()
         if self.privacy.epsilon <= COUNTS_UP_TO[self.predicts]:
@@ -67,7 +74,7 @@ class BestProtocol(Protocol):
         """The protocol that is picked."""
         plain = self.mechanism.hides_rated_items or self.mechanism.compares_ratings
         completion = Calibrated(histogram="netflix", factors=0 if plain else _FACTORS)
-        if self.item_set == "hidden":
+        if self.mechanism.hides_rated_items:
             completion = replace(completion, sweeps=_HIDDEN_SWEEPS)
         return OneShotProtocol(
             privacy=self.privacy,
@@ -83,6 +90,7 @@ class BestProtocol(Protocol):
         who = "devices predict" if self.predicts == "device" else "the server predicts"
         reasons = {
             "hidden-threshold": "the set of rated items is hidden, so that every cell is reported",
+            "user-level-bit": "whole profiles are protected, and the set of rated items is hidden",
             "residual-bits": "all values of a user are protected together, and the item set is seen",
             "bits-and-counts": f"{who}, and epsilon per rating is at most {most:g}",
             "fisher-optimal": "its symbols say most about a rating at any epsilon",

@@ -27,6 +27,7 @@ def best(**changes: Any) -> BestProtocol:
         ({"predicts": "server", "privacy__epsilon": COUNTS_UP_TO["server"]}, "bits-and-counts", "none"),
         ({"predicts": "server", "privacy__epsilon": 1.01 * COUNTS_UP_TO["server"]}, "fisher-optimal", "none"),
         ({"privacy__per": "user"}, "residual-bits", "on-device"),
+        ({"item_set": "hidden", "privacy__per": "user"}, "user-level-bit", "on-device"),
         ({"item_set": "hidden", "privacy__per": "cell"}, "hidden-threshold", "on-device"),
     ],
 )
