@@ -26,10 +26,12 @@ from simulation.auditing.promise import Promise, promise_of
 from simulation.auditing.releases import release_findings
 from simulation.auditing.result import Audit, Finding
 from simulation.auditing.reuse import RUNS, suspicions
+from simulation.auditing.totals import total_findings
 from simulation.configuration.models import RunConfig
 from simulation.execution import load_ratings
 from simulation.pages.audit_page import audit_page
 from simulation.protocols.iterative import IterativeProtocol
+from simulation.protocols.private_als import PrivateAlsProtocol
 from simulation.protocols.trusted_server import TrustedServerProtocol
 from simulation.storage.atomic import write_files
 from simulation.storage.claims import check_unused
@@ -155,6 +157,9 @@ class Auditor:
             yield from release_findings(
                 protocol, self.promise, self.scale, self.trials, self.config.seed, failure
             )
+        elif isinstance(protocol, PrivateAlsProtocol):
+            failure = 1 - self.confidence
+            yield from total_findings(protocol, self.promise, self.trials, self.config.seed, failure)
         else:
             yield from self._of_devices(progress)
 

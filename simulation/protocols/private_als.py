@@ -24,6 +24,7 @@ from simulation.protocols.accounting import (
     check_unit,
     notes_on_failures,
 )
+from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyAggregation
 from simulation.protocols.deployable import DeployableProtocol
 from simulation.protocols.outcome import Outcome, ServerOutcome
@@ -122,6 +123,11 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
             aggregation = self.aggregation.among(train.n_users)
             for done, multiplier in enumerate(self.multipliers):
                 aggregation.check(model.layout(self.factorization, done + 1, span), multiplier)
+
+    def audited(self) -> Protocol:
+        """Return the protocol itself if its devices add the noise; see `Protocol.audited`."""
+        adds_noise = self.private and self.aggregation.trust == "sum"
+        return self if adds_noise else super().audited()
 
     def check_deployed(self) -> None:
         """Refuse an aggregation for which devices would have to exchange keys."""
