@@ -141,7 +141,8 @@ class ProfileCode:
 
         The lower levels stand for the one and the upper for the other. The symbols are a block of the one, of
         the other, and of neither if there are any: all blocks of a symbol have the same ratio of
-        probabilities, so nothing is lost.
+        probabilities, so nothing is lost. No other pair is told apart better at any delta: with fewer marked
+        blocks, a profile is a mixture of those that mark R, and of R that are marked in both nothing is seen.
         """
         own, others = self.marked * self.draws, self.marked * self.fewest_draws
         rest, middle = DRAWS - own - others, (scale.low + scale.high) / 2

@@ -111,3 +111,18 @@ def test_the_ratings_farthest_from_the_users_mean_count() -> None:
     kept, elements = profile_elements(counts, items, levels, STARS, 9)
     assert kept.tolist() == [3, 0, 4]
     assert elements.tolist() == [0, 8, 15, 3, 4, 7, 10]
+
+
+@pytest.mark.parametrize("marked", [1, 2, 3])
+def test_no_two_profiles_are_told_apart_better_than_those_of_the_channel(marked: int) -> None:
+    """At any delta: the hockey-stick divergence of all pairs of sets of at most so many of six blocks."""
+    code = ProfileCode.with_blocks(1.2, 6, 1, marked)
+    sets = [own for many in range(marked + 1) for own in itertools.combinations(range(6), many)]
+    rows = np.array([[(DRAWS - len(own) * code.draws) / (6 - len(own))] * 6 for own in sets])
+    for row, own in zip(rows, sets, strict=True):
+        row[list(own)] = code.draws
+    rows, worst = rows / DRAWS, code.channel(STARS).probabilities[[0, -1]]
+    for factor in np.exp(np.linspace(-1.5, 1.5, 13)):
+        divergences = np.maximum(rows[:, None] - factor * rows, 0).sum(axis=2)
+        bound = np.maximum(worst[0] - factor * worst[1], 0).sum()
+        assert divergences.max() <= bound + 1e-12
