@@ -15,7 +15,6 @@ from dprec.privacy.calibration import PrivacyBudget
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings
 from dprec.run_keys import ENTROPY_BYTES, RunKeys
-from dprec.setups import to_json
 from simulation.analysis.vocabulary import TRUST_IN_WORDS
 from simulation.configuration.models import RunConfig
 from simulation.deployment.authority import NodeKey, issue, new_node_key
@@ -125,7 +124,7 @@ def _pilot_of(config: RunConfig, options: PilotOptions) -> _Pilot:
         protocol.check(train)
         _check_trust(protocol, train)
     entropy = os.urandom(ENTROPY_BYTES) if config.simulation.seed == "os" else None
-    keys = RunKeys.derive(config.seed, to_json(config.protocol), entropy)
+    keys = RunKeys.derive(config.seed, config.protocol.identity, entropy)
     items = [str(item) for item in train.item_ids.tolist()]
     agreement = agreement_of(protocol, train.scale, items, keys.installed.public)
     return _Pilot(config, options, train, keys, agreement)

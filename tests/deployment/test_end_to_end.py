@@ -90,8 +90,8 @@ def test_bytes_and_losses_are_those_of_the_simulation(deployed: Deployed, name: 
             assert total == pytest.approx(simulated.traffic[f"epsilon_{unit}"][user], rel=1e-12)
 
 
-@pytest.mark.parametrize("name", ["pg"])
-def test_predictions_are_those_of_the_simulation(deployed: Deployed, name: str) -> None:
+@pytest.mark.parametrize(("name", "sent"), [("blp", np.float32), ("pg", np.float64)])
+def test_predictions_are_those_of_the_simulation(deployed: Deployed, name: str, sent: type) -> None:
     simulated = deployed.simulated(name)
     given = {}
     for user, folder in enumerate(deployed.devices(name)):
@@ -99,9 +99,10 @@ def test_predictions_are_those_of_the_simulation(deployed: Deployed, name: str) 
             given |= {(user, row["item"]): float(row["prediction"]) for row in csv.DictReader(file)}
     users = {str(user): place for place, user in enumerate(simulated.traffic["user"])}
     columns = (simulated.predictions[column] for column in ("user", "item", "prediction"))
-    cells = {(users[str(user)], str(item)): value for user, item, value in zip(*columns, strict=True)}
+    cells = {(users[str(user)], str(item)): sent(value) for user, item, value in zip(*columns, strict=True)}
     scale = deployed.files(name).summary.dataset.scale
-    assert {cell: float(np.clip(given[cell], *scale)) for cell in cells} == cells
+    assert len(cells) > USERS
+    assert {cell: np.clip(given[cell], *scale) for cell in cells} == cells
 
 
 def test_killed_devices_go_on_where_they_were(deployed: Deployed) -> None:

@@ -23,6 +23,7 @@ BLP: dict[str, Any] = {
         "privacy": {"epsilon": 1.0, "per": "rating"},
         "mechanism": {"kind": "bounded-laplace"},
         "completion": {"kind": "mf"},
+        "delivery": {"items": 30},
     },
     "simulation": {"backend": "local"},
 }

@@ -28,6 +28,7 @@ def test_the_run_directory_is_that_of_the_simulation(tmp_path: Path, values: dic
         assert np.array_equal(deployed.traffic[column], simulated.traffic[column]), column
     for got, expected in zip(deployed.rounds, simulated.record.rounds, strict=True):
         assert replace(got, seconds=0.0) == replace(expected, seconds=0.0, accuracy=None)
+    assert deployed.summary.completion_diagnostics == simulated.record.summary.completion_diagnostics
     assert (tmp_path / "out" / "config.yaml").read_text() == config.to_yaml()
 
 
