@@ -23,9 +23,14 @@ from simulation.storage.run_files import RunFiles, read_run
 from tests.deployment.wire import PROGRAMS, Wire, await_that, charges, free_port, kill, wired
 from tests.simulation.deployment.pilots import BLP, PG, USERS, pilot
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("flower-superlink", path=str(PROGRAMS)) is None, reason="flower-superlink is not installed"
-)
+pytestmark = [
+    pytest.mark.skipif(
+        shutil.which("flower-superlink", path=str(PROGRAMS)) is None,
+        reason="flower-superlink is not installed",
+    ),
+    # Flower's, where it packs the app.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
 
 MOST_DIFFERENCE = 0.05
 
