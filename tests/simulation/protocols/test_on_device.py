@@ -40,7 +40,7 @@ def test_devices_know_their_own_ratings_and_predict_better_than_the_server(on_de
 
 def test_the_table_is_charged_in_full_to_everybody(on_device: dict[str, Any]) -> None:
     result = run(on_device)
-    server = run(changed(on_device, personalization="none"))
+    server = run(changed(on_device, personalization="none", delivery=None))
     table = np.unique(result.traffic["downlink_payload_bytes"] - server.traffic["downlink_payload_bytes"])
     assert table.size == 1
     assert 60 * 12 < table[0] < 60 * 22 + 200
@@ -96,7 +96,7 @@ def test_devices_predict_behind_a_completion_that_predicts_ratings(
 ) -> None:
     settings = {"mechanism": {"kind": "bounded-laplace"}, "completion": {"kind": kind}}
     device = run(changed(on_device, **settings), page=False)
-    server = run(changed(on_device, **settings, personalization="none"), page=False)
+    server = run(changed(on_device, **settings, personalization="none", delivery=None), page=False)
     assert device.summary["accuracy"]["rmse"] < server.summary["accuracy"]["rmse"] - 0.1
     for unit in ("epsilon_per_rating", "epsilon_per_user"):
         assert device.summary["privacy"][unit] == server.summary["privacy"][unit]

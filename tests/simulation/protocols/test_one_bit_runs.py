@@ -235,6 +235,7 @@ def test_gradient_traffic_is_what_its_messages_carry(faults: dict[str, float]) -
         signs(
             "one-bit-gradient",
             protocol__rounds=ROUNDS,
+            protocol__delivery=None,
             simulation={"backend": "local", "users_per_node": 1, "faults": faults},
         )
     )
