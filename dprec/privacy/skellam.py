@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dprec.secure_sums.skellam_shares import DISTANCE
 
-_ORDERS = np.unique(np.concatenate([np.arange(2, 129), np.geomspace(128, 1 << 16, 128).round()])).astype(
+_ORDERS = np.unique(np.concatenate([np.arange(2, 129), np.geomspace(128, 1 << 40, 256).round()])).astype(
     np.int64
 )
 """Orders of which the best is taken."""
@@ -31,6 +31,12 @@ _TABLE_SLACK = 2.0**44 * DISTANCE
 
 _SHARE_OF_SLACK = 2.0**-10
 """Part of delta that is set aside for it."""
+
+_LARGEST = 2.0**40
+"""Multiplier above which none is sought."""
+
+LEAST_DELTA = 1e-15
+"""The least delta for which that part is enough."""
 
 
 def renyi_divergences(multiplier: float, norm: float, orders: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -77,16 +83,20 @@ def skellam_epsilon(multiplier: float, norm: float, delta: float) -> float:
 def skellam_multiplier(epsilon: float, norm: float, delta: float) -> float:
     """Return the smallest multiplier, to nine digits, with which a release costs at most epsilon.
 
+    It is infinite where one of 2**40 would not do.
+
     Parameters
     ----------
     epsilon : float
         Above 0.
     norm, delta : float
-        See `skellam_epsilon`.
+        See `skellam_epsilon`; delta is at least `LEAST_DELTA`.
     """
     low, high = 0.0, 1.0
     while skellam_epsilon(high, norm, delta) > epsilon:
         low, high = high, 2 * high
+        if high > _LARGEST:
+            return math.inf
     while high - low > 1e-9 * high:
         middle = (low + high) / 2
         low, high = (low, middle) if skellam_epsilon(middle, norm, delta) <= epsilon else (middle, high)

@@ -20,7 +20,7 @@ from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.options import option
 from dprec.privacy.guarantee import Trust
-from dprec.privacy.skellam import skellam_epsilon, skellam_multiplier
+from dprec.privacy.skellam import LEAST_DELTA, skellam_epsilon, skellam_multiplier
 from dprec.private_als.aggregation import Aggregation, FurtherMessages
 from dprec.private_als.layout import Contributions, StatisticsLayout
 from dprec.private_als.vectors import VectorPlan
@@ -30,6 +30,7 @@ from dprec.secure_sums.messages import MessageSizes, pack_vector, unpack_vector
 from dprec.secure_sums.modulus import centred, check_modulus, modulus_bits, reduced
 from dprec.secure_sums.noise import honest_shares, noise_rows
 from dprec.secure_sums.shared_secrets import device_keys
+from dprec.secure_sums.skellam_shares import MOST_VARIANCE
 
 _TOTALS = 1 << 32
 """More numbers than all releases of a run have, for the bound on overflows."""
@@ -77,6 +78,11 @@ class SecureAggregation(Aggregation):
             found = f"{self.norm}, for contributions of up to {numbers} numbers"
             least = math.ceil(math.sqrt(numbers / 4 + math.sqrt(numbers) / 2 + 2))
             raise SettingError("norm", found, f"at least {least}")
+        if self._share(multiplier) > MOST_VARIANCE:
+            found = (
+                f"{self.norm}, for which a share of the noise has a variance of {self._share(multiplier):.2g}"
+            )
+            raise SettingError("norm", found, f"fewer steps, or more epsilon: at most {MOST_VARIANCE:.2g}")
         self._bits(layout, multiplier)
 
     def notes(self) -> tuple[str, ...]:
@@ -113,6 +119,8 @@ class SecureAggregation(Aggregation):
 
     def multiplier(self, epsilon: float, delta: float) -> float:
         """Return the noise by the Renyi divergences of Skellam noise."""
+        if delta < LEAST_DELTA:
+            raise SettingError("privacy.delta", f"{delta:g}", f"at least {LEAST_DELTA:g}")
         return skellam_multiplier(epsilon, self.norm, delta)
 
     def epsilon(self, multiplier: float, delta: float) -> float:

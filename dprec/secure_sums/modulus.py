@@ -45,7 +45,7 @@ def check_modulus(bits: int | None, needed: int) -> int:
         raise SettingError("modulus_bits", f"sums of {needed} bits", f"sums of at most {MOST_BITS} bits")
     if bits is not None and bits < needed:
         found = f"{bits}, although a sum with its noise can need {needed}"
-        raise SettingError("modulus_bits", found, f"{needed} to {MOST_BITS}, or a coarser step")
+        raise SettingError("modulus_bits", found, f"{needed} to {MOST_BITS}, or a smaller norm")
     return needed if bits is None else bits
 
 

@@ -27,7 +27,7 @@ DISTANCE = 2.0**-108
 _WORD_BITS = 64
 _TAIL_BITS = 160
 _LOWEST_BITS = 256
-_MOST_VARIANCE = 2.0**29
+MOST_VARIANCE = 2.0**29
 """So that a table has at most 2**20 values, each off by less than 2**-128."""
 
 
@@ -96,7 +96,7 @@ def skellam_table(variance: float) -> SkellamTable:
     ValueError
         When it is not.
     """
-    if not 0 < variance <= _MOST_VARIANCE:
+    if not 0 < variance <= MOST_VARIANCE:
         raise ValueError(f"Skellam noise of variance {variance:g}")
     weights = _weights(Fraction(variance))
     furthest = len(weights) - 1

@@ -146,4 +146,10 @@ def test_bad_settings_are_refused_in_one_line() -> None:
         narrow.check(layout, 1.0)
     with pytest.raises(SettingError, match="norm: 2, for contributions of up to 20 numbers; accepted: at"):
         replace(SECURE, norm=2).check(layout, 1.0)
+    with pytest.raises(SettingError, match="norm: 256, for which a share of the noise has a variance of"):
+        SECURE.check(layout, 1e6)
+    with pytest.raises(SettingError, match=r"privacy.delta: 1e-16; accepted: at least 1e-15"):
+        SECURE.multiplier(1.0, 1e-16)
+    assert 1e4 < SECURE.multiplier(1e-4, 1e-15) < 1e6
+    assert SECURE.multiplier(1e-30, 1e-15) == math.inf
     SECURE.check(layout, 1.0)
