@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from dprec.errors import SettingError
-from dprec.options import Options, option
+from dprec.options import Options, as_values, option
 from dprec.privacy.calibration import DELTA, PrivacyBudget
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.matched_budget import MatchedBudget
 from dprec.ratings import Ratings
-from dprec.setups import Setup, to_json
+from dprec.setups import Setup
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.sent import Example, Sent
 from simulation.protocols.task import Task
 
 if TYPE_CHECKING:
     from flwr.serverapp import Grid
+
+_TRAVEL = frozenset({"delivery", "shuffler"})
+"""Settings with and without which the same is drawn."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +39,9 @@ class Protocol(Options):
 
     @property
     def identity(self) -> str:
-        """All settings that the draws of a run depend on, as text."""
-        return to_json(self)
+        """All settings that the draws of a run depend on, as text: not how reports and results travel."""
+        values = as_values(self)
+        return json.dumps({key: value for key, value in values.items() if key not in _TRAVEL})
 
     @property
     def picked(self) -> Protocol:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -16,7 +15,7 @@ from dprec.completion.one_bit.completion import HiddenMatrix, OneBit
 from dprec.errors import SettingError, within
 from dprec.mechanisms import BitsAndCounts
 from dprec.messages import PRIOR
-from dprec.options import as_values, option
+from dprec.options import option
 from dprec.ordinal import level_shares
 from dprec.personalization.broadcast import broadcast_of
 from dprec.personalization.derived_broadcast import TableOptions
@@ -92,13 +91,6 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
     def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget; if the item set is hidden, per rating means per cell."""
         return replace(self, privacy=mechanism_budget(self.mechanism, self.privacy, budget))
-
-    @property
-    def identity(self) -> str:
-        """All settings but how reports travel: what comes through shufflers is what would come without."""
-        values = as_values(self)
-        del values["shuffler"]
-        return json.dumps(values)
 
     @property
     def mechanism_name(self) -> str:

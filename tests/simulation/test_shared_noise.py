@@ -19,7 +19,6 @@ from dprec.privacy.calibration import CalibratedMechanism
 from dprec.progress import Progress
 from dprec.ratings import Ratings
 from dprec.run_keys import RunKeys
-from dprec.setups import to_json
 from simulation.configuration.models import RunConfig, parse_config
 from simulation.engine.overhearing import open_overheard_session
 from simulation.execution import run_in
@@ -173,7 +172,7 @@ def test_two_epsilons_at_the_same_seed_do_not_give_the_ratings() -> None:
 
 def test_what_the_server_holds_reveals_no_noise() -> None:
     held = people()
-    run, keys = sent(configured(), held), RunKeys.derive(SEED, to_json(configured().protocol))
+    run, keys = sent(configured(), held), RunKeys.derive(SEED, configured().protocol.identity)
     assert run.population.keys == keys.installed
     installed = keys.installed
     bound = attainable(held, run.channel) + tolerance(held.count, 3)

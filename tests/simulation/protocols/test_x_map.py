@@ -18,12 +18,13 @@ from dprec.errors import InputError, RunError
 from dprec.messages import ReplacementRequest
 from dprec.privacy.matched_budget import MatchedBudget
 from dprec.run_keys import RunKeys
-from simulation import execution, load
+from simulation import load
 from simulation.configuration.dotted_keys import replace_value
 from simulation.configuration.models import parse_config
 from simulation.console.command_line import main
 from simulation.engine.session import open_session
 from simulation.execution import load_ratings
+from simulation.protocols.base import Protocol
 from simulation.run import run
 from strategies.envelope import message_size
 from tests.paths import CONFIGS
@@ -310,7 +311,7 @@ def test_a_recommendation_of_more_neighbours_than_there_are_items_is_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # With another setting, all would be drawn anew.
-    monkeypatch.setattr(execution, "to_json", lambda _: "")
+    monkeypatch.setattr(Protocol, "identity", "")
     known = parse_config(SMALL).dataset.items
     many, more = (
         run(small(protocol__recommendation={"neighbors": k, "epsilon": 0.6})).predictions["prediction"]
