@@ -138,14 +138,15 @@ class Device:
         return Exchange(message_size(message), message_size(reply), received, sent)
 
 
-def measured(device: Device) -> tuple[NetworkConstants, list[Exchange]]:
-    """Measure the constants, and exchange the messages with which they are compared."""
-    device.beat()
+def measured(device: Device, run: Callable[[], None]) -> tuple[NetworkConstants, list[Exchange]]:
+    """Measure the constants, and exchange the messages of a run with which they are compared."""
+    device.join()
     beat = device.counted(device.beat)
     # By then the connection is given up, and the next request opens another one.
     time.sleep(MEASURED.kept_seconds + 1)
     anew = device.counted(device.beat)
     idle = device.counted(device.fetch)
+    run()
     empty, whole, *compared = [device.exchange(size) for size in SOLVED + COMPARED]
     received = [_beyond(one.received, 0, one.message) for one in (empty, whole)]
     sent = [_beyond(one.sent, one.reply, 0) for one in (empty, whole)]
@@ -189,9 +190,7 @@ def measure() -> tuple[NetworkConstants, list[Exchange]]:
         target = started_superlink(folder)
         with target as superlink, counting_proxy(("127.0.0.1", superlink.port)) as passed:
             device = Device(superlink, passed)
-            device.join()
-            superlink.flwr("run", str(app), "wire")
-            return measured(device)
+            return measured(device, lambda: superlink.flwr("run", str(app), "wire"))
 
 
 def main() -> int:
