@@ -36,6 +36,8 @@ class Guarantee:
         The theorem, or what is missing from one: what follows a colon, to its full stop.
     notes : tuple of str
         What else a reader of the figures must know about the guarantee.
+    unlinked : bool
+        Whether the server can tell of nothing that it sees whose it is, or what else is of the same user.
     """
 
     status: Status
@@ -43,6 +45,7 @@ class Guarantee:
     hides_rated_items: bool
     reason: str
     notes: tuple[str, ...] = ()
+    unlinked: bool = False
 
     @property
     def trusts_server(self) -> bool:

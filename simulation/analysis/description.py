@@ -103,6 +103,7 @@ class Description:
         return server_sees(
             trusts_server=self.guarantee.trusts_server,
             hides_rated_items=self.guarantee.hides_rated_items,
+            unlinked=self.guarantee.unlinked,
             sends=self.sent is not None,
             spends=self.sent is None or self.sent.symbols != 1,
         )
@@ -149,6 +150,7 @@ def as_json(description: Description) -> dict[str, Any]:
             "trust": guarantee.trust,
             "server_sees": description.server_sees,
             "hides_rated_items": guarantee.hides_rated_items,
+            "unlinked": guarantee.unlinked,
             "notes": list(guarantee.notes),
         },
         "settings": [

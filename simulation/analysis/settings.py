@@ -166,6 +166,7 @@ class Setting:
         return server_sees(
             trusts_server=self.flag("trusts_server"),
             hides_rated_items=self.flag("hides_rated_items"),
+            unlinked=self.flag("unlinked"),
             sends=self.mean("uplink_message_mean_per_user") != 0,
             spends=self.mean("epsilon_per_user_max") != 0,
         )

@@ -115,5 +115,6 @@ def _run_as_setting(summary: Mapping[str, Any]) -> Setting:
         "downlink_network_mean_per_user": traffic["downlink"]["network_mean_per_user"],
         "trusts_server": privacy["trusts_server"],
         "hides_rated_items": privacy["hides_rated_items"],
+        "unlinked": privacy.get("unlinked", False),
     }
     return Setting(summary["name"], None, (row,))

@@ -15,7 +15,9 @@ TRUST_IN_WORDS: dict[Trust, str] = {
 }
 
 
-def server_sees(*, trusts_server: bool, hides_rated_items: bool, sends: bool, spends: bool) -> str:
+def server_sees(
+    *, trusts_server: bool, hides_rated_items: bool, unlinked: bool, sends: bool, spends: bool
+) -> str:
     """Return what the server learns directly from devices that send anything, and spend any privacy on it."""
     if not sends:
         return "nothing"
@@ -23,7 +25,9 @@ def server_sees(*, trusts_server: bool, hides_rated_items: bool, sends: bool, sp
         return "true ratings"
     if not spends:
         return "rated items only"
-    return "noise only" if hides_rated_items else "rated items, noise"
+    if hides_rated_items:
+        return "noise only"
+    return "items and noise, not whose" if unlinked else "rated items, noise"
 
 
 def loss_per(unit: PrivacyUnit) -> str:

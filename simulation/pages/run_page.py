@@ -77,6 +77,7 @@ def _tiles(run: RunFiles) -> Markup:
     seen = server_sees(
         trusts_server=privacy.trusts_server,
         hides_rated_items=privacy.hides_rated_items,
+        unlinked=privacy.unlinked,
         sends=traffic.uplink.message_bytes > 0,
         spends=per_user.max != 0,
     )

@@ -86,7 +86,8 @@ class Shuffler(Options):
         """Return what is promised, given what would be without a shuffler."""
         about_sets = local.notes if self.says_sets or not self.unlinks else (_SETS_UNSENT,)
         about_links = _UNLINKED if self.unlinks else _LINKED
-        return replace(local, trust="shuffler", notes=(_ALONE, about_links, *about_sets))
+        unlinked = self.unlinks and not self.says_sets
+        return replace(local, trust="shuffler", notes=(_ALONE, about_links, *about_sets), unlinked=unlinked)
 
     def check(
         self, mechanism: Mechanism, privacy: PrivacyBudget | None, completion: Completion, on_device: bool

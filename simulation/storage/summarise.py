@@ -168,15 +168,15 @@ def _per_user(losses: NDArray[np.float64]) -> LossPerUser:
     )
 
 
-def _shuffled(outcome: ServerOutcome, delta: float) -> dict[str, LossPerReport]:
-    """Return the losses of single ratings, if their reports were shuffled one by one."""
+def _shuffled(outcome: ServerOutcome, delta: float) -> dict[str, Any]:
+    """Return what a summary says of reports that were shuffled one by one; nothing of others."""
     if not isinstance(outcome.shuffled, ShuffledReports):
         return {}
     losses = outcome.shuffled.per_rating(delta)
     loss = LossPerReport(
         max=_finite(losses.max()), mean=_finite(losses.mean()), median=_finite(np.median(losses))
     )
-    return {"epsilon_per_rating_shuffled": loss}
+    return {"epsilon_per_rating_shuffled": loss, "unlinked": outcome.guarantee.unlinked}
 
 
 def _claimed(ledger: PrivacyLedger | None) -> ClaimedLoss:

@@ -126,6 +126,9 @@ class PrivacySummary(Document):
     epsilon_claimed: ClaimedLoss
     trusts_server: bool = Field(description="Whether the server receives true ratings.")
     hides_rated_items: bool = Field(description="Whether it is hidden which items a user rated.")
+    unlinked: bool = Field(
+        False, description="Whether the server cannot tell whose reports it sees, or which are of one user."
+    )
     notes: tuple[str, ...] = Field(description="What a reader of the figures must know.")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from simulation.analysis.averages import Average, Spread
@@ -22,21 +24,23 @@ from simulation.analysis.vocabulary import listed, plural, server_sees
 
 
 @pytest.mark.parametrize(
-    ("trusts", "hides", "words"),
+    ("trusts", "hides", "unlinked", "words"),
     [
-        (True, False, "true ratings"),
-        (True, True, "true ratings"),
-        (False, False, "rated items, noise"),
-        (False, True, "noise only"),
+        (True, False, False, "true ratings"),
+        (True, True, False, "true ratings"),
+        (False, False, False, "rated items, noise"),
+        (False, False, True, "items and noise, not whose"),
+        (False, True, False, "noise only"),
     ],
 )
-def test_what_the_server_sees(trusts: bool, hides: bool, words: str) -> None:
-    assert server_sees(trusts_server=trusts, hides_rated_items=hides, sends=True, spends=True) == words
-    assert server_sees(trusts_server=trusts, hides_rated_items=hides, sends=False, spends=False) == "nothing"
+def test_what_the_server_sees(trusts: bool, hides: bool, unlinked: bool, words: str) -> None:
+    sees = partial(server_sees, trusts_server=trusts, hides_rated_items=hides, unlinked=unlinked)
+    assert sees(sends=True, spends=True) == words
+    assert sees(sends=False, spends=False) == "nothing"
 
 
 def test_what_spends_nothing_shows_the_rated_items_only() -> None:
-    seen = server_sees(trusts_server=False, hides_rated_items=False, sends=True, spends=False)
+    seen = server_sees(trusts_server=False, hides_rated_items=False, unlinked=False, sends=True, spends=False)
     assert seen == "rated items only"
 
 

@@ -45,6 +45,8 @@ def test_a_shuffler_changes_what_is_lost_and_no_prediction(one_bit: dict[str, An
     per_rating = after["epsilon_per_rating_shuffled"]
     assert per_rating["mean"] < per_rating["max"] <= after["epsilon_per_rating"]
     assert "epsilon_per_rating_shuffled" not in before
+    assert after["unlinked"]
+    assert "unlinked" not in before
 
 
 def test_a_rating_is_hidden_among_those_of_the_same_item(one_bit: dict[str, Any]) -> None:
@@ -204,3 +206,19 @@ def test_an_audit_and_a_deployment_are_of_devices_without_shufflers(one_bit: dic
     with pytest.raises(InputError):
         protocol.check_deployed()
     replace(protocol, shuffler=None).check_deployed()
+
+
+@pytest.mark.parametrize(
+    ("settings", "unlinked"),
+    [
+        ({"reports": "per-item", "item_sets": "unsent"}, True),
+        ({"reports": "per-item", "item_sets": "linked"}, False),
+        ({"reports": "per-user"}, False),
+    ],
+)
+def test_nothing_is_linked_where_neither_reports_nor_item_sets_are(
+    one_bit: dict[str, Any], settings: dict[str, Any], unlinked: bool
+) -> None:
+    guarantee = parse_config(through(one_bit, **settings)).protocol.guarantee((150, 12))
+    assert guarantee.unlinked == unlinked
+    assert not guarantee.hides_rated_items
