@@ -15,11 +15,11 @@ from simulation.console.whole_numbers import whole_number
 deploy = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Prepare a pilot on a SuperLink.")
 
 _NEXT = """\
-next, on the server, each in its own terminal (docs/deployment.md):
+next, on the server, each in its own terminal, the last one in a checkout of dprec (docs/deployment.md):
   {server}/superlink.sh
   dprec deploy enrol {server} --superlink 127.0.0.1:{port}
   FLWR_HOME={server}/flwr flwr run deployment pilot --run-config 'folder="{server}"'
-and where the devices are:
+and where the devices are, with the port of the proxy if there is one:
   dprec device {folder}/devices --superlink {host}:{port} --ca {folder}/ca.crt{seeded}"""
 
 

@@ -61,6 +61,9 @@ def _connected(address: str, certificate: bytes) -> Iterator[ControlHttpClient]:
     )
     try:
         yield client
+    except httpx.ConnectError as error:
+        reason = f"{one_line(error)}; started, it takes some seconds until it answers"
+        raise RunError(f"the SuperLink at {address} cannot be reached: {reason}") from None
     except (httpx.HTTPError, OSError) as error:
         raise RunError(f"the SuperLink at {address} does not register devices: {one_line(error)}") from None
     finally:

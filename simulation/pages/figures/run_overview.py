@@ -24,7 +24,8 @@ def draw_summary(style: Style, run: RunFiles) -> Figure:
     accuracy = run.summary.accuracy.measures()
     measure = main_measure(accuracy)
     if measure is None:
-        empty(accurate, "no accuracy was measured", style)
+        deployed = run.summary.devices == "deployed"
+        empty(accurate, "known to the devices only" if deployed else "no accuracy was measured", style)
     elif len(evaluated_rounds(run.rounds, measure)) > 1:
         draw_rounds(accurate, style, run, measure)
     else:

@@ -60,4 +60,6 @@ def test_a_superlink_that_is_not_there_is_one_line(
     pilot = tmp_path / "pilot"
     assert typed("deploy", "prepare", "blp-mf", str(pilot), *DATA, "--devices", "2", "--quiet") == 0
     assert typed("deploy", "enrol", str(pilot / "server"), "--superlink", "127.0.0.1:1") == 1
-    assert "the SuperLink at 127.0.0.1:1 does not register devices" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "the SuperLink at 127.0.0.1:1 cannot be reached" in error
+    assert error.count("\n") == 1
