@@ -20,11 +20,7 @@ from dprec.privacy.releases import Releases, least_private_channel
 from dprec.ratings import Ratings
 from dprec.setups import IterativeSetup
 from dprec.wire.broadcast import BroadcastOptions
-from simulation.protocols.accounting import (
-    budget_at,
-    check_unit,
-    notes_on_failures,
-)
+from simulation.protocols.accounting import budget_at, check_unit, notes_on_failures
 from simulation.protocols.between_rounds import BetweenRounds, EvaluatedRounds
 from simulation.protocols.components import AnyGradient
 from simulation.protocols.deployable import DeployableProtocol

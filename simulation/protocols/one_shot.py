@@ -28,11 +28,7 @@ from dprec.privacy.residual_calibration import calibrated_for
 from dprec.recommendation import PredictRows
 from dprec.setups import OneShotSetup
 from dprec.wire.item_table import ItemTable
-from simulation.protocols.accounting import (
-    EXACT_CHANNEL,
-    check_private,
-    mechanism_budget,
-)
+from simulation.protocols.accounting import EXACT_CHANNEL, check_private, mechanism_budget
 from simulation.protocols.components import AnyCompletion, AnyMechanism
 from simulation.protocols.counting import after_reports
 from simulation.protocols.delivery import DELIVERY, NOT_DELIVERED, TopN

@@ -19,11 +19,7 @@ from dprec.private_als import FactorizationOptions, ItemModel, TrustedAggregatio
 from dprec.private_als.device import with_level
 from dprec.ratings import Ratings
 from dprec.setups import PrivateAlsSetup
-from simulation.protocols.accounting import (
-    budget_at,
-    check_unit,
-    notes_on_failures,
-)
+from simulation.protocols.accounting import budget_at, check_unit, notes_on_failures
 from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyAggregation
 from simulation.protocols.deployable import DeployableProtocol
@@ -273,17 +269,12 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
             if self.neighbors == "removal"
             else "Epsilon compares any two profiles of a user."
         )
-        notes = [
+        promised = (
             f"Epsilon = {epsilon:g} holds with delta = {delta:g} for everything that all others see of a "
-            f"user in {self.factorization.rounds} rounds, which items it rated included. {compared}",
-        ]
-        if delta * shape[0] >= 1:
-            notes.append(
-                f"Delta = {delta:g} is not below one in the number of users, {shape[0]}: it would allow to "
-                "publish the profile of a user chosen at random."
-            )
-        notes += aggregation.notes()
-        return Guarantee("proved", aggregation.trust, True, f"{aggregation.reason}.", tuple(notes))
+            f"user in {self.factorization.rounds} rounds, which items it rated included. {compared}"
+        )
+        notes = (promised, *aggregation.notes())
+        return Guarantee("proved", aggregation.trust, True, f"{aggregation.reason}.", notes)
 
 
 def _notes_on_releases(failed: int, rounds: int) -> tuple[str, ...]:

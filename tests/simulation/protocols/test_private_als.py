@@ -88,11 +88,11 @@ def test_between_any_two_profiles_epsilon_is_that_of_twice_the_distance() -> Non
     assert "any two profiles of a user" in either.statements[1]
 
 
-def test_a_delta_that_one_user_of_all_may_exceed_is_noted() -> None:
-    protocol = replace(PROTOCOL, privacy=replace(BUDGET, delta=1e-3))
-    notes = [protocol.guarantee((users, 50)).notes for users in (999, 1000)]
-    assert [len(own) for own in notes] == [1, 2]
-    assert "0.001 is not below one in the number of users, 1000" in notes[1][1]
+@pytest.mark.parametrize(("delta", "warnings"), [(1e-5, 0), (0.1, 1)])
+def test_a_delta_that_is_too_large_is_warned_about_once(delta: float, warnings: int) -> None:
+    privacy = {"epsilon": 2.0, "per": "user", "composition": "pld", "delta": delta}
+    notes = ran(privacy=privacy, factorization={"rank": 0}).summary["privacy"]["notes"]
+    assert sum(note.startswith("Delta = ") for note in notes) == warnings
 
 
 def test_a_limit_above_a_users_ratings_is_noted() -> None:
