@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from flwr.app import ConfigRecord, Message, RecordDict
+from flwr.app import ConfigRecord, Message
 from flwr.common.constant import SUPERLINK_NODE_ID
 from flwr.serverapp import Grid
-from flwr.supercore.run import Run
 
+from simulation.engine.forwarding_grid import ForwardingGrid
 from strategies.arrivals import reply_record
 
 _FIRST_POLL_SECONDS, _LAST_POLL_SECONDS = 0.5, 5.0
@@ -17,7 +17,7 @@ _POLLS = 0.02
 """Time between polls, as a share of the time that a round has lasted."""
 
 
-class DeadlineGrid(Grid):
+class DeadlineGrid(ForwardingGrid):
     """Another grid, that of a SuperLink, whose rounds end at a deadline.
 
     A device is asked once it is online, until the deadline; whoever has been asked may answer for as long as
@@ -38,40 +38,9 @@ class DeadlineGrid(Grid):
     """
 
     def __init__(self, grid: Grid, deadline: float, grace: float) -> None:
-        self._grid, self._deadline, self._grace = grid, deadline, grace
+        super().__init__(grid)
+        self._deadline, self._grace = deadline, grace
         self.reached: set[int] = set()
-
-    def set_run(self, run: Run) -> None:
-        """Set the run."""
-        self._grid.set_run(run)
-
-    @property
-    def run(self) -> Run:
-        """The run."""
-        return self._grid.run
-
-    def create_message(
-        self,
-        content: RecordDict,
-        message_type: str,
-        dst_node_id: int,
-        group_id: str,
-        ttl: float | None = None,
-    ) -> Message:
-        """Create a message; Flower recommends its constructor instead."""
-        return self._grid.create_message(content, message_type, dst_node_id, group_id, ttl)
-
-    def get_node_ids(self) -> Iterable[int]:
-        """Return the ids of the nodes that are online."""
-        return self._grid.get_node_ids()
-
-    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
-        """Send messages."""
-        return self._grid.push_messages(messages)
-
-    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
-        """Return the replies that have arrived."""
-        return self._grid.pull_messages(message_ids)
 
     def send_and_receive(
         self, messages: Iterable[Message], *, timeout: float | None = None
@@ -95,7 +64,7 @@ class DeadlineGrid(Grid):
                 asked |= self._ask(unasked, deadline + self._grace - passed)
             elif not asked or passed > deadline + self._grace:
                 break
-            for reply in self._grid.pull_messages(asked) if asked else ():
+            for reply in self.pull_messages(asked) if asked else ():
                 question = asked.pop(reply.metadata.reply_to_message_id)
                 if reply.metadata.src_node_id == SUPERLINK_NODE_ID:
                     unasked[question.metadata.dst_node_id] = question
@@ -109,9 +78,9 @@ class DeadlineGrid(Grid):
 
     def _ask(self, unasked: dict[int, Message], seconds: float) -> dict[str, Message]:
         """Send the questions to nodes that are online, and forget them; return them by their ids."""
-        here = sorted(unasked.keys() & set(self._grid.get_node_ids())) if unasked else []
+        here = sorted(unasked.keys() & set(self.get_node_ids())) if unasked else []
         questions = [_living(unasked.pop(node), seconds) for node in here]
-        sent = list(self._grid.push_messages(questions)) if questions else []
+        sent = list(self.push_messages(questions)) if questions else []
         asked = {}
         for message_id, question in zip(sent, questions, strict=True):
             node = question.metadata.dst_node_id

@@ -11,12 +11,12 @@ import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 
-from flwr.app import Error, Message, RecordDict
+from flwr.app import Error, Message
 from flwr.serverapp import Grid
-from flwr.supercore.run import Run
 
 from dprec.errors import RunError
 from dprec.refusals import RefusalCode
+from simulation.engine.forwarding_grid import ForwardingGrid
 
 _POLL_SECONDS = 0.05
 
@@ -30,7 +30,7 @@ _NEXT_ANSWER_SECONDS = 3600.0
 """Longest wait for the next answer; the work of one node has to fit into it."""
 
 
-class SupervisedGrid(Grid):
+class SupervisedGrid(ForwardingGrid):
     """Another grid, supervised.
 
     Parameters
@@ -50,36 +50,9 @@ class SupervisedGrid(Grid):
         first_answer_seconds: float = _FIRST_ANSWER_SECONDS,
         next_answer_seconds: float = _NEXT_ANSWER_SECONDS,
     ) -> None:
-        self._grid, self._check = grid, check
+        super().__init__(grid)
+        self._check = check
         self._patience, self._next_patience = first_answer_seconds, next_answer_seconds
-
-    def set_run(self, run: Run) -> None:
-        """Set the run."""
-        self._grid.set_run(run)
-
-    @property
-    def run(self) -> Run:
-        """The run."""
-        return self._grid.run
-
-    def create_message(
-        self,
-        content: RecordDict,
-        message_type: str,
-        dst_node_id: int,
-        group_id: str,
-        ttl: float | None = None,
-    ) -> Message:
-        """Create a message; Flower recommends its constructor instead."""
-        return self._grid.create_message(content, message_type, dst_node_id, group_id, ttl)
-
-    def get_node_ids(self) -> Iterable[int]:
-        """Return the ids of all nodes."""
-        return self._grid.get_node_ids()
-
-    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
-        """Send messages."""
-        return self._grid.push_messages(messages)
 
     def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
         """Return the replies that have arrived.
@@ -89,7 +62,7 @@ class SupervisedGrid(Grid):
         RunError
             When a node failed, with its reason.
         """
-        replies = list(self._grid.pull_messages(message_ids))
+        replies = list(super().pull_messages(message_ids))
         _refuse_failures(replies)
         return replies
 
