@@ -163,19 +163,22 @@ def _notes(config: RunConfig, train: Ratings, test: Ratings) -> tuple[str, ...]:
 
 
 def _per_user(losses: NDArray[np.float64]) -> LossPerUser:
-    return LossPerUser(
-        max=_finite(losses.max()), mean=_finite(losses.mean()), median=_finite(np.median(losses))
-    )
+    return LossPerUser(**_spread(losses))
+
+
+def _spread(losses: NDArray[np.float64]) -> dict[str, float | None]:
+    return {
+        "max": _finite(losses.max()),
+        "mean": _finite(losses.mean()),
+        "median": _finite(np.median(losses)),
+    }
 
 
 def _shuffled(outcome: ServerOutcome, delta: float) -> dict[str, Any]:
     """Return what a summary says of reports that were shuffled one by one; nothing of others."""
     if not isinstance(outcome.shuffled, ShuffledReports):
         return {}
-    losses = outcome.shuffled.per_rating(delta)
-    loss = LossPerReport(
-        max=_finite(losses.max()), mean=_finite(losses.mean()), median=_finite(np.median(losses))
-    )
+    loss = LossPerReport(**_spread(outcome.shuffled.per_rating(delta)))
     return {"epsilon_per_rating_shuffled": loss, "unlinked": outcome.guarantee.unlinked}
 
 
