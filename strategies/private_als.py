@@ -135,10 +135,11 @@ class PrivateAls(TrainingRounds):
         for arrivals in self.roster.read(self.roster.by_partition(replies), everybody, reading):
             self._account.charge_reports(arrivals)
             sent[arrivals.senders] = True
-            present[arrivals.punctual_users] = True
+            whole = self.aggregation.whole(arrivals.sent, layout, multiplier)
+            present[arrivals.users[arrivals.punctual & whole]] = True
             total = total + arrivals.aggregate
         self.privacy.charge(server_round, sent, np.inf, np.inf)
-        if not self.aggregation.can_release(present, server_round, self.public_seed):
+        if not self.aggregation.can_release(present, total.users, server_round, self.public_seed):
             self.failed += 1
         elif total.users:
             further = self.aggregation.further_messages()

@@ -24,7 +24,7 @@ from clients.app import answering
 from clients.device.folder import DeviceFolder
 from clients.device.ledger import Charge, Ledger
 from clients.device.limits import Loss
-from clients.device.losses import FREE, LOSSES
+from clients.device.losses import CHARGED_WITH, FREE, LOSSES
 from clients.device.predictions import write_predictions
 from clients.device.profile import Profile
 from clients.device.secret import SecretKeys
@@ -139,6 +139,7 @@ class Device:
         record = self._checked(message)
         profile = self.folder.profile()
         self._check_unchanged(run, profile)
+        self._check_paid(run, kind)
         if (run, profile.digest) != (self._cohort.population.key, self._profile.digest):
             self._cohort, self._profile = self._cohort_of(run, profile), profile
         self._received = None
@@ -195,6 +196,17 @@ class Device:
         if any((charge.protocol, charge.profile) != held for charge in self._ledger.of_run(run)):
             reason = "profile.csv or protocol.json has changed since the first answer of this run"
             raise Refusal(RefusalCode.CHANGED_SETUP, reason)
+
+    def _check_paid(self, run: str, kind: str) -> None:
+        """Refuse an answer of which a part is charged with another one that was not given in this run.
+
+        Raises
+        ------
+        Refusal
+        """
+        before = CHARGED_WITH.get(kind)
+        if before is not None and all(charge.question != before for charge in self._ledger.of_run(run)):
+            raise Refusal(RefusalCode.MALFORMED_REQUEST, f"asked for {kind} before {before}")
 
     def _charge(self, state: State, run: str, kind: str, round_index: int, loss: Loss) -> None:
         """Charge an answer that was not charged before; its memory and the ledger are on disk afterwards.

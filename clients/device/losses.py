@@ -51,7 +51,8 @@ def _of_report(cohort: Cohort, record: Record) -> tuple[int, Loss]:
 def _of_counts(cohort: Cohort, record: Record) -> tuple[int, Loss]:
     """Return the loss of counts.
 
-    A rating is in a bit or in a count and loses at most epsilon in either, which the report was charged.
+    A rating is in a bit or in a count and loses at most epsilon in either, which the report was charged; see
+    `CHARGED_WITH`.
     """
     calibrated, _ = installed_mechanism(cohort.population)
     counting = CalibratedCounts.of(calibrated)
@@ -106,6 +107,9 @@ LOSSES: Mapping[str, LossOf] = {
     REPLACE: _of_replacement,
 }
 """By the type of the message."""
+
+CHARGED_WITH: Mapping[str, str] = {COUNT: REPORT}
+"""Types of messages whose answer is paid in part with that to another one, which has to come first."""
 
 FREE = frozenset({IDENTIFY, DELIVER, PERSONALIZE, RECOMMEND})
 """Types of messages whose answer says nothing about the profile. Other types are not answered."""

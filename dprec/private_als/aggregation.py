@@ -78,13 +78,23 @@ class Aggregation(Options):
         """Return the bytes of what is exchanged around a report."""
         return FurtherMessages()
 
-    def can_release(self, present: NDArray[np.bool_], round_index: int, public_seed: int) -> bool:
+    def whole(
+        self, sizes: NDArray[np.int64], layout: StatisticsLayout, multiplier: float
+    ) -> NDArray[np.bool_]:
+        """Return which reports, of so many bytes each, are whole as far as their size tells."""
+        return np.ones(sizes.size, dtype=np.bool_)
+
+    def can_release(
+        self, present: NDArray[np.bool_], added_up: int, round_index: int, public_seed: int
+    ) -> bool:
         """Return whether a release succeeds; if it fails, its budget is spent all the same.
 
         Parameters
         ----------
         present : ndarray of bool, shape (users,)
-            Whose report arrived, of all who were to take part.
+            Whose whole report arrived, of all who were to take part.
+        added_up : int
+            How many reports are in the sum.
         round_index, public_seed : int
             See `RoundDraws`.
         """

@@ -104,9 +104,22 @@ class SecureAggregation(Aggregation):
             (0, keys_of_neighbours, sealed_for_it), (keys, sealed), (presence,), (revealed,)
         )
 
-    def can_release(self, present: NDArray[np.bool_], round_index: int, public_seed: int) -> bool:
-        """Return whether enough devices, and enough neighbours of each, are left to unmask the total."""
-        if present.size - np.count_nonzero(present) > math.floor(self.dropouts * present.size):
+    def whole(
+        self, sizes: NDArray[np.int64], layout: StatisticsLayout, multiplier: float
+    ) -> NDArray[np.bool_]:
+        """Return which masked vectors have the size that all have."""
+        whole: NDArray[np.bool_] = sizes * 8 == self.report_bits(layout, 0, multiplier)
+        return whole
+
+    def can_release(
+        self, present: NDArray[np.bool_], added_up: int, round_index: int, public_seed: int
+    ) -> bool:
+        """Return whether enough devices, and enough neighbours of each, are left to unmask the total.
+
+        A report that is not in the total, whatever was wrong with it, took its share of the noise along.
+        """
+        left = np.count_nonzero(present)
+        if added_up != left or present.size - left > math.floor(self.dropouts * present.size):
             return False
         size = self._graph_size()
         graph = self.graph(round_index, public_seed)

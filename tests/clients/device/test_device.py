@@ -15,12 +15,13 @@ from clients.device.limits import Limits
 from clients.device.losses import FREE, LOSSES
 from dprec.gradients.full import FullGradient
 from dprec.gradients.one_bit import OneBitGradient
-from dprec.mechanisms import BoundedLaplace
-from dprec.messages import DELIVER, MESSAGE_TYPES, REPORT, TRAIN
+from dprec.mechanisms import BitsAndCounts, BoundedLaplace
+from dprec.messages import COUNT, DELIVER, MESSAGE_TYPES, REPORT, TRAIN
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.refusals import RefusalCode
 from dprec.setups import IterativeSetup, OneShotSetup
 from dprec.wire.broadcast import BroadcastOptions, encode_broadcast
+from dprec.wire.fixed_fields import FixedFields
 from tests.clients.device.device_grid import report_in, request
 from tests.clients.device.installing import ITEMS, UNLIMITED, agreement_on, install, some_ratings
 
@@ -194,3 +195,16 @@ def test_what_protects_nothing_is_sent_without_a_limit_only(tmp_path: Path) -> N
 def test_every_type_of_message_is_free_or_has_a_loss() -> None:
     assert FREE | set(LOSSES) == set(MESSAGE_TYPES)
     assert not FREE & set(LOSSES)
+
+
+def test_counts_are_refused_where_no_report_has_paid_for_their_ratings(tmp_path: Path) -> None:
+    setup = OneShotSetup(mechanism=BitsAndCounts(), privacy=PrivacyBudget(epsilon=1.0))
+    device = Device(install(tmp_path / "u0", setup, RATINGS, limits=limits(per_rating_lifetime=1.0)))
+    group = agreement_on(setup, RATINGS).group
+    groups = FixedFields(ITEMS, BitsAndCounts().groups - 1).encode(np.zeros((1, ITEMS), dtype=np.int64))[0]
+    counts = [request(COUNT, group, run, groups=groups) for run in (1, 2)]
+    assert refused(device, counts[0]) == "MALFORMED_REQUEST"
+    assert device.answer(request(REPORT, group)).has_content()
+    assert device.answer(counts[0]).has_content()
+    # Nor does the report of another run pay.
+    assert refused(device, counts[1]) == "MALFORMED_REQUEST"

@@ -114,19 +114,28 @@ def test_a_damaged_report_contributes_nothing() -> None:
 
 def test_more_dropouts_than_are_borne_fail_the_release() -> None:
     present = np.ones(USERS, dtype=bool)
-    assert SECURE.can_release(present, 1, 7)
+    assert SECURE.can_release(present, present.sum(), 1, 7)
     present[:4] = False
-    assert SECURE.can_release(present, 1, 7)
+    assert SECURE.can_release(present, present.sum(), 1, 7)
     present[4] = False
-    assert not SECURE.can_release(present, 1, 7)
+    assert not SECURE.can_release(present, present.sum(), 1, 7)
 
 
 def test_a_device_left_with_too_few_neighbours_fails_the_release() -> None:
     many = SecureAggregation(dropouts=0.3, colluders=0).among(300)
     present = np.ones(300, dtype=bool)
     present[many.graph(1, 7).neighbours[5][: 300 // 4]] = False
-    assert not many.can_release(present, 1, 7)
-    assert many.can_release(np.roll(present, 1) | (np.arange(300) % 7 > 0), 1, 7)
+    assert not many.can_release(present, present.sum(), 1, 7)
+    others = np.roll(present, 1) | (np.arange(300) % 7 > 0)
+    assert many.can_release(others, others.sum(), 1, 7)
+
+
+def test_a_total_that_lacks_a_report_and_its_noise_is_not_released() -> None:
+    everybody, layout = np.ones(USERS, dtype=bool), LAYOUTS[0]
+    assert not SECURE.can_release(everybody, USERS - 1, 1, 7)
+    sizes = np.array([len(report) for report in SECURE.encode(a_cohort(layout), layout, 1.0, draws())])
+    assert SECURE.whole(sizes, layout, 1.0).all()
+    assert not SECURE.whole(sizes + 1, layout, 1.0).any()
 
 
 def test_what_is_claimed_costs_what_is_asked_for() -> None:

@@ -74,8 +74,16 @@ def test_with_more_dropouts_the_round_fails_and_its_budget_is_spent(monkeypatch:
         ran({"dropout": 0.5})
 
 
+def test_damaged_reports_count_as_dropouts_as_their_noise_is_not_in_the_total() -> None:
+    with pytest.raises(RunError, match="too many devices dropped out in every round"):
+        ran({"corrupt": 0.5})
+    assert ran({"corrupt": 0.1}, dropouts=0.4, colluders=0).summary["accuracy"]["rmse"] is not None
+
+
 def test_a_failed_release_among_others_is_charged_and_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SecureAggregation, "can_release", lambda self, present, done, seed: done == 1)
+    monkeypatch.setattr(
+        SecureAggregation, "can_release", lambda self, present, added_up, done, seed: done == 1
+    )
     result = ran()
     assert "Of 2 releases 1 failed" in " ".join(result.summary["privacy"]["notes"])
     assert result.summary["privacy"]["epsilon_composed"]["max"] == pytest.approx(4.0, rel=1e-6)
