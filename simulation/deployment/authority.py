@@ -29,7 +29,7 @@ class Issued:
 
 
 @dataclass(frozen=True)
-class NodeKey:
+class NodeKeyPair:
     """The key by which the server knows a device, on the curve P-384.
 
     Parameters
@@ -44,14 +44,14 @@ class NodeKey:
     public: str
 
 
-def new_node_key() -> NodeKey:
+def new_node_key() -> NodeKeyPair:
     """Make the key of a device."""
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
     key = ec.generate_private_key(ec.SECP384R1())
     public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
-    return NodeKey(_pem(key), public.decode())
+    return NodeKeyPair(_pem(key), public.decode())
 
 
 def issue(hosts: list[str], days: int) -> tuple[Issued, Issued]:

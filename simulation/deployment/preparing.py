@@ -17,7 +17,7 @@ from dprec.ratings import Ratings
 from dprec.run_keys import ENTROPY_BYTES, RunKeys
 from simulation.analysis.vocabulary import TRUST_IN_WORDS
 from simulation.configuration.models import RunConfig
-from simulation.deployment.authority import NodeKey, issue, new_node_key
+from simulation.deployment.authority import NodeKeyPair, issue, new_node_key
 from simulation.deployment.enrolment import Enrolled, write_enrolment
 from simulation.deployment.server_folder import Deployment, ServerFolder, agreement_of, deployable
 from simulation.execution import SideData, load_ratings
@@ -199,7 +199,7 @@ def _write_server(pilot: _Pilot, folder: ServerFolder) -> None:
     folder.write(pilot.config, deployment, [str(item) for item in pilot.train.item_ids.tolist()], catalogue)
 
 
-def _write_devices(pilot: _Pilot, folder: Path, progress: Progress) -> list[NodeKey]:
+def _write_devices(pilot: _Pilot, folder: Path, progress: Progress) -> list[NodeKeyPair]:
     """Make a folder for each user; return their keys."""
     train, options = pilot.train, pilot.options
     limits = limits_of(pilot.config.protocol.privacy, options.runs)
