@@ -38,7 +38,7 @@ class MatchOptions(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.delta is not None and self.epsilon == "rating":
-            accepted = "no delta, or epsilon: per-user, in which draws compose"
+            accepted = "no delta, or epsilon: user, in which draws compose"
             raise SettingError("delta", f"{self.delta:g}, with epsilon per rating", accepted)
 
     def budget(self, epsilon: float) -> MatchedBudget:

@@ -1,7 +1,7 @@
 """Starts Flower, on Ray or in this process, and provides what a protocol needs from it.
 
-Every private name of Flower that the project uses is here, except for those that measure the size of a
-message (`strategies.envelope`).
+What Flower does not promise to keep is used here, where a message is measured (`strategies.envelope`), and
+where real devices are reached (`clients.device`, `simulation.deployment`), and nowhere else.
 """
 
 from simulation.engine.local_grid import LocalGrid

@@ -1,4 +1,4 @@
-"""What Flower does not promise to keep is used where it runs, and for the sizes of messages."""
+"""What Flower does not promise to keep is used where it runs, where devices are reached, and for sizes."""
 
 import ast
 from pathlib import Path
@@ -26,7 +26,7 @@ def imported(path: Path) -> set[str]:
     return {module for module in modules if module.split(".")[0] == "flwr"}
 
 
-def test_private_modules_of_flower_are_used_in_the_engine_alone() -> None:
+def test_private_modules_of_flower_are_used_in_few_places() -> None:
     users = {
         path.relative_to(ROOT).as_posix(): private
         for package in PACKAGES
@@ -37,7 +37,7 @@ def test_private_modules_of_flower_are_used_in_the_engine_alone() -> None:
     assert {path: used for path, used in users.items() if not path.startswith(MAY_USE_MORE)} == {}
 
 
-def test_private_attributes_of_messages_are_set_in_the_engine_alone() -> None:
+def test_private_attributes_of_messages_are_set_in_few_places() -> None:
     users = [
         path.relative_to(ROOT).as_posix()
         for package in PACKAGES
