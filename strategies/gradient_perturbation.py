@@ -29,13 +29,12 @@ from dprec.wire.symbol_rows import SymbolRows
 from dprec.wire.traffic import TrafficLedger
 from strategies.envelope import request_content
 from strategies.roster import Roster
-from strategies.round_record import RoundRecord
 from strategies.rounds import RoundAccount
-from strategies.training import TrainingRounds
+from strategies.training import OwnModelRounds
 
 
 @dataclass(eq=False)
-class GradientPerturbation(TrainingRounds):
+class GradientPerturbation(OwnModelRounds):
     """Projected steps along noisy gradients (Li et al. [li2021], Algorithm 3).
 
     Parameters
@@ -74,7 +73,7 @@ class GradientPerturbation(TrainingRounds):
     def __post_init__(self) -> None:
         users = self.roster.n_users
         self.traffic, self.privacy = TrafficLedger(users), PrivacyLedger(rated=self.counts > 0)
-        self._records: list[RoundRecord] = []
+        self._records = []
         self._codec, self._rows = ReportCodec(self.channel, self.n_items), SymbolRows(self.channel)
         self._cells, self._counts = np.zeros(0, dtype=np.int64), np.zeros(users, dtype=np.int64)
         empty = np.zeros(0, dtype=np.int32)
@@ -92,16 +91,6 @@ class GradientPerturbation(TrainingRounds):
         """Users and items of the cells that are known to be rated, by user."""
         return self._users_and_items(self._cells)
 
-    @property
-    def records(self) -> list[RoundRecord]:
-        """One per finished round."""
-        return self._records
-
-    @property
-    def arrays(self) -> ArrayRecord:
-        """None: the matrix stays with the strategy, and devices are sent rows of it."""
-        return ArrayRecord()
-
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
@@ -112,8 +101,7 @@ class GradientPerturbation(TrainingRounds):
         ValueError
             When there are arrays to start from.
         """
-        if len(arrays):
-            raise ValueError(f"{len(arrays)} arrays given, but the strategy starts from its own matrix")
+        self.refuse_arrays(arrays)
         self._account = RoundAccount(SLOPES, self.group, self.traffic)
         rows = self._encoded_rows()
         everybody = np.arange(self.roster.n_users)

@@ -21,10 +21,9 @@ from dprec.private_als import Aggregation, ItemLearner, StatisticsLayout
 from dprec.wire.traffic import TrafficLedger
 from strategies.envelope import request_content
 from strategies.roster import Roster
-from strategies.round_record import RoundRecord
 from strategies.rounds import RoundAccount
 from strategies.sums import ReadSums
-from strategies.training import TrainingRounds
+from strategies.training import OwnModelRounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +46,7 @@ class _Statistics:
 
 
 @dataclass(eq=False)
-class PrivateAls(TrainingRounds):
+class PrivateAls(OwnModelRounds):
     """Items' effects and factors learned from sums with noise.
 
     Parameters
@@ -85,17 +84,7 @@ class PrivateAls(TrainingRounds):
     def __post_init__(self) -> None:
         everybody = np.ones(self.roster.n_users, dtype=np.bool_)
         self.traffic, self.privacy = TrafficLedger(self.roster.n_users), PrivacyLedger(rated=everybody)
-        self._records: list[RoundRecord] = []
-
-    @property
-    def records(self) -> list[RoundRecord]:
-        """One per finished round."""
-        return self._records
-
-    @property
-    def arrays(self) -> ArrayRecord:
-        """None: the model stays with the strategy, and devices are sent bytes of it."""
-        return ArrayRecord()
+        self._records = []
 
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
@@ -107,8 +96,7 @@ class PrivateAls(TrainingRounds):
         ValueError
             When there are arrays to start from.
         """
-        if len(arrays):
-            raise ValueError(f"{len(arrays)} arrays given, but the strategy starts from its own model")
+        self.refuse_arrays(arrays)
         self._account = RoundAccount(STATISTICS, self.group, self.traffic)
         model = self.learner.model.encode()
         content = request_content(GradientRequest(server_round, model))

@@ -45,3 +45,30 @@ class TrainingRounds(Strategy):
     def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
         """Return nothing; see `configure_evaluate`."""
         return None
+
+
+class OwnModelRounds(TrainingRounds):
+    """Rounds whose model stays with the strategy: there are no arrays, and devices are sent bytes of it."""
+
+    _records: list[RoundRecord]
+
+    @property
+    def records(self) -> list[RoundRecord]:
+        """One per finished round."""
+        return self._records
+
+    @property
+    def arrays(self) -> ArrayRecord:
+        """None."""
+        return ArrayRecord()
+
+    def refuse_arrays(self, arrays: ArrayRecord) -> None:
+        """Check that there are no arrays to start from.
+
+        Raises
+        ------
+        ValueError
+            When there are.
+        """
+        if len(arrays):
+            raise ValueError(f"{len(arrays)} arrays given, but the strategy starts from its own model")

@@ -107,5 +107,5 @@ def test_devices_answer_no_round_beyond_their_budget(tmp_path: Path) -> None:
 
 def test_arrays_to_start_from_are_refused(tmp_path: Path) -> None:
     grid, strategy = begin(tmp_path)
-    with pytest.raises(ValueError, match="1 arrays given, but the strategy starts from its own matrix"):
+    with pytest.raises(ValueError, match="1 arrays given, but the strategy starts from its own model"):
         strategy.configure_train(1, ArrayRecord([np.zeros(3)]), ConfigRecord(), grid)
