@@ -140,7 +140,7 @@ class RunDirectory:
             config=config,
             summary=files.summary,
             predictions=prediction_columns(test, files.predictions["prediction"]),
-            traffic={"user": train.user_ids, **files.traffic},
+            traffic={"user": train.user_ids, **files.traffic, "ratings": train.counts},
             rounds=files.rounds,
             channel=files.channel,
             privacy=ledger,

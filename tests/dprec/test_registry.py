@@ -13,10 +13,20 @@ from dprec.datasets import DATASETS
 from dprec.errors import InputError
 from dprec.gradients import GRADIENTS
 from dprec.mechanisms import MECHANISMS, Mechanism
+from dprec.private_als import AGGREGATIONS
 from dprec.registry import Registry, kind_of, summary_of
 from dprec.splits import SPLITS
 
-REGISTRIES = [BINARIZATIONS, COMPLETIONS, DATASETS, GRADIENTS, MECHANISMS, PERTURBATIONS, SPLITS]
+REGISTRIES = [
+    AGGREGATIONS,
+    BINARIZATIONS,
+    COMPLETIONS,
+    DATASETS,
+    GRADIENTS,
+    MECHANISMS,
+    PERTURBATIONS,
+    SPLITS,
+]
 COMPONENTS = [component for registry in REGISTRIES for component in registry]
 
 

@@ -30,8 +30,8 @@ def test_plain_factorisation_on_u1() -> None:
     assert 0.90 <= rmse("plain-mf", "{kind: predefined, fold: u1}") <= 0.935
 
 
-def test_plain_factorisation_in_ten_folds() -> None:
-    folds = [rmse("plain-mf", f"{{kind: k-fold, folds: 10, fold: {fold}}}") for fold in range(10)]
+def test_plain_factorisation_in_three_of_ten_folds() -> None:
+    folds = [rmse("plain-mf", f"{{kind: k-fold, folds: 10, fold: {fold}}}") for fold in (0, 4, 9)]
     assert 0.88 <= np.mean(folds) <= 0.915
 
 
