@@ -81,7 +81,7 @@ def _how_to_read(
     unproved = [
         name
         for name, points in by_protocol(settings).items()
-        if not axis.asked and all(setting.budget and setting.epsilon(axis.unit) is None for setting in points)
+        if all(setting.budget and axis.value(setting) is None for setting in points)
     ]
     if unproved:
         yield f"Not drawn, because no ε is proved: {listed(unproved)}."

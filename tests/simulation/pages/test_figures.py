@@ -23,6 +23,7 @@ from simulation.analysis.populations import Course, Point
 from simulation.analysis.selection import frontier
 from simulation.analysis.settings import Setting, read_settings
 from simulation.analysis.vocabulary import TRUST_IN_WORDS
+from simulation.pages.comparison_plots import epsilon_plot
 from simulation.pages.figures.accuracy_by_bytes import (
     Trace,
     draw_accuracy_against_bytes,
@@ -113,6 +114,16 @@ def test_what_does_not_keep_its_budget_is_marked_on_the_axis_of_budgets(status: 
     assert all(container.lines[0].get_xdata() == [1.0] for container in ax.containers)
     (legend,) = draw_accuracy_against_bytes(WIDE, settings, RMSE, looks_of(settings)).legends
     assert {text.get_text() for text in legend.get_texts()} == {"sound", "claimed †" if marked else "claimed"}
+
+
+@pytest.mark.parametrize(("delta", "missing"), [(None, "a"), (1e-6, "b")])
+def test_what_has_no_place_on_the_axis_is_named(delta: float | None, missing: str) -> None:
+    composed, summed = setting("a", 1, 1), setting("b", 1, 1)
+    composed.rows[0].update(epsilon_per_user_max=None, epsilon_composed_max=1.0)
+    settings, axis = [composed, summed], EpsilonAxis("user", delta)
+    plot = epsilon_plot(settings, RMSE, axis, looks_of(settings), "")
+    assert plot is not None
+    assert f"Not drawn, because no ε is proved: {missing}." in plot.caption
 
 
 def test_points_on_the_frontier_are_filled(comparison_directory: Directories) -> None:
