@@ -108,7 +108,7 @@ def _clause(alike: Sequence[Verdict], base: str, unit: ComparableUnit, measure: 
     private = last.budget is not None
     kind = "private protocol" if private else "protocol"
     budgets = listed(f"{verdict.budget:g}" for verdict in alike if verdict.budget is not None)
-    where = f"at ε = {budgets} per {unit}" if private else "without privacy"
+    where = f"at ε = {budgets} per {unit}," if private else "without privacy"
     return f"{where} {' '.join(_who(last, kind, base))}" + _nearest(alike, measure)
 
 

@@ -264,8 +264,9 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
         epsilon, delta = self.privacy.epsilon, self.privacy.delta
         precision = sum(multiplier**-2 for multiplier in self.multipliers)
         twice = self._composed(4 * precision, delta)
+        between = f"it is {twice:.4g}" if np.isfinite(twice) else "none is proved"
         compared = (
-            f"Epsilon compares a user's profile with none; between any two profiles it is {twice:.4g}."
+            f"Epsilon compares a user's profile with none; between any two profiles {between}."
             if self.neighbors == "removal"
             else "Epsilon compares any two profiles of a user."
         )

@@ -39,8 +39,8 @@ def test_none_beats_nothing_sent() -> None:
         lines("b", 0.5, 1.3, 1.3),
         lines("b", 1.0, 1.141, 1.141),
     ) == [
-        "At ε = 0.5 and 1 per rating none of the 2 private protocols beats nothing sent (RMSE 1.062) by more "
-        "than the uncertainty of the difference (nearest at ε = 1: b, 0.079 ± 0.000 worse)."
+        "At ε = 0.5 and 1 per rating, none of the 2 private protocols beats nothing sent (RMSE 1.062) by "
+        "more than the uncertainty of the difference (nearest at ε = 1: b, 0.079 ± 0.000 worse)."
     ]
 
 
@@ -56,20 +56,20 @@ def test_who_beats_it_at_which_budget() -> None:
         unit="user",
     )
     at_one, at_three, at_eight = sentence.split("; ")
-    assert at_one.startswith("At ε = 1 per user none of the 2 private protocols beats nothing sent")
-    assert at_three == "at ε = 3 per user a beats it, b does not"
-    assert at_eight == "at ε = 8 per user each of the 2 private protocols beats it."
+    assert at_one.startswith("At ε = 1 per user, none of the 2 private protocols beats nothing sent")
+    assert at_three == "at ε = 3 per user, a beats it, b does not"
+    assert at_eight == "at ε = 8 per user, each of the 2 private protocols beats it."
 
 
 def test_better_by_less_than_the_uncertainty_is_not_better() -> None:
     (sentence,) = sentences(FLOOR, lines("a", 1.0, 1.05, 1.06))
-    assert sentence.startswith("At ε = 1 per rating a does not beat nothing sent (RMSE 1.062) by more than")
+    assert sentence.startswith("At ε = 1 per rating, a does not beat nothing sent (RMSE 1.062) by more than")
     assert sentence.endswith("(0.007 ± 0.064 better).")
 
 
 def test_one_run_each_has_no_uncertainty() -> None:
     assert sentences(FLOOR[:1], lines("a", 1.0, 1.0)) == [
-        "At ε = 1 per rating a beats nothing sent (RMSE 1.062) (one run each: the uncertainty is unknown)."
+        "At ε = 1 per rating, a beats nothing sent (RMSE 1.062) (one run each: the uncertainty is unknown)."
     ]
 
 

@@ -216,7 +216,7 @@ def test_the_first_note_says_what_is_not_better_than_nothing_sent(
     words = words_of(floored(comparison_directory(), 1.1))
     first = words.text.split("<li>")[1]
     assert first.startswith(
-        "<strong>Against nothing sent:</strong> At ε = 0.5, 1 and 3 per rating none of the 4 private "
+        "<strong>Against nothing sent:</strong> At ε = 0.5, 1 and 3 per rating, none of the 4 private "
         "protocols beats nothing sent (RMSE 1.100) by more than the uncertainty of the difference (nearest "
         "at ε = 3: isgd, 0.018 ± 0.064 better).</li>"
     )

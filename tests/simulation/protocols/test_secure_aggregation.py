@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -115,3 +116,9 @@ def test_nothing_is_deployed_whose_devices_would_send_unmasked_numbers() -> None
     with pytest.raises(SettingError, match="1 users"):
         SecureAggregation().among(1)
     assert np.isfinite(protocol().multipliers).all()
+
+
+def test_where_no_epsilon_between_two_profiles_is_proved_it_is_said() -> None:
+    at_twenty = replace(protocol(), privacy=replace(BUDGET, epsilon=20.0, delta=1e-6))
+    assert "between any two profiles none is proved" in at_twenty.guarantee((943, ITEMS)).statements[1]
+    assert "between any two profiles it is " in protocol().guarantee((943, ITEMS)).statements[1]
