@@ -20,6 +20,7 @@ from flwr.common.serde import (
 )
 from flwr.proto.message_pb2 import Message as MessageProto
 from flwr.proto.recorddict_pb2 import RecordDict as RecordDictProto
+from google.protobuf.message import DecodeError
 
 from clients.device.durable import write_durably
 from dprec.errors import InputError
@@ -113,14 +114,17 @@ def read_state(path: Path) -> State:
     digest, contents = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
     if hashlib.sha256(contents).digest() != digest:
         raise InputError(str(path), "damaged", accepted)
-    own = recorddict_from_proto(RecordDictProto.FromString(contents)).config_records[_DEVICE]
-    return State(
-        answers=_bytes(own, "answers"),
-        charges=int(str(own["charges"])),
-        last_charge=_bytes(own, "last-charge"),
-        reply=_bytes(own, "reply"),
-        node_id=int(str(own["node"])),
-    )
+    try:
+        own = recorddict_from_proto(RecordDictProto.FromString(contents)).config_records[_DEVICE]
+        return State(
+            answers=_bytes(own, "answers"),
+            charges=int(str(own["charges"])),
+            last_charge=_bytes(own, "last-charge"),
+            reply=_bytes(own, "reply"),
+            node_id=int(str(own["node"])),
+        )
+    except (DecodeError, KeyError, ValueError):
+        raise InputError(str(path), "of another version", accepted) from None
 
 
 def _bytes(record: ConfigRecord, key: str) -> bytes:

@@ -19,13 +19,13 @@ class FactorizationOptions(Options):
 
     papers: ClassVar[tuple[str, ...]] = ("chien2021", "krichene2023")
     rank: int = option("Number of factors; 0 for item effects alone.", 3, ge=0)
-    effect_rounds: int = option("Rounds in which item effects are learned.", 2, ge=1)
-    factor_rounds: int = option("Rounds in which factors are learned, if there are any.", 8, ge=1)
+    effect_rounds: int = option("Rounds in which item effects are learned.", 2, ge=1, le=1000)
+    factor_rounds: int = option("Rounds in which factors are learned, if there are any.", 8, ge=1, le=1000)
     effect_share: float = option(
         "Share of the squared distance of means that the rounds of item effects spend, if there are factors.",
         0.4,
-        gt=0,
-        lt=1,
+        ge=1e-3,
+        le=0.999,
     )
     ratings_per_user: int = option("Most ratings of a user in a round, chosen on the device.", 200, ge=1)
     sampling: Literal["uniform", "tail"] = option(
@@ -38,27 +38,28 @@ class FactorizationOptions(Options):
     exponent: float = option(
         "Power of an item's noisy count to which its weight is inversely proportional.", 0.5, ge=0, le=2
     )
-    rating_clip: float = option("Largest target of the first round.", 0.5, gt=0, le=1)
-    residual_clip: float = option("Largest target of later rounds.", 0.3, gt=0, le=1)
+    rating_clip: float = option("Largest target of the first round.", 0.5, ge=1e-3, le=1)
+    residual_clip: float = option("Largest target of later rounds.", 0.3, ge=1e-3, le=1)
     matrix_share: float = option(
-        "Share of a contribution's squared norm that belongs to the Gram matrices.", 0.2, gt=0, lt=1
+        "Share of a contribution's squared norm that belongs to the Gram matrices.", 0.2, ge=1e-3, le=0.999
     )
-    noise: float = option("Standard deviation of a rating about its prediction.", 0.22, gt=0)
-    effect_deviation: float = option("Prior standard deviation of an item effect.", 0.1, gt=0)
+    noise: float = option("Standard deviation of a rating about its prediction.", 0.22, ge=1e-6, le=1e3)
+    effect_deviation: float = option("Prior standard deviation of an item effect.", 0.1, ge=1e-6, le=1e3)
     factor_deviation: float = option(
-        "Prior standard deviation of what the factors add to a prediction.", 0.25, gt=0
+        "Prior standard deviation of what the factors add to a prediction.", 0.25, ge=1e-6, le=1e3
     )
-    level_ridge: float = option("Ratings that a user's own level is shrunk by.", 3.0, gt=0)
+    level_ridge: float = option("Ratings that a user's own level is shrunk by.", 3.0, ge=1e-6, le=1e6)
     search_ridge: float = option(
-        "Ratings that a user's factors are shrunk by while the items' are learned.", 30.0, gt=0
+        "Ratings that a user's factors are shrunk by while the items' are learned.", 30.0, ge=1e-6, le=1e6
     )
     predict_ridge: float = option(
-        "Squared deviations that a user's factors are shrunk by in predictions.", 0.1, gt=0
+        "Squared deviations that a user's factors are shrunk by in predictions.", 0.1, ge=1e-6, le=1e6
     )
     length: float = option(
         "Root mean square of the factors that are aimed at, before they are clipped to a norm of 1.",
         1.2,
-        gt=0,
+        ge=1e-6,
+        le=1e3,
     )
     popular_from: float = option(
         "Deviations of the noise that an item's count has to exceed for the item to have factors.", 6.0, ge=0

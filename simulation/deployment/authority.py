@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -10,6 +11,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+
+_LABEL = re.compile("(?!-)[A-Za-z0-9-]{1,63}(?<!-)")
+_LONGEST_NAME = 64
+"""What fits into a certificate's common name."""
 
 _EARLY = timedelta(hours=1)
 """How long before its making a certificate is valid: the clocks of devices differ."""
@@ -84,6 +89,15 @@ def issue(hosts: list[str], days: int) -> tuple[Issued, Issued]:
     builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
     builder = builder.add_extension(_usage(signs_certificates=False), critical=True)
     return Issued(own, _pem(authority)), Issued(_signed(builder, authority), _pem(server))
+
+
+def is_host(text: str) -> bool:
+    """Return whether a certificate can name it: an address, or labels of letters, digits and hyphens."""
+    try:
+        ip_address(text)
+    except ValueError:
+        return len(text) <= _LONGEST_NAME and all(map(_LABEL.fullmatch, text.split(".")))
+    return True
 
 
 def _builder(

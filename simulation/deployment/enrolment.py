@@ -51,7 +51,10 @@ def read_enrolment(path: Path) -> list[Enrolled]:
     InputError
         Naming the line with a node or key that is none, or that another line has.
     """
-    rows = list(csv.reader(io.StringIO(read_text(path, _ENROLMENT))))
+    try:
+        rows = list(csv.reader(io.StringIO(read_text(path, _ENROLMENT))))
+    except csv.Error as error:
+        raise InputError(str(path), str(error), _ENROLMENT) from None
     if not rows or rows[0] != _COLUMNS:
         raise InputError(f"{path}:1", ",".join(rows[0]) if rows else "nothing", ",".join(_COLUMNS))
     enrolled: list[Enrolled] = []

@@ -17,7 +17,7 @@ from dprec.ratings import Ratings
 from dprec.run_keys import ENTROPY_BYTES, RunKeys
 from simulation.analysis.vocabulary import TRUST_IN_WORDS
 from simulation.configuration.models import RunConfig
-from simulation.deployment.authority import NodeKeyPair, issue, new_node_key
+from simulation.deployment.authority import NodeKeyPair, is_host, issue, new_node_key
 from simulation.deployment.enrolment import Enrolled, write_enrolment
 from simulation.deployment.server_folder import Deployment, ServerFolder, agreement_of, deployable
 from simulation.execution import SideData, load_ratings
@@ -59,6 +59,11 @@ class PilotOptions(Options):
     runs: int = option("Runs that a device pays for in its lifetime.", 1, ge=1)
     deadline: float = option("Seconds after which a round ends.", 600.0, gt=0)
     seeded: bool = option("Devices draw from the seed, as in the simulation: for tests alone.", False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not is_host(self.host):
+            raise SettingError("host", repr(self.host), "a name such as recommend.example, or an address")
 
 
 @dataclass(frozen=True, eq=False)

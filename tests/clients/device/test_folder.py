@@ -1,5 +1,6 @@
 """What a device's folder holds, who may read it, and what is refused in it."""
 
+import hashlib
 import stat
 from collections.abc import Callable
 from dataclasses import replace
@@ -72,6 +73,13 @@ def test_a_second_process_is_told_in_one_line(device: DeviceFolder) -> None:
         pass
     with DeviceFolder(device.path).locked():
         pass
+
+
+def test_a_memory_of_another_version_is_named(device: DeviceFolder) -> None:
+    for contents in (b"", b"no protocol buffer"):
+        device.state_file.write_bytes(hashlib.sha256(contents).digest() + contents)
+        with pytest.raises(InputError, match="state: of another version; accepted: "):
+            read_state(device.state_file)
 
 
 @pytest.mark.parametrize(

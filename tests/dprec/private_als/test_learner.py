@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dprec.completion.local_factors import Profiles
+from dprec.errors import SettingError
 from dprec.private_als import FactorizationOptions, ItemLearner, ItemModel
 from dprec.private_als.device import contributions_of
 from dprec.private_als.layout import UNIT
@@ -98,3 +99,12 @@ def test_a_model_is_read_as_it_was_sent_and_nothing_else_is() -> None:
     for hostile in (b"", data[:-1], data + b"\0", not_finite, too_heavy, negative, data[:10]):
         with pytest.raises(ValueError, match=r"items|finite|range"):
             ItemModel.decode(hostile, 5, 2)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("noise", 1e300), ("level_ridge", 1e-320), ("matrix_share", 1e-300), ("effect_rounds", 10**8)],
+)
+def test_settings_beyond_what_can_be_computed_are_refused(setting: str, value: float) -> None:
+    with pytest.raises(SettingError, match=f"{setting}: .*; accepted: at "):
+        FactorizationOptions(**{setting: value})  # type: ignore[arg-type]

@@ -37,6 +37,9 @@ def test_prepare_says_what_comes_next(tmp_path: Path, capsys: pytest.CaptureFixt
         (["prepare", "blp-mf", "."], "accepted: a new directory"),
         (["prepare", "blp-mf", "pilot", "--days", "0", *DATA], "days: 0"),
         (["prepare", "blp-mf", "pilot", "--deadline", "nan", *DATA], "deadline: "),
+        (["prepare", "blp-mf", "pilot", "--host", "", *DATA], "host: ''"),
+        (["prepare", "blp-mf", "pilot", "--host", "a b; rm", *DATA], "host: 'a b; rm'"),
+        (["prepare", "blp-mf", "pilot", "--host", "a\nb", *DATA], "host: 'a"),
         (["enrol", "nowhere", "--superlink", "127.0.0.1:1"], "enrolment.csv: No such file"),
     ],
 )
