@@ -18,6 +18,9 @@ _STEPS = 31
 _NUMBER = np.dtype("<f4")
 _WIDTHS = np.dtype([("places", "u1"), ("traits", "u1"), ("numbers", "u1"), ("categories", "<u2")])
 
+_MOST_NUMBERS = 1 << 24
+"""Numbers and categories of all items together: a few compressed bytes could fill the memory of a device."""
+
 _LARGEST = 1e3
 """Nothing about a latent rating comes near; a larger number could only overflow a device."""
 
@@ -89,6 +92,8 @@ class ItemTable:
             raise ValueError(what)
         widths = [int(width) for width in np.frombuffer(data[:start], dtype=_WIDTHS)[0]]
         rows, n_categories = 2 + sum(widths[:-1]), widths[-1]
+        if (rows + n_categories) * n_items > max(_MOST_NUMBERS, 2 * n_items):
+            raise ValueError(f"a table of {rows} numbers and {n_categories} categories for {n_items} items")
         head = (n_levels - 1 + rows) * _NUMBER.itemsize
         heading = np.frombuffer(data[start : start + head], dtype=np.uint8)
         of_numbers, of_bits = rows * n_items, -(-n_categories * n_items // 8)

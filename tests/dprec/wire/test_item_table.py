@@ -102,3 +102,12 @@ def test_a_table_for_other_items_is_refused() -> None:
         decoded(table().encode(), items=51)
     with pytest.raises(ValueError, match="a table"):
         ItemTable.decode(table().encode(), n_levels=5, n_items=50)
+
+
+def test_few_bytes_do_not_become_a_table_that_fills_the_memory() -> None:
+    n_items, widths = 1000, bytes(3) + (65535).to_bytes(2, "little")
+    numbers = np.array([-1, -0.5, 0.5, 1, 0, 0], dtype="<f4").tobytes()
+    data = widths + numbers + zlib.compress(bytes(2 * n_items + 65535 * n_items // 8), 9)
+    assert len(data) < 10_000
+    with pytest.raises(ValueError, match="2 numbers and 65535 categories for 1000 items"):
+        ItemTable.decode(data, n_levels=5, n_items=n_items)
