@@ -52,7 +52,8 @@ def dprec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[list[str
 
 def test_every_command_is_tried_here() -> None:
     tried = [["make", "demo"], ["make", "test"]]
-    tried += [["dprec", verb] for verb in ("compare", "compare", "run", "advise", "audit", "run", "audit")]
+    verbs = "compare", "compare", "compare", "run", "advise", "audit", "deploy", "run", "audit"
+    tried += [["dprec", verb] for verb in verbs]
     assert [command[:2] for command in commands()] == tried
 
 
@@ -61,8 +62,9 @@ def test_the_make_targets_exist() -> None:
     assert {words[1] for words in commands() if words[0] == "make"} <= set(rules)
 
 
-def test_the_comparison_of_published_systems_is_accepted() -> None:
-    _, name, flag, override = typed("dprec", "compare")
+@pytest.mark.parametrize("name", ["compare-seeds", "compare-per-user"])
+def test_the_comparisons_that_it_shows_are_accepted(name: str) -> None:
+    flag, override = typed("dprec", "compare", name)[2:]
     assert flag == "--set"
     loaded = load_comparison(name, [override])
     assert loaded.config.dataset.path == "PATH/TO/ml-100k"
@@ -89,6 +91,12 @@ def test_the_advice_is_given(
 def test_the_audit_is_run(dprec: Callable[[list[str]], None], capsys: pytest.CaptureFixture[str]) -> None:
     dprec([*typed("dprec", "audit"), *TRIALS])
     assert "no evidence against it" in capsys.readouterr().out
+
+
+def test_a_pilot_is_prepared(dprec: Callable[[list[str]], None], tmp_path: Path) -> None:
+    small = ["--set", "dataset={kind: synthetic, users: 40, items: 30, ratings: 400}"]
+    dprec([*typed("dprec", "deploy"), *small])
+    assert len(list((tmp_path / "pilot" / "devices").iterdir())) == 5
 
 
 def test_a_run_in_python(capsys: pytest.CaptureFixture[str]) -> None:
