@@ -19,3 +19,8 @@ for (const table of document.querySelectorAll("table[data-sortable]")) {
     });
   });
 }
+
+// Paper cannot be unfolded.
+addEventListener("beforeprint", () => {
+  for (const folded of document.querySelectorAll("details")) folded.open = true;
+});

@@ -12,6 +12,9 @@ from simulation.pages.assets import content_security_policy, script, style_sheet
 from simulation.pages.figures.rendering import Rendered
 from simulation.pages.markup import render_template
 
+_MOST_NOTES, _SHOWN_NOTES = 8, 5
+"""Notes that are all shown, and those of more that are shown before the rest is unfolded."""
+
 
 @dataclass(frozen=True)
 class Section:
@@ -42,15 +45,17 @@ def page(title: str, kind: str, words: str, notes: Sequence[str], sections: Sequ
     words : str
         What was run.
     notes : sequence
-        What a reader must know, as text or markup.
+        What a reader must know, as text or markup, the most important first. Many are folded after the first.
     sections : sequence of Section
     """
+    shown = notes if len(notes) <= _MOST_NOTES else notes[:_SHOWN_NOTES]
     return render_template(
         "page.html",
         title=title,
         kind=kind,
         description=words,
-        notes=notes,
+        notes=shown,
+        folded=notes[len(shown) :],
         sections=sections,
         policy=content_security_policy(),
         style_sheet=Markup(style_sheet()),

@@ -24,6 +24,7 @@ from simulation.pages import projected, report
 from simulation.pages.comparison_page import comparison_page
 from simulation.pages.figures.rendering import Plot, Rendered
 from simulation.pages.markup import Cell, Column, table
+from simulation.pages.page import page
 from simulation.pages.run_page import run_page
 from simulation.pages.words import merged_notes
 from simulation.storage.run_files import holds_comparison, read_run
@@ -471,6 +472,16 @@ def test_tables_name_rows_and_sort_by_values() -> None:
     )
     assert '<th scope="row" data-value="x">x</th><td class="number">–</td>' in shown
     assert 'data-value="1000.0">1,000</td>' in shown
+
+
+def test_many_notes_are_folded_after_the_first() -> None:
+    notes = [f"Note {number}." for number in range(9)]
+    unfolded, _, rest = page("Many", "dprec run", "", notes, []).partition("<details>")
+    folded = rest.partition("</details>")[0]
+    assert "4 more notes" in folded
+    assert [note in unfolded for note in notes] == [True] * 5 + [False] * 4
+    assert [note in folded for note in notes] == [False] * 5 + [True] * 4
+    assert "more notes" not in page("Few", "dprec run", "", notes[:8], [])
 
 
 def test_notes_that_differ_in_numbers_are_merged() -> None:
