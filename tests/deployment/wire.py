@@ -26,6 +26,7 @@ from tests.paths import ROOT
 PROGRAMS = Path(sys.executable).parent
 PATIENCE_SECONDS = 100.0
 POLL_SECONDS = 0.5
+_LOOK_SECONDS = 0.05
 
 
 @dataclass
@@ -128,7 +129,7 @@ def await_that(holds: Callable[[], bool], wire: Wire) -> None:
         if time.monotonic() > deadline:
             logs = {path.stem: wire.log(path.stem)[-2000:] for path in wire.folder.glob("*.log")}
             raise AssertionError("\n".join(f"{name}: {text}" for name, text in logs.items()))
-        time.sleep(POLL_SECONDS)
+        time.sleep(_LOOK_SECONDS)
 
 
 def charges(folder: Path) -> list[Charge]:
