@@ -21,12 +21,17 @@ from simulation.analysis.verdicts import verdict_sentences
 from simulation.analysis.vocabulary import listed, plural
 from simulation.pages.comparison_plots import bytes_plot, epsilon_plot, round_plot, traces_of
 from simulation.pages.comparison_tables import best_table, published_section, settings_table
-from simulation.pages.deployment import comparison_projections, projection_section, reference_traffic
+from simulation.pages.deployment import (
+    HOW_TO_PROJECT,
+    comparison_projections,
+    projection_sections,
+    reference_traffic,
+)
 from simulation.pages.figures.accuracy_by_epsilon import EpsilonAxis
 from simulation.pages.figures.bounded_distance import distance_plot
 from simulation.pages.figures.looks import Looks, looks_of
 from simulation.pages.figures.rendering import Draw
-from simulation.pages.noise_sections import mechanisms_section, read_noise, sampled_noise_section
+from simulation.pages.noise_sections import mechanisms_sections, read_noise, sampled_noise_section
 from simulation.pages.page import Section, dashed, figures, page, paragraph
 from simulation.pages.population_section import population_section
 from simulation.pages.trust_section import trust_section
@@ -61,11 +66,11 @@ def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw
         sections += _accuracy_sections(files, evaluation, settings, looks, draw, words, suffixes[-1], every)
     sections += [
         user_section(files, traffic, looks, draw),
-        mechanisms_section(files, draw),
+        *mechanisms_sections(files, draw),
         *sampled_noise_section(read_noise(files.directory), looks, draw),
         *published_section(files),
-        projection_section(comparison_projections(traffic, population) if population else [], population),
-        _provenance(),
+        *projection_sections(comparison_projections(traffic, population) if population else [], population),
+        _provenance(projected=population is not None),
     ]
     title = str(files.config.get("title") or files.config.get("name") or files.directory.name)
     return page(title, "dprec comparison", comparison_in_words(files), _notes(files), sections)
@@ -185,9 +190,10 @@ _ONE_ROUND = (
 )
 
 
-def _provenance() -> Section:
+def _provenance(*, projected: bool) -> Section:
     words = (
         "comparison.csv holds the figures of every run, timing.csv how long each took, cells/ the runs "
         "themselves, comparison.yaml the configuration, and figures/ the figures as PNG and SVG."
     )
-    return Section("provenance", "How it was made", (paragraph(words),))
+    hint = () if projected else (paragraph(HOW_TO_PROJECT),)
+    return Section("provenance", "How it was made", (paragraph(words), *hint))

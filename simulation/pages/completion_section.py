@@ -9,16 +9,15 @@ from simulation.pages.figures.cross_domain import cross_domain_plots
 from simulation.pages.figures.mixture_fit import draw_completion, numbers
 from simulation.pages.figures.rendering import Draw, Plot
 from simulation.pages.markup import Column, table, text_cell
-from simulation.pages.page import Section, does_not_apply, figures
+from simulation.pages.page import Section, figures
 from simulation.storage.run_files import RunFiles
 
 
-def completion_section(run: RunFiles, draw: Draw) -> Section:
-    """Return the completion's diagnostics, with their figures."""
+def completion_sections(run: RunFiles, draw: Draw) -> list[Section]:
+    """Return the section on the completion's diagnostics, with their figures, if it reports any."""
     diagnostics = run.summary.completion_diagnostics
-    heading = f"What the completion learned ({run.summary.completion})"
     if not diagnostics:
-        return does_not_apply("completion", heading, "it reports no diagnostics.")
+        return []
     content: list[str] = []
     trace = numbers(diagnostics.get("log_likelihood"))
     pi, sigma = numbers(diagnostics.get("pi")), numbers(diagnostics.get("sigma"))
@@ -46,7 +45,8 @@ def completion_section(run: RunFiles, draw: Draw) -> Section:
     ]
     columns = [Column("diagnostic", numeric=False), Column("value", numeric=False)]
     content.append(table("Diagnostics", columns, rows, sortable=False))
-    return Section("completion-section", heading, tuple(content))
+    heading = f"What the completion learned ({run.summary.completion})"
+    return [Section("completion-section", heading, tuple(content))]
 
 
 def _shown(value: Any) -> str | None:

@@ -12,7 +12,7 @@ from simulation.analysis.projection import METHOD, Projection, project
 from simulation.analysis.selection import at_reference, reference_budget
 from simulation.analysis.settings import Setting
 from simulation.pages.markup import Cell, Column, number_cell, table
-from simulation.pages.page import Section, dashed, paragraph
+from simulation.pages.page import Section, paragraph
 from simulation.pages.words import label_of
 from simulation.storage.run_files import RunFiles, network_bytes_per_user, read_traffic
 from simulation.storage.summary import read_summary
@@ -56,18 +56,22 @@ def reference_traffic(files: ComparisonFiles) -> list[tuple[Setting, str, Column
     ]
 
 
-def projection_section(rows: Sequence[tuple[str, Projection]], population: float | None) -> Section:
-    """Return the projected traffic of a deployment, or how to request it."""
+HOW_TO_PROJECT = Markup(
+    "<code>dprec report DIR --population 10e6</code> adds the traffic of a deployment with as many users."
+)
+"""What a page without a projection says of it."""
+
+
+def projection_sections(rows: Sequence[tuple[str, Projection]], population: float | None) -> list[Section]:
+    """Return the section on the projected traffic of a deployment, if a population is given."""
     if population is None:
-        asked = Markup("Not requested: <code>dprec report DIR --population 10e6</code> adds it.")
-        return Section("projection", "Traffic of a deployment", (dashed(asked),))
+        return []
     words = (
         f"{population:,.0f} users a day, each taking part once, with as many bytes per user as the simulated "
         f"ones. {METHOD}. {_NETWORK}"
     )
-    return Section(
-        "projection", "Traffic of a deployment", (paragraph(words), projection_table(rows, population))
-    )
+    content = (paragraph(words), projection_table(rows, population))
+    return [Section("projection", "Traffic of a deployment", content)]
 
 
 def projection_table(rows: Sequence[tuple[str, Projection]], population: float) -> Markup:

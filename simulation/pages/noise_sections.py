@@ -15,7 +15,7 @@ from simulation.pages.figures.looks import Looks
 from simulation.pages.figures.mechanism_channels import draw_mechanisms
 from simulation.pages.figures.rendering import Draw, Plot
 from simulation.pages.figures.sampled_noise import SampledNoise, sampled_noise_plot
-from simulation.pages.page import Section, does_not_apply, figures, paragraph
+from simulation.pages.page import Section, figures, paragraph
 from simulation.pages.words import label_of
 from simulation.storage.names import NOISE
 from simulation.storage.run_files import read_device_channel
@@ -23,9 +23,8 @@ from simulation.storage.summary import read_summary
 from simulation.storage.tables import Row
 
 
-def mechanisms_section(files: ComparisonFiles, draw: Draw) -> Section:
-    """Return the mean of what every mechanism sends, by true rating."""
-    heading = "Noise of the mechanisms"
+def mechanisms_sections(files: ComparisonFiles, draw: Draw) -> list[Section]:
+    """Return the section on the mean of what every mechanism sends, by true rating, if any is a channel."""
     reference = reference_budget(files.settings)
     mechanisms: dict[str, tuple[list[str], DeviceChannel]] = {}
     for setting in at_reference(files.settings):
@@ -37,7 +36,7 @@ def mechanisms_section(files: ComparisonFiles, draw: Draw) -> Section:
         names, _ = mechanisms.setdefault(noise.channel.weights.tobytes().hex(), ([], noise))
         names.append(label_of(setting, reference))
     if not mechanisms:
-        return does_not_apply("noise", heading, "no mechanism here adds noise to the ratings.")
+        return []
     drawn = [(", ".join(names), noise) for names, noise in mechanisms.values()]
     lines = [f"{label}: slope {noise.slope:.2f}" for label, noise in drawn]
     budget = "" if reference is None else f" At ε = {reference:g} unless the label says otherwise."
@@ -49,7 +48,7 @@ def mechanisms_section(files: ComparisonFiles, draw: Draw) -> Section:
         f"Mean of what is sent against the true rating. {'; '.join(lines)}.",
         lambda style: draw_mechanisms(style, drawn),
     )
-    return Section("noise-section", heading, (figures([draw(plot)]),))
+    return [Section("noise-section", "Noise of the mechanisms", (figures([draw(plot)]),))]
 
 
 _COLUMNS = ("protocol", "mechanism", "epsilon", "low", "high", "sampled_share", "theoretical_probability")

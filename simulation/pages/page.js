@@ -20,7 +20,31 @@ for (const table of document.querySelectorAll("table[data-sortable]")) {
   });
 }
 
+// What a link leads to is unfolded, with everything around it.
+const reveal = () => {
+  const target = document.querySelector(":target");
+  const folded = [];
+  for (let around = target?.closest("details"); around; around = around.parentElement.closest("details")) {
+    if (!around.open) folded.push(around);
+  }
+  for (const around of folded) around.open = true;
+  if (folded.length) target.scrollIntoView();
+};
+addEventListener("load", reveal);
+addEventListener("hashchange", reveal);
+addEventListener("click", (event) => {
+  // A second click on a link changes no address, and the first one changes it later.
+  if (event.target.closest('a[href^="#"]')) setTimeout(reveal);
+});
+
 // Paper cannot be unfolded.
+const unfolded = [];
 addEventListener("beforeprint", () => {
-  for (const folded of document.querySelectorAll("details")) folded.open = true;
+  for (const folded of document.querySelectorAll("details:not([open])")) {
+    folded.open = true;
+    unfolded.push(folded);
+  }
+});
+addEventListener("afterprint", () => {
+  for (const folded of unfolded.splice(0)) folded.open = false;
 });

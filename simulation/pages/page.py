@@ -12,8 +12,11 @@ from simulation.pages.assets import content_security_policy, script, style_sheet
 from simulation.pages.figures.rendering import Rendered
 from simulation.pages.markup import render_template
 
-_MOST_NOTES, _SHOWN_NOTES = 8, 5
-"""Notes that are all shown, and those of more that are shown before the rest is unfolded."""
+_SHOWN_NOTES = 5
+"""Notes that are shown before the rest is unfolded."""
+
+_FEWEST_CONTENTS = 3
+"""Sections from which on a page has a table of contents."""
 
 
 @dataclass(frozen=True)
@@ -27,15 +30,25 @@ class Section:
     title : str
     content : tuple
         Markup, or text.
+    folded : bool
+        Whether only its title is shown until a reader opens it, or follows a link into it.
     """
 
     name: str
     title: str
     content: tuple[str, ...]
+    folded: bool = False
 
 
-def page(title: str, kind: str, words: str, notes: Sequence[str], sections: Sequence[Section]) -> str:
-    """Return a whole page.
+def page(
+    title: str,
+    kind: str,
+    words: str,
+    notes: Sequence[str],
+    sections: Sequence[Section],
+    answer: Markup | None = None,
+) -> str:
+    """Return a whole page: the answer, the notes, a table of contents, and the sections.
 
     Parameters
     ----------
@@ -45,17 +58,21 @@ def page(title: str, kind: str, words: str, notes: Sequence[str], sections: Sequ
     words : str
         What was run.
     notes : sequence
-        What a reader must know, as text or markup, the most important first. Many are folded after the first.
+        What a reader must know, as text or markup, the most important first; those after the fifth are folded.
     sections : sequence of Section
+        Those that apply.
+    answer : Markup or None
+        What a reader came for, before anything else.
     """
-    shown = notes if len(notes) <= _MOST_NOTES else notes[:_SHOWN_NOTES]
     return render_template(
         "page.html",
         title=title,
         kind=kind,
         description=words,
-        notes=shown,
-        folded=notes[len(shown) :],
+        answer=answer,
+        notes=notes[:_SHOWN_NOTES],
+        more_notes=notes[_SHOWN_NOTES:],
+        contents=sections if len(sections) >= _FEWEST_CONTENTS else (),
         sections=sections,
         policy=content_security_policy(),
         style_sheet=Markup(style_sheet()),
@@ -74,10 +91,5 @@ def paragraph(words: str) -> Markup:
 
 
 def dashed(words: str) -> Markup:
-    """Return a paragraph in place of what does not apply, with a dash before it."""
+    """Return a paragraph in place of a part that does not apply, with a dash before it."""
     return Markup('<p class="dash">{} {}</p>').format(DASH, words)
-
-
-def does_not_apply(name: str, heading: str, why: str) -> Section:
-    """Return a section that says why it is empty."""
-    return Section(f"{name}-section", heading, (dashed(f"Does not apply: {why}"),))

@@ -8,13 +8,13 @@ from simulation.analysis.columns import SERVER_SEES, STATUS
 from simulation.analysis.measures import Measure, headlines, measures_in
 from simulation.analysis.numbers import loss, size, with_claim
 from simulation.analysis.vocabulary import TRUST_IN_WORDS, listed, plural, server_sees
-from simulation.pages.completion_section import completion_section
-from simulation.pages.deployment import projection_section, run_projections
+from simulation.pages.completion_section import completion_sections
+from simulation.pages.deployment import HOW_TO_PROJECT, projection_sections, run_projections
 from simulation.pages.figures.rendering import Draw
 from simulation.pages.markup import render_template
 from simulation.pages.page import Section, figures, page, paragraph
 from simulation.pages.run_plots import summary_plot, user_bytes_plot
-from simulation.pages.run_sections import noise_section, ranking_sections, rounds_section, user_table
+from simulation.pages.run_sections import noise_sections, ranking_sections, rounds_sections, user_table
 from simulation.pages.words import run_in_words
 from simulation.storage.run_files import RunFiles
 from simulation.storage.summary import Accuracy, DatasetSummary
@@ -43,11 +43,11 @@ def run_page(run: RunFiles, config_text: str, population: float | None, draw: Dr
         ),
         *ranking_sections(run),
         Section("users", "Bytes and ε per user", (user_table(run), figures([draw(user_bytes_plot(run))]))),
-        noise_section(run, draw),
-        rounds_section(run, draw),
-        completion_section(run, draw),
-        projection_section(run_projections(run, population) if population else [], population),
-        _provenance(run, config_text),
+        *noise_sections(run, draw),
+        *rounds_sections(run, draw),
+        *completion_sections(run, draw),
+        *projection_sections(run_projections(run, population) if population else [], population),
+        _provenance(run, config_text, projected=population is not None),
     ]
     return page(summary.name, "dprec run", run_in_words(run), notes, sections)
 
@@ -108,7 +108,7 @@ def _headed(measure: Measure, accuracy: Accuracy) -> str:
     return f"F-score at {accuracy.k}" if measure.column == "f_score_at_k" else measure.label
 
 
-def _provenance(run: RunFiles, config_text: str) -> Section:
+def _provenance(run: RunFiles, config_text: str, *, projected: bool) -> Section:
     summary = run.summary
     seconds, environment = summary.time, summary.environment
     versions = ", ".join(f"{key} {value}" for key, value in environment.items() if isinstance(value, str))
@@ -120,5 +120,9 @@ def _provenance(run: RunFiles, config_text: str) -> Section:
     return Section(
         "provenance",
         "How it was made",
-        (paragraph(words), render_template("configuration.html", config=config_text)),
+        (
+            paragraph(words),
+            *(() if projected else (paragraph(HOW_TO_PROJECT),)),
+            render_template("configuration.html", config=config_text),
+        ),
     )

@@ -11,7 +11,7 @@ from simulation.pages.figures.mechanism_channels import draw_noise
 from simulation.pages.figures.rendering import Draw, Plot
 from simulation.pages.figures.run_rounds import draw_rounds_figure, evaluated_rounds
 from simulation.pages.markup import Cell, Column, number_cell, table
-from simulation.pages.page import Section, dashed, does_not_apply, figures, paragraph
+from simulation.pages.page import Section, dashed, figures, paragraph
 from simulation.storage.run_files import RunFiles
 from simulation.storage.summary import RankingSummary
 
@@ -79,11 +79,11 @@ def _ranking_table(title: str, ranking: RankingSummary) -> Markup:
     return table(f"{title}; means over {ranking.users:,} users with a relevant test rating", columns, rows)
 
 
-def noise_section(run: RunFiles, draw: Draw) -> Section:
-    """Return what the mechanism sends, if it is a channel."""
+def noise_sections(run: RunFiles, draw: Draw) -> list[Section]:
+    """Return the section on what the mechanism sends, if it is a channel."""
     noise = run.channel
     if noise is None:
-        return does_not_apply("noise", "Noise of the mechanism", "no mechanism adds noise to the ratings.")
+        return []
     calibrated = (
         f" Calibrated for the median user, who reports {noise.cells:,} cells." if noise.per_user else ""
     )
@@ -98,14 +98,13 @@ def noise_section(run: RunFiles, draw: Draw) -> Section:
         lambda style: draw_noise(style, noise),
         full_width=True,
     )
-    return Section("noise-section", "Noise of the mechanism", (figures([draw(plot)]),))
+    return [Section("noise-section", "Noise of the mechanism", (figures([draw(plot)]),))]
 
 
-def rounds_section(run: RunFiles, draw: Draw) -> Section:
-    """Return the accuracy and the bytes of every round."""
-    heading = "Round by round"
+def rounds_sections(run: RunFiles, draw: Draw) -> list[Section]:
+    """Return the section on the accuracy and the bytes of every round, if there are rounds."""
     if not run.rounds:
-        return does_not_apply("rounds", heading, "nothing is sent, so there are no rounds.")
+        return []
     measure = main_measure(run.summary.accuracy.measures())
     evaluated = evaluated_rounds(run.rounds, measure) if measure else []
     content: list[str] = []
@@ -124,7 +123,7 @@ def rounds_section(run: RunFiles, draw: Draw) -> Section:
     else:
         content.append(dashed("One evaluated round: there is no curve to draw."))
     content.append(_rounds_table(run))
-    return Section("rounds-section", heading, tuple(content))
+    return [Section("rounds-section", "Round by round", tuple(content))]
 
 
 def _rounds_table(run: RunFiles) -> Markup:

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from simulation.pages import report
+from simulation.pages.page import Section, page, paragraph
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
@@ -190,6 +191,24 @@ def test_what_does_not_apply_sorts_last_either_way(browser: Browser, pages: dict
     for _ in range(2):
         browser.call(f"/element/{button}/click", {})
         assert browser.run(script)[1][-1] is None
+
+
+def test_links_and_paper_unfold_what_is_folded(browser: Browser, tmp_path: Path) -> None:
+    sections = [Section(f"part-{number}", "Part", (paragraph("Words."),), folded=True) for number in range(3)]
+    file = tmp_path / "page.html"
+    file.write_text(page("Title", "dprec run", "", [], sections))
+    folded = "return [...document.querySelectorAll('details')].map(each => each.open)"
+    browser.open(file, 1280)
+    assert browser.run(folded) == [False, False, False]
+    browser.run("document.querySelector('a[href=\"#part-1\"]').click()")
+    assert browser.run(folded) == [False, True, False]
+    browser.run("document.querySelectorAll('details')[1].open = false")
+    browser.run("document.querySelector('a[href=\"#part-1\"]').click()")
+    assert browser.run(folded) == [False, True, False]
+    browser.run("dispatchEvent(new Event('beforeprint'))")
+    assert browser.run(folded) == [True, True, True]
+    browser.run("dispatchEvent(new Event('afterprint'))")
+    assert browser.run(folded) == [False, True, False]
 
 
 def test_dark_figures_are_shown_in_the_dark(browser: Browser, pages: dict[str, Path]) -> None:

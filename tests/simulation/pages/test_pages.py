@@ -24,7 +24,7 @@ from simulation.pages import projected, report
 from simulation.pages.comparison_page import comparison_page
 from simulation.pages.figures.rendering import Plot, Rendered
 from simulation.pages.markup import Cell, Column, table
-from simulation.pages.page import page
+from simulation.pages.page import Section, page
 from simulation.pages.run_page import run_page
 from simulation.pages.words import merged_notes
 from simulation.storage.run_files import holds_comparison, read_run
@@ -119,14 +119,15 @@ def test_hostile_comparisons_are_text(comparison_directory: Directories) -> None
     assert "<img src=x" not in page
 
 
-def test_what_does_not_apply_is_a_dash(run_directory: Directories) -> None:
+def test_what_does_not_apply_is_a_dash_or_absent(run_directory: Directories) -> None:
     page = words_of(
         run_directory(mechanism="none", epsilon=None, completion="mf", notes=["No privacy."])
     ).text
     assert "<dt>ε per rating</dt><dd>–" in page
-    assert "– Does not apply: no mechanism adds noise to the ratings." in page
+    assert "Noise of the mechanism" not in page
     assert "– One evaluated round" in page
-    assert "– Not requested" in page
+    assert ">Traffic of a deployment</h2>" not in page
+    assert "--population 10e6</code> adds the traffic of a deployment" in page
     assert ">nan<" not in page
 
 
@@ -251,7 +252,7 @@ def test_a_comparison_per_user_answers_at_each_trust(
     matched = {"epsilon": "user", "delta": 1e-6}
     directory = floored(comparison_directory(protocols, match=matched), 1.1)
     words = words_of(directory)
-    section = words.text.split("At each trust")[1].split("<h2")[0]
+    section = words.text.split("At each trust</h2>")[1].split("<h2")[0]
     lines = [line.split("</tr>")[0] for line in section.split("<tr")[2:]]
     assert [re.findall(r"nobody is trusted|the server is trusted", line)[0] for line in lines] == [
         *["nobody is trusted"] * 3,
@@ -481,7 +482,18 @@ def test_many_notes_are_folded_after_the_first() -> None:
     assert "4 more notes" in folded
     assert [note in unfolded for note in notes] == [True] * 5 + [False] * 4
     assert [note in folded for note in notes] == [False] * 5 + [True] * 4
-    assert "more notes" not in page("Few", "dprec run", "", notes[:8], [])
+    assert "1 more note<" in page("Six", "dprec run", "", notes[:6], [])
+    assert "more note" not in page("Few", "dprec run", "", notes[:5], [])
+
+
+def test_the_answer_comes_before_the_notes_and_these_before_the_contents() -> None:
+    sections = [Section(f"part-{number}", f"Part {number}", ("Words.",), number == 2) for number in range(3)]
+    shown = page("Title", "dprec run", "", ["Note."], sections, Markup("<p>42</p>"))
+    places = [shown.index(part) for part in ("<p>42</p>", "Note.", 'href="#part-0"', 'id="part-0"')]
+    assert places == sorted(places)
+    assert shown.count("<details") == 1
+    assert '<summary><h2 id="part-2">Part 2</h2></summary>' in shown
+    assert "Contents" not in page("Title", "dprec run", "", [], sections[:2])
 
 
 def test_notes_that_differ_in_numbers_are_merged() -> None:
