@@ -58,7 +58,7 @@ def page(
     words : str
         What was run.
     notes : sequence
-        What a reader must know, as text or markup, the most important first; those after the fifth are folded.
+        What a reader must know, as text or markup, the most important first; from the sixth on folded.
     sections : sequence of Section
         Those that apply.
     answer : Markup or None
