@@ -1,4 +1,4 @@
-# Two commands: `make demo` shows what dprec does, `make test` checks that it does it.
+# `make demo` shows what dprec does, `make test` checks that it does it, `make docs` builds the documentation.
 
 PYTHON ?= python3
 VENV := .venv
@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Compiled tests are kept, so that the processes that share them compile each once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test clean
+.PHONY: demo test docs clean
 
 demo: $(VENV)/run.stamp
 	$(BIN)/dprec compare compare-quick
@@ -18,8 +18,12 @@ test: $(VENV)/test.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/mypy benchmarks
+	$(BIN)/mypy docs
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/pytest
+
+docs: $(VENV)/docs.stamp
+	$(BIN)/sphinx-build -W --keep-going -n -q -b html docs docs/_build/html
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dprec needs Python 3.11 or later")'
@@ -33,5 +37,9 @@ $(VENV)/test.stamp: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) install --constraint constraints.txt --editable '.[test]'
 	touch $@
 
+$(VENV)/docs.stamp: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) install --constraint constraints.txt --editable '.[docs]'
+	touch $@
+
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) docs/_build

@@ -1,0 +1,42 @@
+"""Configuration of the documentation site, which `make docs` builds."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from dprec import __version__
+
+project = "dprec"
+author = "The authors of dprec"
+release = version = __version__
+html_title = "dprec"
+html_theme = "furo"
+html_show_copyright = False
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinxcontrib.bibtex",
+    "myst_nb",
+    "extensions",
+]
+exclude_patterns = ["_build", "**.ipynb_checkpoints"]
+default_role = "code"
+
+# Pages are also read on GitHub, where headings have anchors of their own.
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_heading_anchors = 4
+
+# A notebook is stored without outputs; one that fails fails the build.
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 120
+
+bibtex_bibfiles = ["references.bib"]
+bibtex_default_style = "keys"
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+napoleon_google_docstring = False
+napoleon_use_rtype = False

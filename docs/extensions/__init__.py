@@ -1,0 +1,14 @@
+"""What the site adds to Sphinx: citations by the keys of references.bib."""
+
+from __future__ import annotations
+
+from sphinx.application import Sphinx
+from sphinx.util.typing import ExtensionMetadata
+
+from extensions import citations
+
+
+def setup(app: Sphinx) -> ExtensionMetadata:
+    """Connect the parts with Sphinx."""
+    citations.setup(app)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
