@@ -101,7 +101,7 @@ class Description:
     def server_sees(self) -> str:
         """What the server learns directly from the devices."""
         return server_sees(
-            trusts_server=self.guarantee.trusts_server,
+            trust=self.guarantee.trust,
             hides_rated_items=self.guarantee.hides_rated_items,
             unlinked=self.guarantee.unlinked,
             sends=self.sent is not None,

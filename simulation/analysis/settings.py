@@ -164,7 +164,7 @@ class Setting:
     def server_sees(self) -> str:
         """What the server learns directly from the devices, in words."""
         return server_sees(
-            trusts_server=self.flag("trusts_server"),
+            trust=self.trust,
             hides_rated_items=self.flag("hides_rated_items"),
             unlinked=self.flag("unlinked"),
             sends=self.mean("uplink_message_mean_per_user") != 0,

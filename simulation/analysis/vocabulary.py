@@ -15,14 +15,14 @@ TRUST_IN_WORDS: dict[Trust, str] = {
 }
 
 
-def server_sees(
-    *, trusts_server: bool, hides_rated_items: bool, unlinked: bool, sends: bool, spends: bool
-) -> str:
+def server_sees(*, trust: Trust, hides_rated_items: bool, unlinked: bool, sends: bool, spends: bool) -> str:
     """Return what the server learns directly from devices that send anything, and spend any privacy on it."""
     if not sends:
         return "nothing"
-    if trusts_server:
+    if trust == "server":
         return "true ratings"
+    if trust == "sum":
+        return "noisy sums only" if hides_rated_items else "sums without noise"
     if not spends:
         return "rated items only"
     if hides_rated_items:

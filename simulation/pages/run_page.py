@@ -75,7 +75,7 @@ def _tiles(run: RunFiles) -> Markup:
     per_user, claimed = privacy.epsilon_per_user, privacy.epsilon_claimed
     composed = privacy.epsilon_composed
     seen = server_sees(
-        trusts_server=privacy.trusts_server,
+        trust=privacy.trust,
         hides_rated_items=privacy.hides_rated_items,
         unlinked=privacy.unlinked,
         sends=traffic.uplink.message_bytes > 0,

@@ -349,7 +349,8 @@ TRUSTS = ("nobody", "shuffler", "sum", "server")
 def trusting(name: str, trust: str, budget: float, rmse: float, *, up: float = 300.0) -> dict[str, Any]:
     """A protocol whose sum of losses exceeds its budget, which it keeps by composition."""
     losses = {"epsilon_per_user_max": 5 * budget, "epsilon_composed_max": budget * 0.998, "delta": 1e-6}
-    return line(name, budget, rmse, up=up, trust=trust, trusts_server=trust == "server", **losses)
+    seen = {"trusts_server": trust == "server", "hides_rated_items": trust == "sum"}
+    return line(name, budget, rmse, up=up, trust=trust, **seen, **losses)
 
 
 @pytest.mark.parametrize("reached", [1.5, 1.062, 0.5], ids=["all beat it", "some beat it", "none beats it"])
@@ -397,7 +398,7 @@ def test_every_word_of_advice_within_a_trust_is_in_the_table(table: Table, most:
         f"{best['rmse']:.4f} ± 0.0010 (standard deviation over 3 seeds), {spent:,.0f} bytes per user"
     )
     trusted = TRUST_IN_WORDS[best["trust"]]
-    sees = "true ratings" if best["trust"] == "server" else "rated items, noise"
+    sees = {"server": "true ratings", "sum": "noisy sums only"}.get(best["trust"], "rated items, noise")
     assert lines[1] == f"  {trusted}; the server sees {sees}; rounds: 1; runs: 3"
     assert lines[2].startswith(f"  against nothing sent: {reached - best['rmse']:.3f} ± ")
     named = {name for row in rows for name in [row["name"]] if any(name in each for each in lines)}

@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 
+from dprec.privacy.guarantee import Trust
 from simulation.analysis.averages import Average, Spread
 from simulation.analysis.columns import (
     BUDGET,
@@ -24,23 +25,25 @@ from simulation.analysis.vocabulary import listed, plural, server_sees
 
 
 @pytest.mark.parametrize(
-    ("trusts", "hides", "unlinked", "words"),
+    ("trust", "hides", "unlinked", "words"),
     [
-        (True, False, False, "true ratings"),
-        (True, True, False, "true ratings"),
-        (False, False, False, "rated items, noise"),
-        (False, False, True, "items and noise, not whose"),
-        (False, True, False, "noise only"),
+        ("server", False, False, "true ratings"),
+        ("server", True, False, "true ratings"),
+        ("nobody", False, False, "rated items, noise"),
+        ("shuffler", False, True, "items and noise, not whose"),
+        ("nobody", True, False, "noise only"),
+        ("sum", True, False, "noisy sums only"),
+        ("sum", False, False, "sums without noise"),
     ],
 )
-def test_what_the_server_sees(trusts: bool, hides: bool, unlinked: bool, words: str) -> None:
-    sees = partial(server_sees, trusts_server=trusts, hides_rated_items=hides, unlinked=unlinked)
+def test_what_the_server_sees(trust: Trust, hides: bool, unlinked: bool, words: str) -> None:
+    sees = partial(server_sees, trust=trust, hides_rated_items=hides, unlinked=unlinked)
     assert sees(sends=True, spends=True) == words
     assert sees(sends=False, spends=False) == "nothing"
 
 
 def test_what_spends_nothing_shows_the_rated_items_only() -> None:
-    seen = server_sees(trusts_server=False, hides_rated_items=False, unlinked=False, sends=True, spends=False)
+    seen = server_sees(trust="nobody", hides_rated_items=False, unlinked=False, sends=True, spends=False)
     assert seen == "rated items only"
 
 
