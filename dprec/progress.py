@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 Progress = Callable[[str, int, int], None]
-"""Called with the stage, a short phrase such as "completing", the steps done and the steps planned."""
+"""Called with the stage, a short phrase such as "completing", the steps done and the steps planned;
+none are planned where their number is not known, or there is one."""
 
 
 def silent(stage: str, done: int, planned: int) -> None:

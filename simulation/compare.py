@@ -62,5 +62,5 @@ def compare(
     if result.rows and page:
         from simulation.pages import report
 
-        report(result.directory, population)
+        report(result.directory, population, progress)
     return result

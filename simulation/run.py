@@ -65,14 +65,14 @@ def run(
     check_population(population)
     record = _record(load(config, overrides, checked_parts(parts)), output, resume, progress, track)
     if output is not None and page:
-        _draw(Path(output), population)
+        _draw(Path(output), population, progress)
     return RunResult(record)
 
 
-def _draw(directory: Path, population: float | None) -> None:
+def _draw(directory: Path, population: float | None, progress: Progress) -> None:
     from simulation.pages import report
 
-    report(directory, population)
+    report(directory, population, progress)
 
 
 def _record(
@@ -85,6 +85,7 @@ def _record(
 
     started = time.perf_counter()
     check_trackers(track)
+    progress("loading the ratings", 0, 0)
     train, test = load_ratings(config)
     with within("protocol"):
         config.protocol.check(train)

@@ -99,18 +99,19 @@ def run_comparison(
     """
     if jobs is not None and jobs < 1:
         raise InputError("jobs", str(jobs), "at least 1")
-    comparison, fingerprints = _checked(comparison)
+    comparison, fingerprints = _checked(comparison, progress)
     noise = sampled_noise(comparison)
     directory = ComparisonDirectory.claim(output, comparison.to_yaml(fingerprints), resume=resume)
     if noise:
         directory.write_noise(noise)
     failures: dict[str, str] = {}
     backend = comparison.config.simulation.backend
+    progress("running", 0, len(comparison.cells))
     ended = run_cells(comparison.cells, directory.cells, jobs, backend)
     for done, (cell, failure) in enumerate(ended, start=1):
         if failure:
             failures[cell.key] = failure
-        progress("running cells", done, len(comparison.cells))
+        progress("running", done, len(comparison.cells))
     return tabulate(comparison, directory, failures)
 
 
@@ -127,7 +128,7 @@ def tabulate(
     return ComparisonResult(comparison, directory.path, rows, timings, failures)
 
 
-def _checked(comparison: Comparison) -> tuple[Comparison, dict[str, str]]:
+def _checked(comparison: Comparison, progress: Progress) -> tuple[Comparison, dict[str, str]]:
     """Check each protocol at each of its budgets; return what suits the ratings, and their fingerprints.
 
     Ratings are those of the protocol's first fold and seed on every population: what a check depends on, the
@@ -136,7 +137,9 @@ def _checked(comparison: Comparison) -> tuple[Comparison, dict[str, str]]:
     fingerprints: dict[str, str] = {}
     unsuited: dict[str, LeftOut] = {}
     prepare = lru_cache(maxsize=3)(prepared_ratings)
-    for (name, population), cells in _at_each_budget(comparison.cells).items():
+    budgets = _at_each_budget(comparison.cells)
+    for done, ((name, population), cells) in enumerate(budgets.items()):
+        progress("checking protocols and ratings", done, len(budgets))
         try:
             train, test = _suitable_ratings(cells, prepare)
         except _UnsuitedError as error:

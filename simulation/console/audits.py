@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from dprec.errors import RunError
+from simulation.console.results import print_places
 from simulation.console.tables import audit_table, presets_table, wide_console
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def conclude(audit: Audit, folder: Path, *, as_json: bool, quiet: bool) -> None:
         typer.echo(audit.to_json(), nl=False)
     elif not quiet:
         wide_console().print(audit_table(audit))
-        typer.echo(f"audit directory: {folder}")
+        print_places("audit", folder)
     if not audit.holds:
         raise RunError(audit.verdict)
 
@@ -45,7 +46,7 @@ def conclude_presets(presets: Sequence[PresetAudit], folder: Path, *, as_json: b
         typer.echo(json.dumps([preset.values() for preset in presets], indent=2))
     elif not quiet:
         wide_console().print(presets_table(presets))
-        typer.echo(f"audit directory: {folder}")
+        print_places("audit", folder)
     broken = [preset.name for preset in presets if preset.audit is not None and not preset.audit.holds]
     if broken:
         raise RunError(f"{len(broken)} of {len(presets)} presets break a promise: {', '.join(broken)}")

@@ -15,7 +15,7 @@ import typer
 
 import dprec
 import simulation
-from dprec.errors import InputError, RunError
+from dprec.errors import InputError
 from simulation.console.arguments import output_folder, settings_of
 from simulation.console.completion import presets_and_kinds
 from simulation.console.deploying import deploy
@@ -78,11 +78,9 @@ def run(
     quiet: Quiet = False,
 ) -> None:
     """Run CONFIG, a YAML file or the name of a preset, and keep the result in a run directory."""
-    from simulation.console.tables import results_table, wide_console
-
-    loaded = simulation.load(config, settings_of(set_, population_dir))
-    folder = output_folder(output, loaded.name, resume, quiet)
     with progress_bar(quiet) as progress:
+        loaded = simulation.load(config, settings_of(set_, population_dir))
+        folder = output_folder(output, loaded.name, resume, quiet)
         result = simulation.run(
             loaded,
             folder,
@@ -93,11 +91,9 @@ def run(
             progress=progress,
         )
     if not quiet:
-        wide_console().print(results_table(result.summary))
-        for note in result.record.summary.notes:
-            typer.echo(f"- {note}")
-        _print_projection(folder, population)
-        typer.echo(f"run directory: {folder}")
+        from simulation.console.results import print_run
+
+        print_run(result, folder, population)
 
 
 @app.command(cls=PlainHelp)
@@ -122,8 +118,6 @@ def compare(
     On a file of ratings, the published systems and ours are compared. A protocol that does not suit the
     ratings is left out with the reason, as it is where --set replaces the data set.
     """
-    from simulation.console.tables import comparison_notes, comparison_tables, wide_console
-
     folder = output_folder(output, config.stem, resume, quiet)
     with progress_bar(quiet) as progress:
         result = simulation.compare(
@@ -136,20 +130,11 @@ def compare(
             page=page,
             progress=progress,
         )
+    from simulation.console.results import check_complete, print_comparison
+
     if not quiet:
-        wide_console().print(*comparison_tables(result.rows))
-        for note in comparison_notes(result):
-            typer.echo(f"- {note}")
-        for each in result.comparison.left_out:
-            typer.echo(f"- {each.name} is left out: {each.reason}")
-        if result.rows:
-            _print_projection(folder, population)
-        typer.echo(f"comparison directory: {folder}")
-    if result.failures:
-        key, reason = next(iter(result.failures.items()))
-        raise RunError(
-            f"{len(result.failures)} of {len(result.comparison.cells)} cells failed, {key}: {reason}"
-        )
+        print_comparison(result, population)
+    check_complete(result)
 
 
 @app.command(cls=PlainHelp)
@@ -171,15 +156,15 @@ def audit(
 
     Ends with exit code 1 if the bound contradicts what the configuration promises.
     """
-    from simulation.audit import audit_all
-    from simulation.console.audits import conclude, conclude_presets
-
     settings = settings_of(set_, population_dir)
     if every == (config is not None) or (every and settings):
         others = "CONFIG, --set or --population-dir"
         found = f"--all with {others}" if every else "neither CONFIG nor --all"
         raise InputError("audit", found, "CONFIG, or --all alone")
     with progress_bar(quiet or json_) as progress:
+        from simulation.audit import audit_all
+        from simulation.console.audits import conclude, conclude_presets
+
         if config is None:
             folder = output_folder(output, "presets-audit", resume=False, quiet=quiet)
             presets = audit_all(folder, trials=trials, seed=seed, confidence=confidence, progress=progress)
@@ -203,11 +188,14 @@ def audit(
 @app.command(cls=PlainHelp)
 def report(directory: Directory, population: Population = None, quiet: Quiet = False) -> None:
     """Rebuild report.html and the figures of a run or comparison from its files."""
-    from simulation.pages import report as build_report
+    with progress_bar(quiet, "reading the files") as progress:
+        from simulation.pages import report as build_report
 
-    page = build_report(directory, population)
+        page = build_report(directory, population, progress)
     if not quiet:
-        _print_projection(directory, population)
+        from simulation.console.results import print_projection
+
+        print_projection(directory, population)
         typer.echo(str(page))
 
 
@@ -247,14 +235,6 @@ def advise(
     limits = Limits(epsilon, privacy_unit(per), max_bytes, most, hide_items, claimed, delta)
     for line in advice_lines(advice(directory, limits, measure)):
         typer.echo(line)
-
-
-def _print_projection(folder: Path, population: float | None) -> None:
-    if population is not None:
-        from simulation.console.tables import projection_table, wide_console
-        from simulation.pages import projected
-
-        wide_console().print(projection_table(projected(folder, population), population))
 
 
 @app.command("list", cls=PlainHelp)

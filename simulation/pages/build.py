@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from dprec.progress import Progress, silent
 from simulation.analysis.comparison_files import ComparisonFiles, read_comparison
 from simulation.analysis.projection import Projection, check_population
 from simulation.pages.comparison_page import comparison_page
@@ -21,7 +23,7 @@ from simulation.storage.run_files import RunFiles, holds_comparison, read_run
 from simulation.storage.run_record import RunRecord
 
 
-def report(directory: str | Path, population: float | None = None) -> Path:
+def report(directory: str | Path, population: float | None = None, progress: Progress = silent) -> Path:
     """Build the page and the figures of a run directory or a comparison directory.
 
     Parameters
@@ -30,6 +32,7 @@ def report(directory: str | Path, population: float | None = None) -> Path:
         Only its files are read, so that a page can be rebuilt anywhere.
     population : float, optional
         Number of users in a deployment, whose traffic is projected.
+    progress : callable, optional
 
     Returns
     -------
@@ -43,13 +46,14 @@ def report(directory: str | Path, population: float | None = None) -> Path:
     """
     check_population(population)
     folder = Path(directory)
+    draw = _keeping(folder, progress)
     try:
         if holds_comparison(folder):
-            content = comparison_page(read_comparison(folder), population, _keeping(folder))
+            content = comparison_page(read_comparison(folder), population, draw)
         else:
             run = read_run(folder)
             config = (folder / CONFIG).read_text(encoding="utf-8")
-            content = run_page(run, config, population, _keeping(folder))
+            content = run_page(run, config, population, draw)
         write_atomically(folder / REPORT, content)
     except OSError as error:
         raise unusable(folder, error) from None
@@ -77,11 +81,13 @@ def projected(directory: str | Path, population: float) -> list[tuple[str, Proje
     return run_projections(read_run(folder), population)
 
 
-def _keeping(folder: Path) -> Callable[[Plot], Rendered]:
+def _keeping(folder: Path, progress: Progress) -> Callable[[Plot], Rendered]:
     """Return a function that renders a figure and writes its files."""
     figures = folder / FIGURES
+    numbers = count(1)
 
     def draw(plot: Plot) -> Rendered:
+        progress(f"writing {REPORT}, figure {next(numbers)}", 0, 0)
         rendered = render(plot)
         figures.mkdir(exist_ok=True)
         write_atomically(figures / f"{plot.name}.svg", rendered.svg)

@@ -1,0 +1,77 @@
+"""Progress as it is seen on a terminal and in a log, on a clock of its own."""
+
+import io
+import re
+
+import pytest
+from rich.console import Console
+
+from simulation.console.progress import Lines, bar, progress_bar
+
+
+class Clock:
+    """Seconds that pass when they are told to."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+def lines_of(planned: int, seconds: float, finished: int = 0) -> list[str]:
+    """Return what a log holds of a stage whose steps take equally long, of which some were done before."""
+    clock, written = Clock(), list[str]()
+    lines = Lines(written.append, clock)
+    for done in range(finished, planned + 1):
+        lines("running", done, planned)
+        clock.seconds += seconds
+    return written
+
+
+def test_a_log_has_a_line_per_step_or_per_tenth_whichever_are_fewer() -> None:
+    assert lines_of(3, 60) == [
+        "running: 1 of 3, about 2 min left",
+        "running: 2 of 3, about 1 min left",
+        "running: 3 of 3",
+    ]
+    assert len(lines_of(1000, 5)) == 10
+    assert len(lines_of(1000, 0.1)) == 10
+
+
+def test_a_log_has_no_lines_in_quick_succession() -> None:
+    assert lines_of(100, 0.001) == []
+    clock, written = Clock(), list[str]()
+    lines = Lines(written.append, clock)
+    for stage in ("loading the ratings", "starting Flower", "completing"):
+        clock.seconds += 1.0
+        lines(stage, 0, 0)
+    assert written == ["starting Flower"]
+
+
+def test_what_was_finished_before_says_nothing_of_the_time_left() -> None:
+    assert lines_of(60, 60, finished=50)[0] == "running: 51 of 60, about 9 min left"
+    assert lines_of(200, 60)[0] == "running: 1 of 200, about 3 h 19 min left"
+
+
+@pytest.mark.parametrize("width", [1, 20, 80, 10_000])
+def test_a_terminal_shows_the_first_stage_at_once_and_then_the_time_left(width: int) -> None:
+    out, clock = io.StringIO(), Clock()
+    console = Console(file=out, force_terminal=True, width=width, legacy_windows=False)
+    with bar(console, clock) as progress:
+        progress("reading the configuration", 0, 0)
+        assert width < 80 or "reading the configuration" in out.getvalue()
+        progress("running", 0, 4)
+        clock.seconds = 30.0
+        progress("running", 1, 4)
+    assert width < 80 or re.search("running.*1/4.*about 2 min left", out.getvalue())
+
+
+def test_without_a_terminal_nothing_precedes_the_refusal_of_a_configuration(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with progress_bar(quiet=False) as progress:
+        progress("loading the ratings", 0, 0)
+    with progress_bar(quiet=True) as progress:
+        progress("loading the ratings", 0, 0)
+    assert capsys.readouterr().err == ""
