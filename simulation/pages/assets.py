@@ -7,7 +7,7 @@ import hashlib
 from functools import cache
 from importlib.resources import files
 
-from simulation.pages.figures.colours import REFERENCE, SERIES, exchanged, page_colours
+from simulation.pages.figures.colours import page_colours
 
 
 @cache
@@ -19,17 +19,17 @@ def script() -> str:
 @cache
 def style_sheet() -> str:
     """Return the colours that a page shares with its figures, light and dark, and the layout."""
-    looks = [*map(str, range(len(SERIES))), "reference"]
-    chips = "".join(f".look-{look} {{ background: var(--look-{look}); }}\n" for look in looks)
+    looks = [name for name in page_colours(dark_mode=False) if name.startswith("look-")]
+    chips = "".join(f".{look} {{ background: var(--{look}); }}\n" for look in looks)
     return (
         f":root {{ {_colours(dark_mode=False)} }}\n"
         f"@media (prefers-color-scheme: dark) {{ :root {{ {_colours(dark_mode=True)} }} }}\n"
-        f"{_read('page.css')}{chips}"
+        f"{_read('page.css')}{_read('figures.css')}{chips}"
     )
 
 
 def content_security_policy() -> str:
-    """Return the policy: this style sheet, this script and embedded images, and nothing else."""
+    """Return the policy: this style sheet, this script and an empty icon, and nothing else."""
     return (
         f"default-src 'none'; img-src data:; style-src {_digest(style_sheet())}; "
         f"script-src {_digest(script())}; base-uri 'none'; form-action 'none'"
@@ -37,11 +37,7 @@ def content_security_policy() -> str:
 
 
 def _colours(*, dark_mode: bool) -> str:
-    looks = {**{str(place): colour for place, colour in enumerate(SERIES)}, "reference": REFERENCE}
-    tokens = page_colours(dark_mode) | {
-        f"look-{name}": exchanged(colour) if dark_mode else colour for name, colour in looks.items()
-    }
-    return " ".join(f"--{name}: {value};" for name, value in tokens.items())
+    return " ".join(f"--{name}: {value};" for name, value in page_colours(dark_mode=dark_mode).items())
 
 
 def _read(name: str) -> str:

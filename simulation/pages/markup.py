@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -12,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from simulation.analysis.numbers import DASH, number
-from simulation.pages.figures.colours import dark
+from simulation.pages.figures.inline_svg import inline_svg
 
 _LONG_NAME = 16
 """Length beyond which the name of a row may wrap if the page is narrow."""
@@ -40,12 +39,8 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"dark": dark, "data_uri": _data_uri}
+    environment.filters["inline"] = lambda svg, prefix: Markup(inline_svg(svg, prefix))
     return environment
-
-
-def _data_uri(svg: str) -> str:
-    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
 """The colours of pages and figures: a fixed set of tokens, each with a light and a dark form.
 
-A figure is drawn once, in light tokens; its dark form is the same SVG with the tokens replaced.
+A figure is drawn in light tokens; on a page each of them is a variable, light or dark as the reader prefers.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 
 INK, MUTED, RULE, SURFACE = "#1b2530", "#5a6672", "#dde2e7", "#ffffff"
 
@@ -40,20 +40,21 @@ _DARK = {
 }
 
 
-def dark(svg: str) -> str:
-    """Return a figure's SVG with the light tokens replaced by the dark ones."""
-    return re.sub(r"#[0-9a-f]{6}", lambda match: _DARK.get(match[0], match[0]), svg)
+NAMES: Mapping[str, str] = {
+    INK: "ink",
+    MUTED: "muted",
+    RULE: "rule",
+    SURFACE: "surface",
+    REFERENCE: "look-reference",
+    **{colour: f"look-{place}" for place, colour in enumerate(SERIES)},
+    **{colour: f"ramp-{place}" for place, colour in enumerate(RAMP)},
+}
+"""The variable of each token on a page."""
 
 
-def page_colours(dark_mode: bool) -> dict[str, str]:
-    """Return the tokens that the page shares with the figures."""
-    tokens = {"ink": INK, "muted": MUTED, "rule": RULE, "surface": SURFACE, "accent": SERIES[0]}
-    return {name: _DARK[value] if dark_mode else value for name, value in tokens.items()}
-
-
-def exchanged(colour: str) -> str:
-    """Return the dark form of a token."""
-    return _DARK[colour]
+def page_colours(*, dark_mode: bool) -> dict[str, str]:
+    """Return the variables of a page and their values."""
+    return {name: _DARK[token] if dark_mode else token for token, name in NAMES.items()}
 
 
 def ramp(count: int) -> list[str]:

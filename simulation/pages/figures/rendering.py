@@ -1,4 +1,4 @@
-"""Renders a figure for a page and a directory: SVG in four variants, and a PNG for slides."""
+"""Renders a figure for a page and a directory: SVG in two widths, and a PNG for slides."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import matplotlib
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from simulation.pages.figures.panels import NARROW, WIDE, Style
@@ -67,10 +69,14 @@ def render(plot: Plot) -> Rendered:
     figure = plot.draw(WIDE)
     svg = to_svg(figure)
     figure.set_layout_engine("none")  # the layout is final; the PNG uses the same one
+    return Rendered(plot, svg, to_svg(plot.draw(NARROW)), _to_png(figure))
+
+
+def _to_png(figure: Figure) -> bytes:
+    figure.dpi = _PNG_DPI
     with io.BytesIO() as file:
-        figure.savefig(file, format="png", dpi=_PNG_DPI, metadata={"Software": None})
-        png = file.getvalue()
-    return Rendered(plot, svg, to_svg(plot.draw(NARROW)), png)
+        FigureCanvasAgg(figure).print_png(file, metadata={"Software": None})  # type: ignore[no-untyped-call]
+        return file.getvalue()
 
 
 def to_svg(figure: Figure) -> str:
@@ -82,7 +88,9 @@ def to_svg(figure: Figure) -> str:
         io.StringIO() as file,
     ):
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+        # Unlike savefig, which draws twice: to lay out, and to write.
+        canvas = FigureCanvasSVG(figure)
+        canvas.print_svg(file, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
         text = file.getvalue()
     # The layout was made for a wide font; the page's own font is narrower, so nothing collides.
     text = re.sub(r"(font: (?:\w+ )?[\d.]+px) [^;\"]*", rf"\1 {_PAGE_FONT}", text)

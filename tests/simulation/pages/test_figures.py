@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from xml.etree.ElementTree import fromstring
 
 import matplotlib
 import numpy as np
@@ -32,10 +34,11 @@ from simulation.pages.figures.accuracy_by_bytes import (
 from simulation.pages.figures.accuracy_by_epsilon import EpsilonAxis, draw_accuracy_against_epsilon
 from simulation.pages.figures.accuracy_by_users import draw_accuracy_against_users
 from simulation.pages.figures.axes import accuracy_axis
-from simulation.pages.figures.colours import INK, REFERENCE, dark
+from simulation.pages.figures.colours import INK, NAMES, REFERENCE
+from simulation.pages.figures.inline_svg import inline_svg
 from simulation.pages.figures.labels import note_off_scale, spread_out
 from simulation.pages.figures.looks import looks_of
-from simulation.pages.figures.panels import NARROW, WIDE, Style, panels, shortened
+from simulation.pages.figures.panels import NARROW, WIDE, Style, note, panels, shortened
 from simulation.pages.figures.rendering import Rendered, render, to_svg
 from simulation.pages.figures.run_overview import PREDICTION_QUANTILES, draw_summary, group_by_rating
 from simulation.pages.figures.run_rounds import evaluated_rounds
@@ -195,11 +198,34 @@ def test_matplotlib_is_loaded_for_drawing_only_and_pyplot_never() -> None:
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
 
 
-def test_dark_exchanges_every_colour_of_a_figure(run_directory: Directories) -> None:
-    light = to_svg(draw_summary(WIDE, read_run(run_directory())))
-    assert "#ffffff" in light
-    exchanged = dark(light)
-    assert not any(colour in exchanged for colour in ("#ffffff", "#1b2530", "#5a6672", "#0a62a9"))
+def test_a_figure_inside_a_page_has_the_colours_of_the_page(run_directory: Directories) -> None:
+    drawn = to_svg(draw_summary(WIDE, read_run(run_directory())))
+    inside = inline_svg(drawn, "summary")
+    assert all(colour in drawn and colour not in inside for colour in NAMES if colour in drawn)
+    assert "#ffffff" in drawn
+    assert 'fill="var(--surface)"' in inside
+    assert "style" not in inside
+    assert len(inside) < 0.6 * len(drawn)
+
+
+@pytest.mark.parametrize("words", ["<script>alert(1)</script>", '" onload="x', "&amp;", "]]>"])
+def test_text_inside_a_figure_stays_text(words: str) -> None:
+    figure, (ax,) = panels(WIDE)
+    note(ax, 0.5, 0.5, words, WIDE)
+    (shown,) = [
+        each for each in fromstring(inline_svg(to_svg(figure), "x")).iter("text") if each.text == words
+    ]
+    assert set(shown.attrib) <= {"x", "y", "fill", "font-size", "text-anchor"}
+
+
+def test_figures_of_a_page_share_no_identifier() -> None:
+    figure, (ax,) = panels(WIDE)
+    ax.plot([0, 1], [0, 1], "o", color=INK)
+    drawn = to_svg(figure)
+    one, other = (re.findall(r'id="([^"]+)"', inline_svg(drawn, name)) for name in ("one", "other"))
+    assert len(one) == len(other) > 1
+    assert not set(one) & set(other)
+    assert set(re.findall(r'#([^")]+)', inline_svg(drawn, "one"))) == set(one)
 
 
 def test_predictions_are_grouped_by_rating() -> None:
@@ -272,7 +298,7 @@ def test_a_ring_on_the_floor_is_where_a_protocol_begins_to_beat_it(style: Style)
     words = {text.get_text() for text in ax.texts}
     words |= {text.get_text() for legend in figure.legends for text in legend.get_texts()}
     assert {"a", "b", "nothing-sent", "begins to beat nothing sent", "nobody is trusted"} <= words
-    section = population_section(every, RMSE, looks, lambda plot: Rendered(plot, "<svg>", "<svg>", b""), "")
+    section = population_section(every, RMSE, looks, lambda plot: Rendered(plot, "<svg/>", "<svg/>", b""), "")
     (content,) = [str(each.content) for each in section]
     assert "a beats nothing sent from about 10,000 users on at ε = 1 (synthetic ratings)." in content
     assert "b does not beat nothing sent with up to 100,000 users" in content

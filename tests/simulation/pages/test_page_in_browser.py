@@ -134,14 +134,17 @@ def test_quiet_complete_and_within_the_window(
 ) -> None:
     browser.open(pages[kind], width, dark=width == 390)
     figures = browser.run(
-        "return [...document.images].map(i => [i.complete, i.naturalWidth, i.getBoundingClientRect().width,"
-        " i.getBoundingClientRect().height, i.alt.length])"
+        "return [...document.querySelectorAll('.plot')].map(p => [p.getAttribute('aria-label').length,"
+        "...[...p.querySelectorAll('svg')].map(s => s.getBoundingClientRect())"
+        ".map(r => [r.width, r.height])])"
     )
     assert len(figures) == len(list((pages[kind].parent / "figures").glob("*.svg")))
-    assert all(
-        done and natural > 0 and wide > 200 and high > 100 and alt > 40
-        for done, natural, wide, high, alt in figures
-    )
+    for words, *forms in figures:
+        shown, hidden = reversed(forms) if width == 390 else forms
+        assert words > 40
+        assert shown[0] > 200
+        assert shown[1] > 100
+        assert hidden == [0, 0]
     shown, needed = browser.run("return [innerWidth, document.documentElement.scrollWidth]")
     assert shown == width
     assert needed <= width
@@ -215,13 +218,10 @@ def test_dark_figures_are_shown_in_the_dark(browser: Browser, pages: dict[str, P
     seen = []
     for dark in (False, True):
         browser.open(pages["run"], 1280, dark=dark)
-        seen.append(
-            browser.run(
-                "return [document.images[0].currentSrc, getComputedStyle(document.body).backgroundColor]"
-            )
-        )
-    assert seen[0][0] != seen[1][0]
-    assert seen[0][1] != seen[1][1]
+        looks = "['.plot path', 'body'].map(e => getComputedStyle(document.querySelector(e)))"
+        seen.append(browser.run(f"return {looks}.map(s => [s.fill, s.color, s.backgroundColor].join())"))
+    assert "rgb(255, 255, 255)" in seen[0][0]
+    assert all(light != dark for light, dark in zip(*seen, strict=True))
 
 
 def test_a_hostile_page_runs_nothing(

@@ -62,11 +62,15 @@ class Outline(HTMLParser):
         super().__init__()
         self.tags: list[str] = []
         self.addresses: list[str] = []
+        self.identifiers: list[str] = []
+        self.pictures: list[str] = []
         self.feed(page.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
         self.addresses += [value or "" for key, value in attrs if key in ("href", "src", "srcset", "action")]
+        self.identifiers += [value or "" for key, value in attrs if key == "id"]
+        self.pictures += [value or "" for key, value in attrs if key == "role"]
         assert not any(key.startswith("on") or key == "style" for key, _ in attrs)
 
 
@@ -85,7 +89,11 @@ def test_self_contained_well_formed_and_rebuilt_the_same(
     assert all(after <= before + 1 for before, after in pairwise(headings))
     figures = {path.stem for path in (directory / "figures").glob("*.svg")}
     assert figures == {path.stem for path in (directory / "figures").glob("*.png")}
-    assert outline.tags.count("img") == outline.tags.count("figcaption") == len(figures) >= 4
+    assert outline.pictures.count("img") == outline.tags.count("figcaption") == len(figures) >= 4
+    assert outline.tags.count("svg") == 2 * len(figures)
+    assert len(set(outline.identifiers)) == len(outline.identifiers)
+    assert {address[1:] for address in outline.addresses if address[0] == "#"} <= set(outline.identifiers)
+    assert page.stat().st_size < 1e6
     assert not list(directory.glob("**/.*"))
     before = {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
     report(directory, 10e6)
@@ -133,7 +141,7 @@ def test_what_does_not_apply_is_a_dash_or_absent(run_directory: Directories) -> 
 
 def test_notes_come_before_any_figure(run_directory: Directories) -> None:
     page = words_of(run_directory(notes=["Mind the gap."])).text
-    assert page.index("Mind the gap.") < page.index("<picture")
+    assert page.index("Mind the gap.") < page.index("<figure")
 
 
 def test_what_is_beyond_the_paper_is_said_of_a_run_and_once_for_a_comparison(
@@ -141,7 +149,7 @@ def test_what_is_beyond_the_paper_is_said_of_a_run_and_once_for_a_comparison(
 ) -> None:
     note = "completion.kind is mf, which is ours: no paper has it as it is."
     page = words_of(run_directory(completion="mf")).text
-    assert page.index(f"Beyond the paper: {note}") < page.index("<picture")
+    assert page.index(f"Beyond the paper: {note}") < page.index("<figure")
     others = [{"name": name, "completion": "mf", "rmse": 1.0} for name in ("one", "two")]
     compared = words_of(comparison_directory([*others, {"name": "three", "rmse": 1.1}])).text
     assert compared.count(note) == 1

@@ -1,0 +1,134 @@
+"""A figure inside a page: an SVG in the page's colours and font, without what the page does not need."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import count, groupby
+from xml.etree.ElementTree import Element, fromstring, tostring
+from zlib import crc32
+
+from simulation.pages.figures.colours import NAMES
+
+_LEFT_OUT = {"metadata", "style"}
+_PAGE_SETS = {"font-family", "stroke-dashoffset"}
+_LENGTHS = {"d", "x", "y", "width", "height", "points", "transform", "stroke-dasharray", "stroke-width"}
+_NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
+_UNTURNED = re.compile(r"rotate\(-?0 ")
+_REFERENCE = re.compile(r"(?<=#)[^)]+")
+_NOTHING_DRAWN = re.compile(r"(M[^MLCQ]*)?")
+
+
+def inline_svg(svg: str, name: str) -> str:
+    """Return a figure's SVG as an element of a page.
+
+    A page's policy forbids style attributes, so that each property becomes an attribute of its own. Colours
+    that the page knows become its variables, which have a light and a dark form; the font is the page's.
+
+    Parameters
+    ----------
+    svg : str
+        As matplotlib writes it. Its text stays text, escaped.
+    name : str
+        Unique on the page; the identifiers in the figure follow from it, so that two figures share none.
+    """
+    root = fromstring(svg)
+    element = Element("svg", {"viewBox": root.get("viewBox", ""), "stroke-linejoin": "round"})
+    element.extend(_Compaction(f"f{crc32(name.encode()):x}").children(root))
+    return tostring(element, encoding="unicode")
+
+
+class _Compaction:
+    """Copies elements, leaving out what draws nothing, what groups nothing and what is said twice."""
+
+    def __init__(self, prefix: str) -> None:
+        self._fresh = (f"{prefix}-{number}" for number in count(1))
+        self._identifiers: dict[str, str] = {}
+        self._markers: dict[str, Element] = {}
+
+    def children(self, parent: Element) -> list[Element]:
+        copies = [copy for child in parent for copy in self._copies(child, _local(parent.tag) == "defs")]
+        return _clipped_together(copies)
+
+    def _copies(self, element: Element, defined: bool) -> list[Element]:
+        tag = _local(element.tag)
+        if tag in _LEFT_OUT:
+            return []
+        attributes = dict(self._attributes(element, defined))
+        copy = Element(tag, attributes)
+        copy.extend(self.children(element))
+        if tag in ("g", "defs") and not len(copy):
+            return []
+        if tag == "g" and not attributes:
+            return list(copy)
+        if tag == "path" and not defined and _NOTHING_DRAWN.fullmatch(attributes.get("d", "")):
+            return []
+        if tag == "text":
+            copy.text = element.text
+        if defined:
+            self._markers[attributes["id"]] = copy
+        return [copy]
+
+    def _attributes(self, element: Element, defined: bool) -> Iterator[tuple[str, str]]:
+        properties = dict(_properties(element))
+        marker = self._markers.get(self._renamed(properties["href"][1:])) if "href" in properties else None
+        for name, value in properties.items():
+            if name in _PAGE_SETS or (name == "transform" and _UNTURNED.match(value)):
+                continue
+            if name == "id":
+                if defined:
+                    yield name, self._renamed(value)
+                continue
+            if name in ("href", "clip-path"):
+                written = _REFERENCE.sub(lambda match: self._renamed(match[0]), value)
+            else:
+                written = _rounded(value) if name in _LENGTHS else _coloured(value)
+            if marker is None or marker.get(name) != written:
+                yield name, written
+
+    def _renamed(self, identifier: str) -> str:
+        # A clip path is referred to before it is defined.
+        if identifier not in self._identifiers:
+            self._identifiers[identifier] = next(self._fresh)
+        return self._identifiers[identifier]
+
+
+def _clipped_together(elements: Sequence[Element]) -> list[Element]:
+    """Return elements, of which neighbours with one clip path are in one group that has it."""
+    grouped = []
+    for clip, run in groupby(elements, key=lambda element: element.get("clip-path")):
+        neighbours = list(run)
+        if clip is None or len(neighbours) == 1:
+            grouped += neighbours
+            continue
+        group = Element("g", {"clip-path": clip})
+        for each in neighbours:
+            del each.attrib["clip-path"]
+            group.extend(each if each.tag == "g" and not each.attrib else [each])
+        grouped.append(group)
+    return grouped
+
+
+def _properties(element: Element) -> Iterator[tuple[str, str]]:
+    for name, value in element.attrib.items():
+        if name == "style":
+            for declaration in value.split(";"):
+                key, _, written = declaration.partition(":")
+                yield key.strip(), written.strip()
+        else:
+            yield _local(name), value
+
+
+def _local(name: str) -> str:
+    """Return a name without its namespace."""
+    return name.rpartition("}")[2]
+
+
+def _coloured(value: str) -> str:
+    return f"var(--{NAMES[value]})" if value in NAMES else value
+
+
+def _rounded(lengths: str) -> str:
+    """Write lengths with two decimals, a hundredth of a point, and paths without needless spaces."""
+    shorter = _NUMBER.sub(lambda match: f"{float(match[0]):.2f}".rstrip("0").rstrip("."), lengths)
+    return re.sub(r"\s*([MLCQz])\s*", r"\1", " ".join(shorter.split()))
