@@ -40,3 +40,10 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 napoleon_google_docstring = False
 napoleon_use_rtype = False
+napoleon_use_param = False
+
+# What autodoc names in signatures and has no page here: other projects, and what a package does not export.
+nitpick_ignore_regex = [
+    (r"py:.*", r"(?!(dprec|clients|strategies|simulation)\b).*"),
+    (r"py:.*", r"(dprec|clients|strategies|simulation)\.[\w.]+\.\w+"),
+]

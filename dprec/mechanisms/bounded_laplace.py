@@ -22,7 +22,7 @@ class BoundedLaplace(Mechanism):
     symbols: int = option("Points of the grid on which the noisy rating is sent.", 256, ge=2, le=65536)
 
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:
-        """Return the channel with density proportional to exp(-|r* - r| / b) on [l, u].
+        """Return the channel with density proportional to ``exp(-|r* - r| / b)`` on [l, u].
 
         Neera et al. [neera2023], Definition 5 and Theorem 1: when the sensitivity is the whole scale, the
         normalisations at the two ends are equal, so b = (u - l) / epsilon is exact and not just

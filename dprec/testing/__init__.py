@@ -12,7 +12,7 @@ To add tests, or to change what a contract expects, subclass it and give the com
         def mechanism(self) -> Mechanism:
             return Mine(symbols=16)
 
- Statistical tests have fixed seeds and
+Statistical tests have fixed seeds and
 state how likely a correct component would be to fail with another seed. This package needs pytest;
 nothing else in dprec does.
 """

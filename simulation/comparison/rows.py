@@ -14,7 +14,7 @@ from simulation.storage.names import SUMMARY
 from simulation.storage.summary import Summary, read_summary
 from simulation.storage.tables import Row
 
-_LEFT_OUT = (
+LEFT_OUT = (
     "schema",
     "name",
     "time",
@@ -67,8 +67,8 @@ def _damaged(directory: Path) -> Iterator[None]:
 def _figures(cell: Cell, summary: Summary) -> Row:
     """Return a cell's line of comparison.csv; lists have no column."""
     figures = flatten(summary.as_json())
-    included = {key: value for key, value in figures.items() if not key.startswith(_LEFT_OUT)}
-    row = {_column(key): value for key, value in included.items() if not isinstance(value, list)}
+    included = {key: value for key, value in figures.items() if not key.startswith(LEFT_OUT)}
+    row = {column_of(key): value for key, value in included.items() if not isinstance(value, list)}
     row["scale_low"], row["scale_high"] = summary.dataset.scale
     row["total_message_bytes"] = summary.traffic.total_message_bytes
     row["floor"] = cell.floor
@@ -78,7 +78,7 @@ def _figures(cell: Cell, summary: Summary) -> Row:
 def _timing(cell: Cell, summary: Summary) -> Row:
     """Return the timing of a cell, which is never the same twice and has its own table."""
     figures = flatten(summary.as_json())
-    seconds = {_column(key): figures[key] for key in TIMING}
+    seconds = {column_of(key): figures[key] for key in TIMING}
     return {
         **_identity(cell),
         **seconds,
@@ -92,7 +92,7 @@ def _identity(cell: Cell) -> Row:
     return row if cell.population is None else {**row, "population": cell.population}
 
 
-def _column(key: str) -> str:
+def column_of(key: str) -> str:
     """Return the name of the column for a key of the summary."""
     for prefix in ("accuracy.", "privacy.", "traffic.", "dataset.", "time."):
         if key.startswith(prefix):
