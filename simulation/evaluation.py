@@ -33,6 +33,7 @@ from dprec.recommendation import (
     recommended,
 )
 from simulation.configuration.models import EvaluationOptions
+from simulation.protocols.nothing_sent import NothingSentProtocol
 
 
 def check_relevance(options: EvaluationOptions, scale: RatingScale) -> None:
@@ -94,6 +95,12 @@ class Evaluator:
     def __call__(self, predict: Predict, hidden: Predict | None = None) -> dict[str, float | None]:
         """Return the accuracy of a predictor; see `accuracy`."""
         return self.accuracy(self.predictions(predict), predict, hidden)
+
+    def nothing_sent(self) -> float:
+        """Return the main measure of accuracy of devices that predict alone, as the preset nothing-sent."""
+        predictions = self.predictions(NothingSentProtocol().averages(self.train).predict)
+        measure = sign_accuracy if is_binary(self.test.scale) else root_mean_squared_error
+        return measure(predictions, self.test.values)
 
     def ranking(
         self, predict: Predict, predict_rows: PredictRows | None, progress: Progress = silent

@@ -191,6 +191,7 @@ def run_in(
             {**measured, **ranking},
             session.startup_seconds,
             time.perf_counter() - began,
+            evaluator.nothing_sent(),
         ),
         predictions=prediction_columns(test, predictions),
         traffic=traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network),

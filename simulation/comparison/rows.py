@@ -21,10 +21,14 @@ LEFT_OUT = (
     "peak_memory_mb",
     "environment",
     "completion_diagnostics",
+    "nothing_sent",
     "privacy.notes",
     "files",
 )
-"""Keys that are not figures of a protocol, or differ from one machine to the next."""
+"""Keys that are not figures of a protocol, or differ from one machine to the next.
+
+What is reached with nothing sent is a line of its own.
+"""
 
 TIMING = ("time.total_s", "time.startup_s", "time.clients_s", "time.server_s", "peak_memory_mb")
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from markupsafe import Markup
+from numpy.typing import NDArray
 
 from simulation.analysis.measures import MEASURES, main_measure
-from simulation.analysis.numbers import size
+from simulation.analysis.numbers import loss, number, size
 from simulation.pages.figures.mechanism_channels import draw_noise
 from simulation.pages.figures.rendering import Draw, Plot
 from simulation.pages.figures.run_rounds import draw_rounds_figure, evaluated_rounds
@@ -15,33 +18,47 @@ from simulation.pages.page import Section, dashed, figures, paragraph
 from simulation.storage.run_files import RunFiles
 from simulation.storage.summary import RankingSummary
 
-_USER_FIGURES = (
-    ("ratings", "ratings", 0),
-    ("uplink_payload_bytes", "payload from the device, bytes", 0),
-    ("uplink_message_bytes", "messages from the device, bytes", 0),
-    ("downlink_payload_bytes", "payload to the device, bytes", 0),
-    ("downlink_message_bytes", "messages to the device, bytes", 0),
-    ("uplink_network_bytes", "network from the device, bytes", 0),
-    ("downlink_network_bytes", "network to the device, bytes", 0),
-    ("messages", "messages", 0),
-    ("epsilon_per_rating", "ε per rating", 3),
-    ("epsilon_per_user", "ε per user", 3),
-    ("epsilon_composed", "ε per user, composed", 3),
+_USER_COUNTS = (
+    ("ratings", "number of ratings"),
+    ("uplink_payload_bytes", "payload from the device, bytes"),
+    ("uplink_message_bytes", "messages from the device, bytes"),
+    ("downlink_payload_bytes", "payload to the device, bytes"),
+    ("downlink_message_bytes", "messages to the device, bytes"),
+    ("uplink_network_bytes", "network from the device, bytes"),
+    ("downlink_network_bytes", "network to the device, bytes"),
+    ("messages", "number of messages"),
 )
+_USER_LOSSES = (
+    ("epsilon_per_rating", "ε per rating"),
+    ("epsilon_per_user", "ε per user, sum"),
+    ("epsilon_composed", "ε per user, composed"),
+)
+_STATISTICS = ("mean", "smallest", "5th percentile", "median", "95th percentile", "largest")
 
 
 def user_table(run: RunFiles) -> Markup:
-    """Return how every figure is distributed over the users."""
-    columns = [Column("per user", numeric=False), Column("mean")]
-    columns += [Column(head) for head in ("smallest", "5 %", "median", "95 %", "largest")]
-    rows = []
-    for column, label, digits in _USER_FIGURES:
-        values = run.traffic[column][np.isfinite(run.traffic[column])]
-        statistics: list[float | None] = [None] * 6
-        if values.size:
-            statistics = [float(values.mean()), *np.percentile(values, (0, 5, 50, 95, 100)).tolist()]
-        rows.append([Cell(label, label), *(number_cell(value, digits) for value in statistics)])
+    """Return how every figure that applies is distributed over the users."""
+    columns = [Column("per user", numeric=False), *map(Column, _STATISTICS)]
+    rows = [
+        [Cell(label, label), *(Cell(written(value), value) for value in statistics)]
+        for figures_per_user, written in ((_USER_COUNTS, _count), (_USER_LOSSES, loss))
+        for column, label in figures_per_user
+        if (statistics := _spread(run.traffic[column]))
+    ]
     return table(f"How {run.summary.traffic.users:,} users differ", columns, rows)
+
+
+def _spread(values: NDArray[Any]) -> list[float]:
+    """Return the statistics of the users of whom a figure is known; none if it is known of nobody."""
+    known = values[np.isfinite(values)]
+    if not known.size:
+        return []
+    return [float(known.mean()), *np.percentile(known, (0, 5, 50, 95, 100)).tolist()]
+
+
+def _count(value: float) -> str:
+    """Write a count, or the mean of counts."""
+    return number(value, 0 if value == round(value) or value >= 100 else 1)
 
 
 def ranking_sections(run: RunFiles) -> list[Section]:

@@ -20,20 +20,27 @@ from simulation.storage.tables import Row
 
 
 def run_in_words(run: RunFiles) -> str:
-    """Describe a run."""
-    summary, protocol = run.summary, at(run.config, "protocol")
+    """Describe a run: its population, and how devices and server work together."""
+    summary = run.summary
     data = summary.dataset
     people = population(data.model_dump())
     if summary.devices == "deployed":
         people = f"Deployed: {data.users:,} people are enrolled, each with a device; {data.items:,} items."
-    sentences = [people, _about(PROTOCOLS, summary.protocol)]
+    return f"{people} {_about(PROTOCOLS, summary.protocol)}"
+
+
+def components_in_words(run: RunFiles) -> str:
+    """Describe the mechanism, the budget and the completion of a run, and the seed of a simulation."""
+    summary, protocol = run.summary, at(run.config, "protocol")
+    sentences = []
     if (at(protocol, "mechanism", "kind") or "none") != "none":
         sentences.append(_described("Mechanism", MECHANISMS, summary.mechanism))
     if epsilon := at(protocol, "privacy", "epsilon"):
         unit: Any = at(protocol, "privacy", "per")
         sentences.append(f"The budget is ε = {epsilon:g} {UNITS_IN_WORDS.get(unit, f'per {unit}')}.")
     sentences.append(_described("Completion", COMPLETIONS, summary.completion))
-    sentences.append(f"Seed {run.config.get('seed', 0)}.")
+    if summary.devices == "simulated":
+        sentences.append(f"Seed {run.config.get('seed', 0)}.")
     return " ".join(sentences)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Self
 
+from dprec.completion.averages import Averages
 from dprec.completion.own_averages import own_averages
 from dprec.errors import SettingError
 from dprec.options import option
@@ -79,11 +80,15 @@ class NothingSentProtocol(Protocol):
         """Return the setup with which devices refuse every request."""
         return SilentSetup()
 
+    def averages(self, train: Ratings) -> Averages:
+        """Return what every device predicts from its user's own ratings."""
+        middle = (train.scale.low + train.scale.high) / 2
+        return own_averages(train, middle if self.prior is None else self.prior, self.prior_ratings)
+
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Predict on every device; the grid is not used, and there is no round."""
         train = task.train
-        middle = (train.scale.low + train.scale.high) / 2
-        averages = own_averages(train, middle if self.prior is None else self.prior, self.prior_ratings)
+        averages = self.averages(train)
         everybody = train.counts >= 0
         ledger = PrivacyLedger(rated=train.counts > 0)
         ledger.charge(0, everybody, 0.0, 0.0)

@@ -50,9 +50,10 @@ def summarise(
     accuracy: dict[str, Any],
     startup_seconds: float,
     total_seconds: float,
+    nothing_sent: float | None = None,
 ) -> Summary:
     """Return the summary of a run that is not stored yet."""
-    return summary_of(
+    summary = summary_of(
         config,
         _dataset(config, train, test),
         Accuracy.model_validate(accuracy),
@@ -62,6 +63,7 @@ def summarise(
         startup_seconds=startup_seconds,
         total_seconds=total_seconds,
     )
+    return summary.model_copy(update={"nothing_sent": nothing_sent})
 
 
 def summary_of(

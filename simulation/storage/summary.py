@@ -208,6 +208,10 @@ class Summary(Document):
     )
     dataset: DatasetSummary
     accuracy: Accuracy
+    nothing_sent: float | None = Field(
+        default=None,
+        description="RMSE, or sign accuracy, of devices that predict alone; null in a deployment.",
+    )
     privacy: PrivacySummary
     traffic: TrafficSummary
     distance: DistanceSummary

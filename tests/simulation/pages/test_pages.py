@@ -139,9 +139,11 @@ def test_what_does_not_apply_is_a_dash_or_absent(run_directory: Directories) -> 
     assert ">nan<" not in page
 
 
-def test_notes_come_before_any_figure(run_directory: Directories) -> None:
+def test_the_answer_comes_first_then_the_notes_and_the_rest_is_folded(run_directory: Directories) -> None:
     page = words_of(run_directory(notes=["Mind the gap."])).text
-    assert page.index("Mind the gap.") < page.index("<figure")
+    order = ["RMSE 1.100 on 400 held-out ratings", "The run at a glance", "<dl", "Mind the gap.", '"folded"']
+    assert order == sorted(order, key=page.index)
+    assert page.count("<section") == page.count('"folded"') + 1
 
 
 def test_what_is_beyond_the_paper_is_said_of_a_run_and_once_for_a_comparison(
@@ -149,7 +151,7 @@ def test_what_is_beyond_the_paper_is_said_of_a_run_and_once_for_a_comparison(
 ) -> None:
     note = "completion.kind is mf, which is ours: no paper has it as it is."
     page = words_of(run_directory(completion="mf")).text
-    assert page.index(f"Beyond the paper: {note}") < page.index("<figure")
+    assert page.index(f"Beyond the paper: {note}") < page.index('"folded"')
     others = [{"name": name, "completion": "mf", "rmse": 1.0} for name in ("one", "two")]
     compared = words_of(comparison_directory([*others, {"name": "three", "rmse": 1.1}])).text
     assert compared.count(note) == 1

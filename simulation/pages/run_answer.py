@@ -1,0 +1,138 @@
+"""The answer at the top of a run's page: a sentence, the picture of its figures, and the figures large."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from simulation.analysis.columns import SERVER_SEES, STATUS
+from simulation.analysis.measures import Measure, headlines, main_measure, measures_in
+from simulation.analysis.numbers import loss, number, size, with_claim
+from simulation.analysis.vocabulary import TRUST_IN_WORDS, plural, server_sees
+from simulation.pages.figures.rendering import Rendered
+from simulation.pages.markup import render_template
+from simulation.pages.page import figures
+from simulation.storage.summary import Accuracy, DirectionSummary, Summary
+
+
+def run_answer(summary: Summary, picture: Rendered) -> Markup:
+    """Return the answer of a run: how accurate, how private, how many bytes, and what the server sees."""
+    return render_template(
+        "run_answer.html",
+        sentence=answer_sentence(summary),
+        picture=figures([picture]),
+        tiles=_tiles(summary),
+    )
+
+
+def answer_sentence(summary: Summary) -> str:
+    """Return the figures of a run as one sentence."""
+    accurate = _accuracy_in_words(summary)
+    if not _sends(summary):
+        return f"{accurate or 'No accuracy was measured'}, with nothing sent."
+    up, down = summary.traffic.uplink, summary.traffic.downlink
+    spent = f"{size(up.message_mean_per_user)} up and {size(down.message_mean_per_user)} down per user"
+    figures_of_run = ", ".join(filter(None, [accurate, _privacy_in_words(summary)]))
+    said = f"{figures_of_run[0].upper()}{figures_of_run[1:]}, for {spent}; the server sees {_seen(summary)}."
+    if accurate:
+        return said
+    deployed = summary.devices == "deployed"
+    return f"{said} {'Only the devices know the accuracy' if deployed else 'No accuracy was measured'}."
+
+
+def _accuracy_in_words(summary: Summary) -> str:
+    """Return the accuracy beside what is reached with nothing sent; nothing if it was not measured."""
+    accuracy, floor = summary.accuracy.measures(), summary.nothing_sent
+    measure = main_measure(accuracy)
+    if measure is None:
+        return ""
+    value, digits = accuracy[measure.column], measure.digits - 1
+    assert value is not None, "a main measure without a value"
+    reached = f"{measure.label} {number(value, digits)} on {summary.dataset.test_ratings:,} held-out ratings"
+    if floor is None or measure.column not in _ALONE or not _sends(summary):
+        return reached
+    return f"{reached}, against {number(floor, digits)} with nothing sent ({measure.direction})"
+
+
+_ALONE = ("rmse", "sign_accuracy")
+"""The measures of `Summary.nothing_sent`."""
+
+
+def _privacy_in_words(summary: Summary) -> str:
+    privacy = summary.privacy
+    proved = privacy.epsilon_per_rating, privacy.epsilon_per_user.max
+    if privacy.status == "claimed":
+        claimed, known = privacy.epsilon_claimed, proved[0] is not None
+        words = f", claimed; proved is {loss(proved[0])} per rating" if known else ", claimed and not proved"
+        return _losses(claimed.per_rating, claimed.per_user) + words
+    composed = privacy.epsilon_composed.max
+    if composed is None:
+        return _losses(*proved)
+    if proved == (None, None):
+        return f"at ε = {loss(composed)} per user with δ = {privacy.delta:g}"
+    differs = loss(composed) != loss(proved[1])
+    return _losses(*proved) + (f" ({loss(composed)} with δ = {privacy.delta:g})" if differs else "")
+
+
+def _losses(per_rating: float | None, per_user: float | None) -> str:
+    """Return the losses that are bounded, the largest of any user."""
+    if per_rating is None and per_user is None:
+        return "without privacy"
+    if per_rating is None or per_rating == per_user:
+        return f"at ε = {loss(per_user)} per user"
+    return f"at ε = {loss(per_rating)} per rating" + (
+        "" if per_user is None else f" and at most {loss(per_user)} per user"
+    )
+
+
+def _sends(summary: Summary) -> bool:
+    return summary.traffic.uplink.message_bytes > 0
+
+
+def _seen(summary: Summary) -> str:
+    privacy = summary.privacy
+    return server_sees(
+        trust=privacy.trust,
+        hides_rated_items=privacy.hides_rated_items,
+        unlinked=privacy.unlinked,
+        sends=_sends(summary),
+        spends=privacy.epsilon_per_user.max != 0,
+    )
+
+
+def _tiles(summary: Summary) -> Markup:
+    accuracy, privacy, traffic = summary.accuracy.measures(), summary.privacy, summary.traffic
+    tiles = [
+        (_headed(measure, summary.accuracy), f"{value:.{measure.digits}f}", measure.direction)
+        for measure in headlines(measures_in(accuracy))
+        if (value := accuracy.get(measure.column)) is not None
+    ]
+    per_user, composed, claimed = privacy.epsilon_per_user, privacy.epsilon_composed, privacy.epsilon_claimed
+    tiles += [
+        (STATUS.title, privacy.status, TRUST_IN_WORDS[privacy.trust]),
+        ("ε per rating", with_claim(privacy.epsilon_per_rating, claimed.per_rating), "largest of any user"),
+        (
+            "ε per user, sum",
+            with_claim(per_user.max, claimed.per_user),
+            f"largest; median {loss(per_user.median)}",
+        ),
+        (
+            "ε per user, composed",
+            loss(composed.max),
+            f"largest, δ = {privacy.delta:g}; median {loss(composed.median)}",
+        ),
+        (SERVER_SEES.title, _seen(summary), plural(traffic.rounds, "round")),
+        _bytes_tile("mean bytes up per user", traffic.uplink),
+        _bytes_tile("mean bytes down per user", traffic.downlink),
+    ]
+    return render_template("tiles.html", tiles=tiles)
+
+
+def _bytes_tile(name: str, spent: DirectionSummary) -> tuple[str, str, str]:
+    detail = f"95th percentile {size(spent.message_p95_per_user)}, largest {size(spent.message_max_per_user)}"
+    if spent.network_mean_per_user is not None:
+        detail += f"; {size(spent.network_mean_per_user)} on the network"
+    return name, size(spent.message_mean_per_user), detail
+
+
+def _headed(measure: Measure, accuracy: Accuracy) -> str:
+    return f"F-score at {accuracy.k}" if measure.column == "f_score_at_k" else measure.label
