@@ -1,6 +1,15 @@
-"""The order of the tests: the modules that take longest begin, so that no worker idles at the end."""
+"""What all tests share: one thread of linear algebra, little collection of garbage, the slowest first."""
+
+import gc
+import os
 
 import pytest
+
+# As in a run. The processes that share the tests, and those that a test starts, inherit it.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# What imports and the collection of the tests make stays until the end: nobody need search it for garbage.
+gc.disable()
 
 SLOWEST_MODULES = (
     "test_determinism_on_ray.py",
@@ -20,6 +29,12 @@ SLOWEST_MODULES = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Move the slowest modules to the front."""
+    """Begin with the modules that take longest, so that no process idles at the end."""
     order = {name: place for place, name in enumerate(SLOWEST_MODULES)}
     items.sort(key=lambda item: order.get(item.path.name, len(order)))
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage again, but not among what is there before the first test."""
+    gc.freeze()
+    gc.enable()

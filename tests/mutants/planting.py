@@ -12,6 +12,7 @@ from tests.paths import ROOT
 
 def loaded_functions() -> list[FunctionType]:
     """Return the functions of the project that are loaded, methods and properties included."""
+    gc.unfreeze()  # `get_objects` leaves out what is frozen.
     root = f"{ROOT}/"
     functions = (found for found in gc.get_objects() if isinstance(found, FunctionType))
     return [function for function in functions if function.__code__.co_filename.startswith(root)]
