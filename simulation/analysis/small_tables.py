@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from simulation.analysis.columns import (
@@ -28,6 +28,10 @@ from simulation.analysis.settings import Setting, by_evaluation, measures_of, se
 from simulation.configuration.dotted_keys import flatten
 from simulation.storage.tables import Row
 
+_ASKED = replace(BUDGET, title="ε asked", hint="")
+_MAIN_COSTS = (BYTES_UP[0], BYTES_DOWN[0], SERVER_SEES)
+_BRIEF_COSTS = (replace(BYTES_UP[0], hint="per user"), replace(BYTES_DOWN[0], hint="per user"), SERVER_SEES)
+
 
 @dataclass(frozen=True)
 class SmallTable:
@@ -39,20 +43,24 @@ class SmallTable:
     first : str
         Heading of the settings' names.
     columns : tuple of SettingColumn
+        The most important first.
     settings : tuple of Setting
+    brief : tuple of SettingColumn
+        The first columns as they are where there is little room: without the spread of the accuracy.
     """
 
     title: str | None
     first: str
     columns: tuple[SettingColumn, ...]
     settings: tuple[Setting, ...]
+    brief: tuple[SettingColumn, ...] = ()
 
 
 def run_table(summary: Mapping[str, Any]) -> SmallTable:
     """Return a run as one line: accuracy, privacy and bytes side by side."""
     setting = _run_as_setting(summary)
-    columns = (*map(accuracy_column, _measures([setting])), *_costs([setting]))
-    return SmallTable(None, "run", columns, (setting,))
+    first, *others = [*map(accuracy_column, _measures([setting])), LOSSES[0]]
+    return SmallTable(None, "run", (first, *_MAIN_COSTS, *others, *_costs([setting])), (setting,))
 
 
 def tables_of_comparison(rows: Sequence[Row]) -> list[SmallTable]:
@@ -65,16 +73,12 @@ def tables_of_comparison(rows: Sequence[Row]) -> list[SmallTable]:
     for evaluation, settings in groups.items():
         main = evaluation.measure
         others = [accuracy_column(each) for each in _measures(settings) if each != main]
-        columns = (
-            BUDGET,
-            spread_column(main, settings),
-            *floor_columns(main, settings),
-            *best_columns(main, settings),
-            *others,
-            *_costs(settings),
-        )
+        against = floor_columns(main, settings)
+        brief = (_ASKED, accuracy_column(main), *against, *_BRIEF_COSTS)
+        first = (_ASKED, spread_column(main, settings), *against, *_MAIN_COSTS)
+        columns = (*first, *best_columns(main, settings), *others, LOSSES[0], *_costs(settings))
         title = ", ".join(distinguishing_words(evaluation, list(groups))) or None
-        tables.append(SmallTable(title, "protocol", columns, tuple(settings)))
+        tables.append(SmallTable(title, "protocol", columns, tuple(settings), brief))
     return tables
 
 
@@ -88,8 +92,8 @@ def run_lines(summary: Mapping[str, Any]) -> str:
 
 
 def _costs(settings: Sequence[Setting]) -> tuple[SettingColumn, ...]:
-    losses = (STATUS, *trust_columns(settings), *LOSSES, composed_column(settings))
-    return *losses, BYTES_UP[0], BYTES_DOWN[0], *NETWORK, SERVER_SEES
+    """Return the columns of what comes after the main ones: how far ε carries, and bytes on a network."""
+    return STATUS, *trust_columns(settings), LOSSES[1], composed_column(settings), *NETWORK
 
 
 def _measures(settings: Sequence[Setting]) -> list[Measure]:

@@ -11,7 +11,8 @@ import typer
 
 from dprec.errors import RunError
 from simulation.console.results import print_places
-from simulation.console.tables import audit_table, presets_table, wide_console
+from simulation.console.tables import audit_table, presets_table, print_tables
+from simulation.storage.names import AUDIT, REPORT
 
 if TYPE_CHECKING:
     from simulation.auditing import Audit, PresetAudit
@@ -28,7 +29,7 @@ def conclude(audit: Audit, folder: Path, *, as_json: bool, quiet: bool) -> None:
     if as_json:
         typer.echo(audit.to_json(), nl=False)
     elif not quiet:
-        wide_console().print(audit_table(audit))
+        print_tables(lambda width: [audit_table(audit, width)], _where(folder))
         print_places("audit", folder)
     if not audit.holds:
         raise RunError(audit.verdict)
@@ -45,8 +46,12 @@ def conclude_presets(presets: Sequence[PresetAudit], folder: Path, *, as_json: b
     if as_json:
         typer.echo(json.dumps([preset.values() for preset in presets], indent=2))
     elif not quiet:
-        wide_console().print(presets_table(presets))
+        print_tables(lambda width: [presets_table(presets, width)], _where(folder))
         print_places("audit", folder)
     broken = [preset.name for preset in presets if preset.audit is not None and not preset.audit.holds]
     if broken:
         raise RunError(f"{len(broken)} of {len(presets)} presets break a promise: {', '.join(broken)}")
+
+
+def _where(folder: Path) -> str:
+    return f"{folder / AUDIT} and {folder / REPORT}"

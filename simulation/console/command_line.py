@@ -21,7 +21,7 @@ from simulation.console.completion import presets_and_kinds
 from simulation.console.deploying import deploy
 from simulation.console.devices import device
 from simulation.console.exit_codes import exit_code
-from simulation.console.listings import LISTINGS, listing
+from simulation.console.listings import LISTINGS, listing, print_listing
 from simulation.console.parameters import (
     AuditSeed,
     ConfigPath,
@@ -230,11 +230,11 @@ def advise(
     from simulation.analysis.advice import advise as advice
     from simulation.analysis.advice_words import advice_lines
     from simulation.analysis.limits import Limits, most_trust, privacy_unit
+    from simulation.console.terminal import print_lines
 
     most = most_trust("sum" if untrusted and trust == "server" else trust)
     limits = Limits(epsilon, privacy_unit(per), max_bytes, most, hide_items, claimed, delta)
-    for line in advice_lines(advice(directory, limits, measure)):
-        typer.echo(line)
+    print_lines(advice_lines(advice(directory, limits, measure)))
 
 
 @app.command("list", cls=PlainHelp)
@@ -249,13 +249,7 @@ def list_names(
     """List the presets, or the components that a configuration can name."""
     if what not in LISTINGS:
         raise InputError("list", repr(what), ", ".join(LISTINGS))
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, show_header=False)
-    for name, description in listing(what):
-        table.add_row(name, description)
-    Console().print(table)
+    print_listing(listing(what))
 
 
 @app.command(cls=PlainHelp)

@@ -22,7 +22,8 @@ from simulation.analysis.component_description import (
 )
 from simulation.configuration.loading import load
 from simulation.configuration.presets import find_configuration, preset_summary, presets
-from simulation.console.description_text import narrow_console, print_description
+from simulation.console.description_text import print_description
+from simulation.console.terminal import narrow_console
 
 
 def describe_named(name: str, overrides: Sequence[str], *, as_json: bool) -> None:

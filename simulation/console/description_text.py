@@ -1,9 +1,9 @@
-"""A description on the terminal, in 80 columns."""
+"""A description on the terminal."""
 
 from __future__ import annotations
 
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -13,8 +13,7 @@ from dprec.privacy.units import UNITS_IN_WORDS
 from simulation.analysis.description import REQUIRED, Description
 from simulation.analysis.numbers import DASH
 from simulation.analysis.vocabulary import TRUST_IN_WORDS, plural
-
-_WIDTH = 80
+from simulation.console.terminal import narrow_console
 
 
 def print_description(description: Description, summary: str) -> None:
@@ -29,13 +28,6 @@ def print_description(description: Description, summary: str) -> None:
     console = narrow_console()
     head = f"{description.name}: {summary}" if summary else description.name
     console.print(Text(head), _facts(description), _settings(description), _beyond(description))
-
-
-def narrow_console() -> Console:
-    """Return a console that without a terminal is as wide as a narrow one."""
-    console = Console(highlight=False)
-    console.width = console.width if console.is_terminal else _WIDTH
-    return console
 
 
 def _facts(description: Description) -> Table:

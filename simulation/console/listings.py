@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 
 from dprec.errors import InputError
@@ -44,3 +45,14 @@ def listing(what: str) -> list[tuple[str, str]]:
         except InputError as error:  # of one package, which must not hide the others
             lines.append((name, f"cannot be used: {error.found}."))
     return lines
+
+
+def print_listing(lines: Sequence[tuple[str, str]]) -> None:
+    """Print names and descriptions; without a terminal, each in one line."""
+    from simulation.console.fitting import Column, fitted
+    from simulation.console.terminal import table_console, width_of
+
+    names, descriptions = zip(*lines, strict=True)
+    columns = [Column("", names, numeric=False), Column("", descriptions, numeric=False, wrapped=True)]
+    console = table_console(sum(max(map(len, each)) + 2 for each in (names, descriptions)))
+    console.print(fitted(columns, width_of(console)).table)

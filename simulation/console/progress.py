@@ -101,13 +101,13 @@ def progress_bar(quiet: bool, first: str = "reading the configuration") -> Itera
     first : str
         The stage that is shown at once.
     """
-    from rich.console import Console
+    from simulation.console.terminal import console
 
-    console = Console(stderr=True)
+    shown = console(stderr=True)
     if quiet:
         yield silent
-    elif console.is_terminal and not console.is_dumb_terminal:
-        with bar(console) as progress:
+    elif shown.is_terminal and not shown.is_dumb_terminal:
+        with bar(shown) as progress:
             progress(first, 0, 0)
             yield progress
     else:

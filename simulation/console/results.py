@@ -11,11 +11,12 @@ from dprec.errors import RunError
 from simulation.console.tables import (
     comparison_notes,
     comparison_tables,
+    print_tables,
     projection_table,
     results_table,
-    wide_console,
 )
-from simulation.storage.names import REPORT
+from simulation.console.terminal import print_lines
+from simulation.storage.names import REPORT, SUMMARY, TABLE
 
 if TYPE_CHECKING:
     from simulation.comparison.running import ComparisonResult
@@ -24,20 +25,17 @@ if TYPE_CHECKING:
 
 def print_run(result: RunResult, folder: Path, population: float | None) -> None:
     """Print a run: its table, what a reader must know, and where everything is."""
-    wide_console().print(results_table(result.summary))
-    for note in result.record.summary.notes:
-        typer.echo(f"- {note}")
+    print_tables(lambda width: [results_table(result.summary, width)], str(folder / SUMMARY))
+    print_lines(f"- {note}" for note in result.record.summary.notes)
     print_projection(folder, population)
     print_places("run", folder)
 
 
 def print_comparison(result: ComparisonResult, population: float | None) -> None:
     """Print a comparison: its tables, what a reader must know, and where everything is."""
-    wide_console().print(*comparison_tables(result.rows))
-    for note in comparison_notes(result):
-        typer.echo(f"- {note}")
-    for each in result.comparison.left_out:
-        typer.echo(f"- {each.name} is left out: {each.reason}")
+    print_tables(lambda width: comparison_tables(result.rows, width), _where(result.directory))
+    print_lines(f"- {note}" for note in comparison_notes(result))
+    print_lines(f"- {each.name} is left out: {each.reason}" for each in result.comparison.left_out)
     if result.rows:
         print_projection(result.directory, population)
     print_places("comparison", result.directory)
@@ -62,7 +60,8 @@ def print_projection(folder: Path, population: float | None) -> None:
     if population is not None:
         from simulation.pages import projected
 
-        wide_console().print(projection_table(projected(folder, population), population))
+        rows = projected(folder, population)
+        print_tables(lambda width: [projection_table(rows, population, width)], str(folder / REPORT))
 
 
 def print_places(what: str, folder: Path) -> None:
@@ -70,3 +69,9 @@ def print_places(what: str, folder: Path) -> None:
     if (folder / REPORT).is_file():
         typer.echo(f"page: {folder / REPORT}")
     typer.echo(f"{what} directory: {folder}")
+
+
+def _where(folder: Path) -> str:
+    """Return where every column of a comparison is."""
+    page = folder / REPORT
+    return f"{folder / TABLE} and {page}" if page.is_file() else str(folder / TABLE)

@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
-
+from simulation.analysis.columns import SettingColumn
 from simulation.analysis.delta_notes import notes_on_delta
-from simulation.analysis.numbers import DASH, number
+from simulation.analysis.numbers import number
 from simulation.analysis.populations import population_words
 from simulation.analysis.projection import METHOD, Projection
-from simulation.analysis.settings import settings_of
+from simulation.analysis.settings import Setting, settings_of
 from simulation.analysis.small_tables import SmallTable, run_table, tables_of_comparison
+from simulation.console.fitting import Column, Fitted, fitted
+from simulation.console.terminal import console, print_lines, table_console, width_of
 from simulation.storage.tables import Row
 
 if TYPE_CHECKING:
     from simulation.auditing import Audit, PresetAudit
+    from simulation.auditing.result import Finding
     from simulation.comparison.running import ComparisonResult
 
 
-def results_table(summary: Mapping[str, Any]) -> Table:
+def results_table(summary: Mapping[str, Any], width: int | None = None) -> Fitted:
     """Return a run as one line: accuracy, privacy and bytes side by side."""
-    return _of_settings(run_table(summary))
+    return _of_settings(run_table(summary), width)
 
 
-def comparison_tables(rows: Sequence[Row]) -> list[Table]:
-    """Return one table per evaluation, with one line per protocol and epsilon."""
-    return [_of_settings(table) for table in tables_of_comparison(rows)]
+def comparison_tables(rows: Sequence[Row], width: int | None = None) -> list[Fitted]:
+    """Return one table per evaluation, with one line per protocol and epsilon.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        The lines of comparison.csv.
+    width : int, optional
+        Characters that there are; by default, enough.
+    """
+    return [_of_settings(table, width) for table in tables_of_comparison(rows)]
 
 
 def comparison_notes(result: ComparisonResult) -> Iterator[str]:
@@ -40,84 +49,110 @@ def comparison_notes(result: ComparisonResult) -> Iterator[str]:
     yield from population_words(result.rows)
 
 
-def audit_table(audit: Audit) -> Table:
+def audit_table(audit: Audit, width: int | None = None) -> Fitted:
     """Return one line per test: the epsilon that is promised, its lower bound, and the verdict."""
+    findings = audit.findings
+    columns = [
+        Column("test", tuple(each.test for each in findings), numeric=False, wrapped=True),
+        Column("promised for a", tuple(each.unit for each in findings), numeric=False, rank=2),
+        _figures("ε promised", [each.promised for each in findings]),
+        _figures("ε charged", [each.charged for each in findings], rank=1),
+        _figures("ε at least", [each.at_least for each in findings]),
+        Column("verdict", tuple(map(_verdict, findings)), numeric=False, wrapped=True),
+    ]
     people = f"{audit.trials:,} people per profile"
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        padding=(0, 1),
-        caption=f"{people}; all bounds hold together with probability {audit.confidence:g}",
-        caption_justify="left",
-    )
-    table.add_column("test")
-    table.add_column("promised for a")
-    for column in ("ε promised", "ε charged", "ε at least"):
-        table.add_column(column, justify="right")
-    table.add_column("verdict")
-    for finding in audit.findings:
-        verdict = f"{finding.defect or 'no evidence against it'}; {finding.strength}"
-        figures = (number(value, 4) for value in (finding.promised, finding.charged, finding.at_least))
-        table.add_row(finding.test, finding.unit, *figures, verdict)
-    return table
+    caption = f"{people}; all bounds hold together with probability {audit.confidence:g}"
+    return fitted(columns, width, caption=caption)
 
 
-def presets_table(presets: Sequence[PresetAudit]) -> Table:
+def _verdict(finding: Finding) -> str:
+    return f"{finding.defect or 'no evidence against it'}; {finding.strength}"
+
+
+def _figures(heading: str, values: Iterable[float | None], digits: int = 4, rank: int = 0) -> Column:
+    return Column(heading, tuple(number(value, digits) for value in values), rank=rank)
+
+
+def presets_table(presets: Sequence[PresetAudit], width: int | None = None) -> Fitted:
     """Return one line per preset: what its audit found, or why there is none."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    table.add_column("preset", no_wrap=True)
-    for column in ("ε promised", "ε at least", "seconds"):
-        table.add_column(column, justify="right")
-    table.add_column("verdict")
-    for preset in presets:
-        audit = preset.audit
-        if audit is None:
-            table.add_row(preset.name, DASH, DASH, DASH, preset.reason)
-            continue
-        verdict = audit.verdict + (f" (as {preset.same_as})" if preset.same_as else "")
-        figures = number(audit.promised, 4), number(audit.lower_bound, 4), number(preset.seconds, 1)
-        table.add_row(preset.name, *figures, verdict)
-    return table
+    columns = [
+        Column("preset", tuple(preset.name for preset in presets), numeric=False),
+        _figures("ε promised", [each.audit.promised if each.audit else None for each in presets]),
+        _figures("ε at least", [each.audit.lower_bound if each.audit else None for each in presets]),
+        _figures("seconds", [each.seconds if each.audit else None for each in presets], 1, rank=1),
+        Column("verdict", tuple(map(_preset_verdict, presets)), numeric=False, wrapped=True),
+    ]
+    return fitted(columns, width)
+
+
+def _preset_verdict(preset: PresetAudit) -> str:
+    if preset.audit is None:
+        return preset.reason
+    return preset.audit.verdict + (f" (as {preset.same_as})" if preset.same_as else "")
 
 
 _HEADING = 12
-"""Characters per line of a heading, so that the numbers below it decide the width of a column."""
+"""Characters per line of a heading where there is room; where there is not, a line has at least a word."""
 
 
-def _of_settings(small: SmallTable) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), title_justify="left")
-    table.title = small.title
-    table.add_column(small.first, no_wrap=True)
-    for column in small.columns:
-        heading = "\n".join([*wrap(column.title, _HEADING), *wrap(column.hint, _HEADING)])
-        table.add_column(heading, justify="right" if column.numeric else "left", no_wrap=True)
-    for setting in small.settings:
-        table.add_row(setting.name, *(column.text(setting) for column in small.columns))
-    return table
-
-
-def projection_table(rows: Sequence[tuple[str, Projection]], population: float) -> Table:
-    """Return the projected traffic of a population, one row per direction or protocol."""
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        padding=(0, 1),
-        title=f"traffic of {population:,.0f} users a day, each taking part once",
-        caption=METHOD,
-        title_justify="left",
-        caption_justify="left",
+def _of_settings(small: SmallTable, width: int | None) -> Fitted:
+    """Return a table whose last columns are left out first, brief if more of them fit then."""
+    rest = small.columns[len(small.brief) :]
+    whole, brief = (
+        _fitted_settings(small, columns, heading, width)
+        for columns, heading in ((small.columns, _HEADING), ((*small.brief, *rest), 1))
     )
-    table.add_column("", no_wrap=True)
-    for column in ("bytes a day", "from", "to", "mean Mbit/s"):
-        table.add_column(column, justify="right", no_wrap=True)
-    for label, projection in rows:
-        ends = (DASH if end is None else f"{end:,.0f}" for end in (projection.low, projection.high))
-        table.add_row(label, f"{projection.total:,.0f}", *ends, number(projection.bits_per_second / 1e6, 2))
-    return table
+    return whole if whole.left_out <= brief.left_out else brief
 
 
-def wide_console() -> Console:
-    """Return a console that is wide enough for the columns of a table, even without a terminal."""
-    console = Console()
-    console.width = max(console.width, 260)
-    return console
+def _fitted_settings(
+    small: SmallTable, columns: Sequence[SettingColumn], heading: int, width: int | None
+) -> Fitted:
+    names = Column(small.first, tuple(setting.name for setting in small.settings), numeric=False)
+    ordered = [names, *(_of_column(column, small.settings, heading) for column in columns)]
+    return fitted([replace(column, rank=place) for place, column in enumerate(ordered)], width, small.title)
+
+
+def _of_column(column: SettingColumn, settings: Sequence[Setting], heading: int) -> Column:
+    """Return a column whose heading is as narrow as its cells, or as the given number of characters."""
+    cells = tuple(map(column.text, settings))
+    words = max(map(len, f"{column.title} {column.hint}".split()))
+    room = max(heading, words, *map(len, cells))
+    return Column("\n".join([*wrap(column.title, room), *wrap(column.hint, room)]), cells, column.numeric)
+
+
+def projection_table(
+    rows: Sequence[tuple[str, Projection]], population: float, width: int | None = None
+) -> Fitted:
+    """Return the projected traffic of a population, one row per direction or protocol."""
+    projections = [projection for _, projection in rows]
+    columns = [
+        Column("", tuple(label for label, _ in rows), numeric=False),
+        _figures("bytes a day", [each.total for each in projections], 0),
+        _figures("from", [each.low for each in projections], 0, rank=1),
+        _figures("to", [each.high for each in projections], 0, rank=1),
+        _figures("mean Mbit/s", [each.bits_per_second / 1e6 for each in projections], 2),
+    ]
+    title = f"traffic of {population:,.0f} users a day, each taking part once"
+    return fitted(columns, width, title, METHOD)
+
+
+def print_tables(make: Callable[[int | None], Sequence[Fitted]], everything: str) -> None:
+    """Print tables; on a terminal they fit, and what is left out is said.
+
+    Parameters
+    ----------
+    make : callable
+        Returns the tables for a width.
+    everything : str
+        Where all columns are.
+    """
+    width = width_of(console())
+    tables = make(width)
+    shown = table_console(max((each.width for each in tables), default=0))
+    for place, each in enumerate(tables):
+        shown.print(*([""] if place else []), each.table)
+    narrowest = max(tables, key=lambda each: each.left_out, default=None)
+    if narrowest is not None and narrowest.left_out:
+        columns = f"{narrowest.left_out} of {narrowest.columns} columns"
+        print_lines([f"left out in a width of {width}: {columns}; all are in {everything}"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,12 +13,13 @@ from simulation.console.arguments import output_folder
 from simulation.console.completion import configurations
 from simulation.console.parameters import Output, Overrides, Quiet, Resume
 from simulation.console.progress import progress_bar
+from simulation.console.terminal import print_lines
 from simulation.console.whole_numbers import whole_number
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
+    from simulation.console.fitting import Fitted
     from simulation.tuning.running import Tuned
+    from simulation.tuning.trials import Trial
 
 
 def tune(
@@ -60,33 +62,40 @@ def tune(
             progress=progress,
         )
     if not quiet:
-        from simulation.console.tables import wide_console
+        from simulation.console.tables import print_tables
+        from simulation.tuning.directory import TABLE_OF_TRIALS
 
-        wide_console().print(_table(tuned))
-        for each in tuned:
-            typer.echo(f"- {each.privacy_note}")
+        print_tables(lambda width: [_table(tuned, width)], str(folder / TABLE_OF_TRIALS))
+        print_lines(f"- {each.privacy_note}" for each in tuned)
         typer.echo(f"tuning directory: {folder}")
 
 
-def _table(tuned: list[Tuned]) -> Table:
-    from rich import box
-    from rich.table import Table
-
+def _table(tuned: Sequence[Tuned], width: int | None) -> Fitted:
     from simulation.analysis.numbers import number
+    from simulation.console.fitting import Column, fitted
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    table.add_column("configuration", no_wrap=True)
-    for column in ("trials", "could not run", "measure", "as it was", "best"):
-        table.add_column(column, justify="right")
-    table.add_column("best settings")
-    for each in tuned:
-        values = (None if trial is None else trial.judgement.value for trial in (each.start, each.best))
-        figures = (number(value, each.measure.digits) for value in values)
-        settings = {} if each.best is None else each.best.settings
-        chosen = ", ".join(
-            f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}"
-            for key, value in settings.items()
+    def values(trials: Iterable[Trial | None]) -> tuple[str, ...]:
+        pairs = zip(tuned, trials, strict=True)
+        return tuple(
+            number(None if trial is None else trial.judgement.value, each.measure.digits)
+            for each, trial in pairs
         )
-        counts = str(len(each.trials)), str(each.failed)
-        table.add_row(each.config.name, *counts, each.measure.label, *figures, chosen)
-    return table
+
+    columns = [
+        Column("configuration", tuple(each.config.name for each in tuned), numeric=False),
+        Column("trials", tuple(str(len(each.trials)) for each in tuned), rank=1),
+        Column("could not run", tuple(str(each.failed) for each in tuned), rank=1),
+        Column("measure", tuple(each.measure.label for each in tuned), numeric=False),
+        Column("as it was", values(each.start for each in tuned)),
+        Column("best", values(each.best for each in tuned)),
+        Column("best settings", tuple(map(_chosen, tuned)), numeric=False, wrapped=True),
+    ]
+    return fitted(columns, width)
+
+
+def _chosen(tuned: Tuned) -> str:
+    settings = {} if tuned.best is None else tuned.best.settings
+    return ", ".join(
+        f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}"
+        for key, value in settings.items()
+    )

@@ -61,7 +61,9 @@ def test_tables_and_pages_show_the_first_cutoff_and_all_of_them(tiny: dict[str, 
     assert "at 3" in page
     assert "at 5" in page
     assert page.count("<tr") == 1 + 6
-    headings = [str(column.header).replace("\n", " ") for column in results_table(result.summary).columns]
+    headings = [
+        str(column.header).replace("\n", " ") for column in results_table(result.summary).table.columns
+    ]
     assert {"NDCG at 3, catalogue", "Recall at 3, catalogue"} <= set(headings)
     assert not any("at 5" in heading for heading in headings)
 

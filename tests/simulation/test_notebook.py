@@ -21,7 +21,7 @@ def test_a_run_is_a_small_table_and_data_frames(tiny: dict[str, Any]) -> None:
         assert words in html
     assert repr(result).splitlines()[0].split() == ["run", "a-name"]
     assert f"{result.summary['accuracy']['rmse']:.4f}" in repr(result)
-    assert repr(result).splitlines()[-1].startswith("server sees")
+    assert repr(result).splitlines()[-1].startswith("network down")
     frame = result.to_pandas()
     assert list(frame.columns) == ["user", "item", "rating", "prediction"]
     assert len(frame) == result.summary["dataset"]["test_ratings"]
