@@ -17,7 +17,7 @@ from simulation.storage.summary import Accuracy, DirectionSummary, Summary
 def run_answer(summary: Summary, picture: Rendered) -> Markup:
     """Return the answer of a run: how accurate, how private, how many bytes, and what the server sees."""
     return render_template(
-        "run_answer.html",
+        "answered.html",
         sentence=answer_sentence(summary),
         picture=figures([picture]),
         tiles=_tiles(summary),

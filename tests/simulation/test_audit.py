@@ -89,7 +89,9 @@ def test_a_device_that_spends_twice_its_budget_is_detected(tmp_path: Path) -> No
     broken = [finding for finding in result.findings if not finding.holds]
     assert "value of one rating" in [finding.test for finding in broken]
     assert result.lower_bound == result.worst.at_least > result.promised
-    assert "a twofold leak would be seen with probability" in (tmp_path / "report.html").read_text()
+    page = (tmp_path / "report.html").read_text()
+    assert "The promise is broken. value of one rating, ε = 1 per cell: epsilon is at least" in page
+    assert "<dt>strength</dt><dd>strong<small>sees a leak of twice the promise" in page
     kept = json.loads((tmp_path / "audit.json").read_text())
     assert kept["holds"] is False
     assert kept["findings"][2]["at_least"] == result.findings[2].at_least
@@ -278,6 +280,8 @@ def test_all_presets_are_audited_each_protocol_once(
     assert first["audit"]["findings"] == second["audit"]["findings"]
     page = (tmp_path / "out" / "report.html").read_text()
     assert "one item rated or not" in page
+    assert "No promise was found broken, of 2 presets that promise something. Of the audits, 2 weak." in page
+    assert "1 preset promises nothing that can be tested." in page
     assert json.loads((tmp_path / "out" / "audit.json").read_text())["presets"][1] == first
 
 
@@ -288,8 +292,10 @@ def test_a_broken_promise_fails_the_command_for_all_presets(
     with pytest.raises(SystemExit) as caught:
         main(["audit", "--all", "--trials", "4000", "-o", str(tmp_path / "out")])
     assert caught.value.code == 1
-    error = capsys.readouterr().err
-    assert error == "dprec: 2 of 3 presets break a promise: zheng-rr, zheng-rr-centred\n"
+    *_, error = capsys.readouterr().err.splitlines()
+    assert error == "dprec: 2 of 3 presets break a promise: zheng-rr, zheng-rr-centred"
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "The promises of zheng-rr and zheng-rr-centred are broken, of 2 presets that promise" in page
 
 
 @pytest.mark.parametrize(
