@@ -1,0 +1,1 @@
+"""The tables of the documents, from committed summaries of comparisons and from the presets."""

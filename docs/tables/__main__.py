@@ -1,0 +1,80 @@
+"""Fill the generated blocks of the documents.
+
+    python -m docs.tables            # rewrite what is out of date
+
+A block stands between two comments, of which the first says what fills it:
+
+    <!-- generated: leaderboard ml-100k-u1 1 -->
+    <!-- end -->
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from docs.tables.answer import answer
+from docs.tables.leaderboard import absolute_errors, accuracies, leaderboard, made
+from docs.tables.listed import DOCS
+from docs.tables.promises import deviations, index, promises, settings
+
+BLOCKS: dict[str, Callable[..., str]] = {
+    "absolute-errors": absolute_errors,
+    "accuracies": accuracies,
+    "answer": answer,
+    "deviations": deviations,
+    "index": index,
+    "leaderboard": leaderboard,
+    "made": made,
+    "promises": promises,
+    "settings": settings,
+}
+
+_LINK = re.compile(r"\(docs:(?P<target>[^)]+)\)")
+"""A link of a block, from the folder of the documents."""
+
+_BLOCK = re.compile(r"<!-- generated: (?P<call>[^>]+?) -->\n.*?<!-- end -->", re.DOTALL)
+
+
+def filled(text: str, page: Path) -> str:
+    """Return a document with its blocks made anew.
+
+    Parameters
+    ----------
+    text : str
+    page : Path
+        The document's place, which links are relative to.
+    """
+
+    def relative(match: re.Match[str]) -> str:
+        return f"({os.path.relpath(DOCS / match['target'], page.parent)})"
+
+    def block(match: re.Match[str]) -> str:
+        name, *arguments = match["call"].split()
+        text = _LINK.sub(relative, BLOCKS[name](*arguments))
+        return f"<!-- generated: {match['call']} -->\n\n{text}\n\n<!-- end -->"
+
+    return _BLOCK.sub(block, text)
+
+
+def documents() -> Iterator[Path]:
+    """Yield the documents that have generated blocks."""
+    for path in sorted(DOCS.rglob("*.md")):
+        if _BLOCK.search(path.read_text(encoding="utf-8")):
+            yield path
+
+
+def main() -> None:
+    """Rewrite the documents whose blocks are out of date, and print their paths."""
+    for path in documents():
+        text = path.read_text(encoding="utf-8")
+        fresh = filled(text, path)
+        if fresh != text:
+            path.write_text(fresh, encoding="utf-8")
+            print(path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""Keep the summary of a comparison with the project.
+
+    python -m docs.tables.collect DIR -o docs/results/NAME.csv --command "dprec compare ..."
+
+Every figure is taken from comparison.csv as the comparison's page takes it, and rounded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from docs.tables.results import Provenance, Result, write_results
+from simulation.analysis.comparison_files import ComparisonFiles, read_comparison
+from simulation.analysis.floors import Gain, gain, nothing_sent
+from simulation.analysis.settings import Setting, by_evaluation
+from simulation.storage.names import TABLE, cell_key
+from simulation.storage.summary import read_summary
+
+_DIGITS = 8
+"""Significant digits that are kept."""
+
+
+def results_of(files: ComparisonFiles) -> list[Result]:
+    """Return the lines of a comparison's summary, in the comparison's order."""
+    floors = {
+        id(setting): nothing_sent(group)
+        for group in by_evaluation(files.settings).values()
+        for setting in group
+    }
+    presets = {str(line["name"]): str(line.get("preset") or line["name"]) for line in _protocols(files)}
+    return [
+        _result(files, setting, presets.get(setting.name, setting.name), floors[id(setting)])
+        for setting in files.settings
+        if setting.evaluation is not None
+    ]
+
+
+def provenance_of(files: ComparisonFiles, command: str) -> Provenance:
+    """Return how a comparison was made."""
+    finished = datetime.datetime.fromtimestamp((files.directory / TABLE).stat().st_mtime, datetime.UTC)
+    runs = {
+        key: dict.fromkeys(
+            str(row[key]) for own in files.settings for row in own.rows if row[key] is not None
+        )
+        for key in ("seed", "fold")
+    }
+    title = str(files.config.get("title") or files.config.get("name"))
+    version = read_summary(files.cells(files.settings[0])[0]).environment["dprec"]
+    return Provenance(
+        title, command, tuple(runs["seed"]), tuple(runs["fold"]), str(version), finished.date().isoformat()
+    )
+
+
+def _protocols(files: ComparisonFiles) -> list[Mapping[str, Any]]:
+    listed = files.config.get("protocols")
+    return [line for line in listed if isinstance(line, Mapping)] if isinstance(listed, list) else []
+
+
+def _result(files: ComparisonFiles, setting: Setting, preset: str, floor: Setting | None) -> Result:
+    evaluation = setting.evaluation
+    assert evaluation is not None  # only settings that were measured are asked about
+    accuracy = setting.average(evaluation.measure.column)
+    assert accuracy is not None
+    against = None if floor is None or setting is floor else gain(setting, floor, evaluation.measure)
+    return Result(
+        protocol=setting.name,
+        preset=preset,
+        dataset=evaluation.dataset,
+        split=_split(files, setting),
+        panel=evaluation.panel or "",
+        unit=files.matched_unit,
+        epsilon=setting.budget,
+        floor=setting.floor is not None,
+        measure=evaluation.measure.column,
+        accuracy=_kept(accuracy.mean),
+        deviation=_kept(accuracy.deviation) if accuracy.seeds or accuracy.folds else None,
+        runs=accuracy.count,
+        mae=_mean(setting, "mae"),
+        f_score=_mean(setting, "f_score_at_k"),
+        **_gained(against),
+        **_promised(setting),
+        bytes_up=_mean(setting, "uplink_message_mean_per_user"),
+        bytes_down=_mean(setting, "downlink_message_mean_per_user"),
+        network_up=_mean(setting, "uplink_network_mean_per_user"),
+        network_down=_mean(setting, "downlink_network_mean_per_user"),
+        rounds=_mean(setting, "rounds"),
+    )
+
+
+def _gained(against: Gain | None) -> dict[str, Any]:
+    """Return what is gained over nothing sent; the interval only if it is one over users."""
+    if against is None:
+        return {"gain": None, "gain_low": None, "gain_high": None}
+    low, high = (against.low, against.high) if against.over == "user" else (None, None)
+    return {"gain": _kept(against.mean), "gain_low": _maybe(low), "gain_high": _maybe(high)}
+
+
+def _promised(setting: Setting) -> dict[str, Any]:
+    return {
+        "epsilon_per_rating": _maybe(setting.epsilon("rating")),
+        "epsilon_per_user": _maybe(setting.epsilon("user")),
+        "claimed_per_rating": _maybe(setting.claimed("rating")),
+        "claimed_per_user": _maybe(setting.claimed("user")),
+        "composed": _maybe(setting.composed),
+        "delta": setting.delta,
+        "status": setting.status,
+        "trust": setting.trust,
+        "server_sees": setting.server_sees,
+    }
+
+
+def _split(files: ComparisonFiles, setting: Setting) -> str:
+    """Return the split of a setting in words, without its fold where the comparison has several."""
+    row, cells = setting.rows[0], files.config.get("cells")
+    key = cell_key(setting.name, setting.budget, row["fold"], row["seed"], setting.population)
+    config = cells.get(key) if isinstance(cells, dict) else None
+    split = dict(config["split"]) if isinstance(config, dict) else {}
+    if row["fold"] is not None:
+        split.pop("fold", None)
+    kind = str(split.pop("kind", ""))
+    return ", ".join([kind, *(f"{name.replace('_', ' ')} {value}" for name, value in split.items())])
+
+
+def _mean(setting: Setting, column: str) -> float | None:
+    return _maybe(setting.mean(column))
+
+
+def _maybe(value: float | None) -> float | None:
+    return None if value is None else _kept(value)
+
+
+def _kept(value: float) -> float:
+    """Return a number with the digits that are kept."""
+    return float(f"{value:.{_DIGITS}g}")
+
+
+def main() -> None:
+    """Write the summary of a comparison, and how it was made beside it."""
+    parser = argparse.ArgumentParser(description="Keep the summary of a comparison with the project.")
+    parser.add_argument("directory", type=Path, metavar="DIR", help="a finished comparison")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="CSV")
+    parser.add_argument("--command", required=True, help="what was typed, with PATH/TO for the data")
+    options = parser.parse_args()
+    files = read_comparison(options.directory)
+    write_results(options.output, results_of(files))
+    made = {
+        key: list(own) if isinstance(own, tuple) else own
+        for key, own in asdict(provenance_of(files, options.command)).items()
+    }
+    options.output.with_suffix(".yaml").write_text(
+        yaml.safe_dump(made, sort_keys=False, allow_unicode=True, width=110), encoding="utf-8"
+    )
+
+
+if __name__ == "__main__":
+    main()

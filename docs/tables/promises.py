@@ -1,0 +1,127 @@
+"""What the published systems promise and where presets leave their papers, from the presets themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any
+
+from docs.tables.listed import papers, systems
+from docs.tables.markdown import table
+from dprec.deviations import as_in_a_file
+from simulation import load
+from simulation.analysis.description import Description, describe
+from simulation.analysis.numbers import DASH
+from simulation.analysis.vocabulary import TRUST_IN_WORDS
+from simulation.configuration.dotted_keys import at
+
+
+@cache
+def described(preset: str) -> Description:
+    """Return the description of a preset."""
+    return describe(load(preset))
+
+
+def index() -> str:
+    """Return one line for each published system, with a link to its page."""
+    heads = ["system", "presets", "ε is for", "trusted", "rated items", "server sees", "privacy", "rounds"]
+    rows = []
+    for system in systems().values():
+        own = [described(preset) for preset in system.presets]
+        rows.append(
+            [
+                f"[{system.title}](docs:systems/{system.page}.md)",
+                _code(system.presets),
+                _distinct(_unit(each) for each in own),
+                _distinct(each.guarantee.trust for each in own),
+                _distinct("hidden" if each.guarantee.hides_rated_items else "seen" for each in own),
+                _distinct(each.server_sees for each in own),
+                _distinct(each.guarantee.status for each in own),
+                _distinct(
+                    "one" if each.sent is None or each.sent.reports == 1 else "several" for each in own
+                ),
+            ]
+        )
+    return table(heads, rows, [False] * len(heads))
+
+
+def promises(page: str) -> str:
+    """Return what every preset of a page promises, in the words of `dprec describe`."""
+    system = systems()[page]
+    parts = []
+    for preset in system.presets:
+        own = described(preset)
+        guarantee = own.guarantee
+        lines = [
+            ("ε is for", _unit(own)),
+            ("status", f"**{guarantee.status}**: {guarantee.reason}"),
+            ("trust", f"{TRUST_IN_WORDS[guarantee.trust]}; the server sees {own.server_sees}"),
+            *(("also", note) for note in guarantee.notes),
+        ]
+        parts.append(table([f"`{preset}`", "at its default ε"], lines, [False, False]))
+    return "\n\n".join(parts)
+
+
+def deviations(page: str) -> str:
+    """Return where the presets and variants of a page leave the papers."""
+    system = systems()[page]
+    heads = ["preset", "setting", "here", "paper", "where the paper says so"]
+    names = (*system.presets, *system.references, *system.variants)
+    rows = [[f"`{name}`", *cells] for name in names for cells in _beyond(name)]
+    return table(heads, rows, [False] * len(heads))
+
+
+def settings(page: str) -> str:
+    """Return the settings that the paper of a page fixes, beside those of its presets."""
+    published = papers()["published"]
+    system = systems()[page]
+    held = [name for name in (*system.presets, *system.references) if name in published]
+    rows = [
+        [
+            f"`{name}`",
+            f"`{setting['key']}`",
+            as_in_a_file(setting["value"]),
+            as_in_a_file(at(_configured(name), *setting["key"].split("."))),
+            setting["at"],
+        ]
+        for name in held
+        for setting in published[name]["settings"]
+    ]
+    return table(["preset", "setting", "paper", "here", "place in the paper"], rows, [False] * 5)
+
+
+def _beyond(name: str) -> Iterator[Sequence[str]]:
+    own = described(name).beyond_the_paper
+    if not own:
+        yield "nothing", DASH, DASH, DASH
+    for each in own:
+        if each.published is None and each.key.endswith("kind"):
+            yield f"`{each.key}`", as_in_a_file(each.value), DASH, each.source or "ours: no paper has it"
+        else:
+            published = next(line.published for line in described(name).settings if line.key == each.key)
+            paper = " or ".join(map(as_in_a_file, published))
+            yield f"`{each.key}`", as_in_a_file(each.value), paper, each.source
+
+
+@cache
+def _configured(name: str) -> dict[str, Any]:
+    dumped: dict[str, Any] = load(name).model_dump(mode="json")["protocol"]
+    return dumped
+
+
+def _unit(described: Description) -> str:
+    values = {line.key: line.value for line in described.settings}
+    per = values.get("privacy.per")
+    return {
+        "rating": "one rating's value",
+        "cell": "one cell, rated or not",
+        "user": "a whole profile",
+    }.get(str(per), "one replacement and one prediction")
+
+
+def _code(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _distinct(words: Iterator[str]) -> str:
+    return "; ".join(dict.fromkeys(words))
