@@ -1,6 +1,5 @@
 """The tables of the documents are those of the committed summaries and of the presets."""
 
-import csv
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -85,28 +84,6 @@ def test_every_summary_says_how_it_was_made() -> None:
     for name in names:
         assert provenance(name).command.startswith("dprec compare ")
         assert provenance(name).seeds
-
-
-def committed(name: str, **wanted: str) -> list[dict[str, str]]:
-    """Return lines of a summary as text, without the code that makes the tables."""
-    with (RESULTS / f"{name}.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
-
-
-def test_the_headline_of_the_results_is_that_of_the_summary() -> None:
-    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-    headline = next(line for line in page.splitlines() if line.startswith("**MovieLens 100K"))
-    stars = committed("ml-100k-u1", dataset="movielens-100k", measure="rmse")
-    reached = {row["protocol"]: float(row["accuracy"]) for row in stars if row["epsilon"] in ("", "1.0")}
-    proved = [row for row in stars if row["epsilon"] == "1.0" and row["status"] == "proved"]
-    best = min(proved, key=lambda row: float(row["accuracy"]))
-    assert f"a device alone reaches {reached['nothing-sent']:.3f}" in headline
-    assert f"The best that is proved is `{best['protocol']}`, {float(best['accuracy']):.3f}" in headline
-    assert f"reaches {reached['sets-only']:.3f} (`sets-only`)" in headline
-    published = {name for system in systems().values() for name in system.presets}
-    better = [row for row in proved if row["protocol"] in published and float(row["gain_low"]) > 0]
-    assert ("none does better" in headline) == (not better)
 
 
 def test_statements_where_a_published_system_beats_nothing_sent_and_where_none_does() -> None:
