@@ -80,9 +80,9 @@ def page(
     )
 
 
-def figures(rendered: Sequence[Rendered]) -> Markup:
-    """Return figures beside each other if there is room."""
-    return render_template("figures.html", figures=rendered)
+def figures(rendered: Sequence[Rendered], *, folded: bool = False) -> Markup:
+    """Return figures beside each other if there is room, with their captions folded if that is wanted."""
+    return render_template("figures.html", figures=rendered, folded=folded)
 
 
 def paragraph(words: str) -> Markup:

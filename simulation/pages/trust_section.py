@@ -21,9 +21,10 @@ from simulation.analysis.populations import Course, users_needed
 from simulation.analysis.settings import Setting
 from simulation.analysis.vocabulary import TRUST_IN_WORDS
 from simulation.pages.comparison_tables import named_cell, setting_cell
+from simulation.pages.evaluation_parts import EvaluationPart
 from simulation.pages.figures.looks import Looks
 from simulation.pages.markup import Cell, Column, table, text_cell
-from simulation.pages.page import Section, dashed, paragraph
+from simulation.pages.page import Section, paragraph
 
 _WORDS = (
     "The most accurate protocol of each trust that is proved to keep its budget. It beats nothing sent where "
@@ -34,36 +35,21 @@ _WORDS = (
 )
 
 
-def trust_section(
-    settings: Sequence[Setting],
-    measure: Measure,
-    looks: Looks,
-    every: Sequence[Course],
-    matched: tuple[Sequence[float], float | None],
-    of_what: str,
-    suffix: str,
-) -> Section:
-    """Return a table with a line for every trust and budget.
+def trust_sections(part: EvaluationPart, every: Sequence[Course]) -> list[Section]:
+    """Return the section with a line for every trust and budget, if any protocol is proved to keep a budget.
 
     Parameters
     ----------
-    settings : sequence of Setting
-        Those that predict the same.
-    measure : Measure
-    looks : mapping
+    part : EvaluationPart
     every : sequence of Course
         How protocols do with other numbers of users.
-    matched : tuple of sequence of float and float or None
-        The budgets of the comparison, and the delta with which losses count as they compose.
-    of_what, suffix : str
-        What distinguishes the section from others of its kind, in its title and its anchor.
     """
-    name, title = f"at-each-trust{suffix}", f"At each trust{of_what}"
-    budgets, delta = matched
-    answers = at_each_trust(settings, measure, budgets=budgets, delta=delta)
+    budgets, delta = part.files.epsilons, part.files.matched_delta
+    answers = at_each_trust(part.settings, part.measure, budgets=budgets, delta=delta)
     if not answers:
-        return Section(name, title, (dashed("No protocol here is proved to keep a budget."),))
-    return Section(name, title, (paragraph(_WORDS), _table(answers, settings, measure, looks, every)))
+        return []
+    lines = _table(answers, part.settings, part.measure, part.looks, every)
+    return [Section(f"at-each-trust{part.suffix}", part.titled("At each trust"), (paragraph(_WORDS), lines))]
 
 
 def _table(

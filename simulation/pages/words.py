@@ -52,10 +52,9 @@ def comparison_in_words(files: ComparisonFiles) -> str:
     budgets = sorted({setting.budget for setting in settings if setting.budget is not None})
     runs = [row for setting in settings for row in setting.rows]
     seeds, folds = ({str(row[key]) for row in runs if row[key] is not None} for key in ("seed", "fold"))
-    unit = files.matched_unit
-    populations = dict.fromkeys(_population_of(own[0].rows[0]) for own in by_evaluation(settings).values())
     at_budgets = (
-        f" at {plural(len(budgets), 'budget')}, ε = {listed(f'{budget:g}' for budget in budgets)} per {unit},"
+        f" at {plural(len(budgets), 'budget')}, ε = {listed(f'{budget:g}' for budget in budgets)} per "
+        f"{files.matched_unit},"
         if budgets
         else ""
     )
@@ -63,11 +62,17 @@ def comparison_in_words(files: ComparisonFiles) -> str:
     repeated = " and ".join(
         plural(len(values), word) for values, word in ((seeds, "seed"), (folds, "fold")) if values
     )
-    return (
-        f"{plural(len(names), 'protocol')}{beside}{at_budgets} over {repeated}: {plural(len(runs), 'run')}. "
-        + " ".join(populations)
-        + f" Every protocol with a budget was given the same ε per {unit}; the table shows what it cost."
-    )
+    sets = " and ".join(dict.fromkeys(str(row.get("dataset")) for row in runs))
+    compared = f"{plural(len(names), 'protocol')}{beside}{at_budgets}"
+    return f"{compared} over {repeated}: {plural(len(runs), 'run')} on {sets}."
+
+
+def data_in_words(files: ComparisonFiles) -> str:
+    """Describe the ratings of a comparison, and what its protocols were given."""
+    groups = by_evaluation(files.settings).values()
+    populations = dict.fromkeys(_population_of(own[0].rows[0]) for own in groups)
+    given = f"Every protocol with a budget was given the same ε per {files.matched_unit}."
+    return " ".join([*populations, given])
 
 
 def _population_of(row: Row) -> str:

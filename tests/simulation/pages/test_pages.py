@@ -222,16 +222,19 @@ def test_alternative_texts_say_what_is_seen(comparison_directory: Directories) -
     assert "plain-mf 0.945 without privacy, as a horizontal line" in described
 
 
-def test_the_first_note_says_what_is_not_better_than_nothing_sent(
+def test_the_answer_says_first_that_nothing_is_better_than_nothing_sent(
     comparison_directory: Directories, floored: Directories
 ) -> None:
     words = words_of(floored(comparison_directory(), 1.1))
-    first = words.text.split("<li>")[1]
+    first = words.text.split("<p>")[1]
     assert first.startswith(
-        "<strong>Against nothing sent:</strong> At ε = 0.5, 1 and 3 per rating, none of the 4 private "
-        "protocols beats nothing sent (RMSE 1.100) by more than the uncertainty of the difference (nearest "
-        "at ε = 3: isgd, 0.018 ± 0.064 better).</li>"
+        "At ε = 1 per rating nothing here beats sending nothing: every device alone reaches RMSE 1.100, and "
+        "the nearest protocol, isgd, is 0.115 ± 0.064 worse.</p>"
     )
+    assert (
+        "At ε = 0.5, 1 and 3 per rating, none of the 4 private protocols beats nothing sent (RMSE 1.100) by "
+        "more than the uncertainty of the difference (nearest at ε = 3: isgd, 0.018 ± 0.064 better)."
+    ) in words.text.split('id="best">')[1]
     assert "5 protocols beside 1 floor at 3 budgets" in words.text
     assert "At each trust" not in words.text
 
@@ -302,8 +305,8 @@ def test_a_comparison_says_what_the_visible_set_alone_gives(
 ) -> None:
     words = words_of(floored(floored(comparison_directory(), 1.1), 0.95, "sets-only"))
     assert (
-        "<strong>The visible set:</strong> With no report of any value sets-only reaches RMSE 0.950, because "
-        "which items were rated is seen; with nothing sent it is 1.100; where the set" in words.text
+        "<p>With no report of any value sets-only reaches RMSE 0.950, because which items were rated is "
+        "seen; with nothing sent it is 1.100; where the set" in words.text.split('id="best">')[1]
     )
 
 

@@ -1,0 +1,183 @@
+"""The answer of a comparison in words: a sentence or two for each thing that is predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from dprec.privacy.units import ComparableUnit
+from simulation.analysis.answer import Answer, Candidate
+from simulation.analysis.at_each_trust import TrustAnswer
+from simulation.analysis.floors import Gain, gain_digits
+from simulation.analysis.measures import Measure
+from simulation.analysis.numbers import loss, number
+from simulation.analysis.settings import Setting
+from simulation.analysis.vocabulary import TRUST_IN_WORDS, listed, plural
+
+_MOST_NAMES = 3
+"""Names that are listed; of more, only their number is said."""
+
+
+def answer_sentences(answer: Answer, unit: ComparableUnit) -> tuple[str, ...]:
+    """Return what a comparison says of one evaluation, in at most two sentences.
+
+    Parameters
+    ----------
+    answer : Answer
+    unit : {"rating", "user"}
+        What the budgets are counted for.
+    """
+    first = _first(answer, unit)
+    second = "; ".join(_context(answer))
+    return (first, f"{second[0].upper()}{second[1:]}.") if second else (first,)
+
+
+def trust_sentences(answer: Answer, at_trusts: Sequence[TrustAnswer], delta: float | None) -> tuple[str, ...]:
+    """Return what a comparison of whole users says of one evaluation: a line for each trust after the first.
+
+    Parameters
+    ----------
+    answer : Answer
+    at_trusts : sequence of TrustAnswer
+        At the budget of the answer.
+    delta : float or None
+        With which the budget holds.
+    """
+    if not at_trusts:
+        return answer_sentences(answer, "user")
+    with_delta = "" if delta is None else f" with δ = {delta:g}"
+    lead = (
+        f"At ε = {answer.budget:g} per user{with_delta}, the most accurate protocol that is proved to keep "
+        "its budget depends on whom users trust"
+    )
+    if answer.floor:
+        lead += f"; nothing sent reaches {_reached(answer.floor, answer.measure)}"
+    return (f"{lead}.", *(_at_trust(each, answer) for each in at_trusts))
+
+
+def _first(answer: Answer, unit: ComparableUnit) -> str:
+    """Return the sentence about the protocol to take, or that says that there is none."""
+    if answer.budget is None:
+        return _without_budgets(answer)
+    at = f"At ε = {answer.budget:g} per {unit}"
+    if answer.floor and answer.nothing_beats_the_floor:
+        return f"{at} nothing here beats sending nothing: {_nearest(answer, answer.floor)}."
+    best, claimed = answer.best, answer.claimed
+    if best is None:
+        named = f"; {claimed.setting.name}, which claims to, {_reaches(answer, claimed)}" if claimed else ""
+        return f"{at} no protocol here is proved to keep its budget{named}."
+    if answer.floor and not best.beats_nothing_sent:
+        return (
+            f"{at} no protocol that is proved to keep its budget beats sending nothing: "
+            f"{_nearest(answer, answer.floor)}."
+        )
+    alike = f" (not told apart: {_few(answer.alike)})" if answer.alike else ""
+    per_user = best.setting.epsilon("user") if unit == "rating" else None
+    summed = "" if per_user is None else f", up to {loss(per_user)} per user"
+    return (
+        f"{at}{summed}, the most accurate protocol that is proved to keep its budget is "
+        f"{best.setting.name}{alike}: it {_reaches(answer, best)}, {_costs(best.setting)}."
+    )
+
+
+def _without_budgets(answer: Answer) -> str:
+    named = answer.without_privacy or answer.floor
+    if named is None:
+        return "No protocol here has a budget."
+    return f"No protocol here has a budget; {named.setting.name} {_reaches(answer, named)}."
+
+
+def _nearest(answer: Answer, floor: Candidate) -> str:
+    """Say what nothing sent reaches, and which protocol comes nearest to it or is hardly better."""
+    reached = f"every device alone reaches {_reached(floor, answer.measure)}"
+    nearest = answer.best or answer.claimed
+    if nearest is None or nearest.against is None:
+        return reached
+    doubt = ", which may be chance" if nearest.against.mean > 0 else ""
+    written = nearest.against.written(gain_digits(answer.measure))
+    promise = "" if answer.best else " (claimed, not proved)"
+    return f"{reached}, and the nearest protocol, {nearest.setting.name}{promise}, is {written}{doubt}"
+
+
+def _reaches(answer: Answer, named: Candidate) -> str:
+    than = _than(named.against, answer.floor.accuracy, answer.measure) if answer.floor else ""
+    return f"reaches {_reached(named, answer.measure)}{than}"
+
+
+def _than(against: Gain | None, floor: float, measure: Measure) -> str:
+    if against is None:
+        return ""
+    written = against.written(gain_digits(measure))
+    return f", {written} than nothing sent ({_number(floor, measure)})"
+
+
+def _costs(setting: Setting) -> str:
+    up, down = (setting.mean(f"{way}link_message_mean_per_user") for way in ("up", "down"))
+    return (
+        f"for {number(up, 0)} bytes up and {number(down, 0)} down per user "
+        f"(the server sees: {setting.server_sees})"
+    )
+
+
+def _context(answer: Answer) -> Iterator[str]:
+    """Yield what the rated items give alone, what published protocols do, and what no privacy gives."""
+    measure = answer.measure
+    best = answer.best or answer.claimed
+    if answer.set_alone and best and not best.setting.flag("hides_rated_items"):
+        yield _set_alone(answer.set_alone, measure)
+    if answer.floor and answer.published:
+        yield _published(answer.published, answer.published_better)
+    if (clear := answer.without_privacy) and answer.budget is not None:
+        yield f"without privacy {clear.setting.name} reaches {_number(clear.accuracy, measure)}"
+
+
+def _set_alone(alone: Candidate, measure: Measure) -> str:
+    return (
+        f"the rated items alone, which the server sees, give {_number(alone.accuracy, measure)} "
+        f"({alone.setting.name})"
+    )
+
+
+def _published(names: Sequence[str], better: Sequence[str]) -> str:
+    """Say which of the published protocols beat nothing sent."""
+    if len(names) == 1:
+        return f"the published {names[0]} {'beats' if better else 'does not beat'} nothing sent"
+    systems = f"the {len(names)} published systems ({listed(names)})"
+    if not better:
+        return f"none of {systems} beats nothing sent"
+    if len(better) == len(names):
+        return f"each of {systems} beats nothing sent"
+    return f"of {systems}, {listed(better)} {'beats' if len(better) == 1 else 'beat'} nothing sent"
+
+
+def _at_trust(at_trust: TrustAnswer, answer: Answer) -> str:
+    """Say which protocol to take at a trust, or that none there beats nothing sent."""
+    measure, best, against = answer.measure, at_trust.best, at_trust.against
+    trusted = TRUST_IN_WORDS[at_trust.trust]
+    kept = "ratings and rated items protected" if at_trust.hides else "ratings protected, rated items seen"
+    reached = f"{best.name}, {_label(measure)} {_number(best.mean(measure.column), measure)}"
+    if against is not None:
+        reached += f", {against.written(gain_digits(measure))}"
+    nothing = "nothing beats sending nothing; nearest is "
+    sentence = nothing + reached if against and not against.beyond_doubt else f"{reached}, {_costs(best)}"
+    if answer.set_alone and not at_trust.hides:
+        sentence += f"; {_set_alone(answer.set_alone, measure)}"
+    return f"{trusted[0].upper()}{trusted[1:]} ({kept}): {sentence}."
+
+
+def _few(settings: Sequence[Setting]) -> str:
+    names = [setting.name for setting in settings]
+    return listed(names) if len(names) <= _MOST_NAMES else plural(len(names), "protocol")
+
+
+def _number(value: float | None, measure: Measure) -> str:
+    return number(value, gain_digits(measure))
+
+
+def _label(measure: Measure) -> str:
+    """Return the name of a measure inside a sentence."""
+    name = measure.label
+    return name[0].lower() + name[1:] if name[1:2].islower() else name
+
+
+def _reached(named: Candidate, measure: Measure) -> str:
+    return f"{_label(measure)} {_number(named.accuracy, measure)}"

@@ -1,0 +1,77 @@
+"""What a comparison's page shows of one evaluation: its settings, their looks, and its names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from simulation.analysis.answer import Answer, answer_to
+from simulation.analysis.at_each_trust import by_trust
+from simulation.analysis.comparison_files import ComparisonFiles
+from simulation.analysis.evaluations import Evaluation, distinguishing_words
+from simulation.analysis.measures import Measure
+from simulation.analysis.settings import Setting, by_evaluation
+from simulation.pages.figures.looks import Looks, looks_of
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluationPart:
+    """One thing that is predicted, which shares no table and no axis with others.
+
+    Parameters
+    ----------
+    files : ComparisonFiles
+    evaluation : Evaluation
+    settings : sequence of Setting
+    looks : mapping
+        Of all protocols of the page.
+    words : tuple of str
+        What distinguishes it from the others of the page; empty if there is one only.
+    suffix : str
+        The same, in anchors and in the names of files.
+    """
+
+    files: ComparisonFiles
+    evaluation: Evaluation
+    settings: Sequence[Setting]
+    looks: Looks
+    words: tuple[str, ...]
+    suffix: str
+
+    @property
+    def measure(self) -> Measure:
+        """Its main measure of accuracy."""
+        return self.evaluation.measure
+
+    @property
+    def answer(self) -> Answer:
+        """What is said of it first."""
+        return answer_to(self.settings, self.measure, self.files.published)
+
+    def titled(self, title: str) -> str:
+        """Return the title of a section, with what distinguishes it from others of its kind."""
+        return f"{title} ({', '.join(self.words)})" if self.words else title
+
+
+def evaluation_parts(files: ComparisonFiles) -> list[EvaluationPart]:
+    """Return the parts of a comparison, the main one first."""
+    groups = by_evaluation(files.settings)
+    per_user = files.matched_unit == "user"
+    looks = looks_of(files.settings, by_trust=per_user)
+    for own in groups.values():
+        looks |= looks_of(own, by_trust=per_user)
+    parts: list[EvaluationPart] = []
+    for evaluation, own in groups.items():
+        words = tuple(distinguishing_words(evaluation, list(groups)))
+        suffix = _suffix(words, [part.suffix for part in parts])
+        settings = by_trust(own) if per_user else own
+        parts.append(EvaluationPart(files, evaluation, settings, looks, words, suffix))
+    return parts
+
+
+def _suffix(words: Sequence[str], taken: Sequence[str]) -> str:
+    """Return the suffix that distinguishes a group's figures from others in their file names."""
+    # Whatever a table holds, a figure stays in its directory.
+    suffix = "".join("-" + re.sub(r"[^a-z0-9]+", "-", word.lower()).strip("-") for word in words)
+    return f"{suffix}-{len(taken) + 1}" if suffix in taken else suffix

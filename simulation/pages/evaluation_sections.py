@@ -1,0 +1,84 @@
+"""The sections of a comparison's page about one evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dprec.privacy.units import COMPARABLE_UNITS
+from simulation.analysis.populations import courses
+from simulation.analysis.seen_sets import seen_set_sentences
+from simulation.analysis.selection import reference_budget
+from simulation.analysis.verdicts import verdict_sentences
+from simulation.pages.comparison_plots import bytes_plot, epsilon_plot, round_plot, traces_of
+from simulation.pages.comparison_tables import best_table, settings_table
+from simulation.pages.evaluation_parts import EvaluationPart
+from simulation.pages.figures.accuracy_by_epsilon import EpsilonAxis
+from simulation.pages.figures.bounded_distance import distance_plot
+from simulation.pages.figures.rendering import Draw, Plot
+from simulation.pages.headline_table import headline_table
+from simulation.pages.page import Section, figures, paragraph
+from simulation.pages.population_section import population_section
+from simulation.pages.trust_section import trust_sections
+
+
+def evaluation_plots(part: EvaluationPart) -> list[Plot]:
+    """Return the figures of accuracy against privacy, bytes and rounds; that against epsilon comes first."""
+    files, settings, measure, looks, suffix = (
+        part.files, part.settings, part.measure, part.looks, part.suffix,
+    )  # fmt: skip
+    delta = files.matched_delta
+    axes = [EpsilonAxis(unit) for unit in COMPARABLE_UNITS] if delta is None else [EpsilonAxis("user", delta)]
+    if any(setting.falls_short for setting in settings):
+        axes.insert(0, EpsilonAxis(files.matched_unit, delta=delta, asked=True))
+    plots = [plot for axis in axes if (plot := epsilon_plot(settings, measure, axis, looks, suffix))]
+    if measure.column == "rmse" and (distances := distance_plot(settings, looks)):
+        plots.append(distances)
+    if by_bytes := bytes_plot(settings, measure, looks, suffix):
+        plots.append(by_bytes)
+    traces = traces_of(files, settings, measure)
+    # With a single evaluated round, accuracy against bytes shows it all.
+    if any(trace.accuracy.size > 1 for trace in traces):
+        plots.append(round_plot(traces, settings, measure, looks, suffix, reference_budget(files.settings)))
+    return plots
+
+
+def evaluation_sections(
+    part: EvaluationPart, plots: Sequence[Plot], draw: Draw, *, main: bool
+) -> list[Section]:
+    """Return the sections of one evaluation.
+
+    Parameters
+    ----------
+    part : EvaluationPart
+    plots : sequence of Plot
+        Those of its figures that the answer does not show.
+    draw : callable
+        Renders a figure and writes its files.
+    main : bool
+        Whether its headline is part of the answer already.
+    """
+    files, measure, looks, suffix = part.files, part.measure, part.looks, part.suffix
+    every = courses([*part.settings, *files.populations], measure)
+    sections = []
+    if not main:
+        sections.append(Section(f"headline{suffix}", part.titled("Protocols"), (headline_table(part),)))
+    if files.matched_unit == "user":
+        sections += trust_sections(part, every)
+    sections += population_section(every, measure, looks, draw, suffix)
+    best = best_table(part.settings, measure, looks)
+    sections.append(
+        Section(f"best{suffix}", part.titled("Most accurate at each budget"), (*_sentences(part), best))
+    )
+    if plots:
+        drawn = figures([draw(plot) for plot in plots])
+        sections.append(Section(f"figures{suffix}", part.titled("Accuracy, privacy and bytes"), (drawn,)))
+    table = settings_table(files, part.settings, measure, looks)
+    sections.append(Section(f"table{suffix}", part.titled("Every protocol, every figure"), (table,)))
+    return sections
+
+
+def _sentences(part: EvaluationPart) -> list[str]:
+    """Return what is said of every budget against nothing sent, and of the visible set."""
+    group, unit = {part.evaluation: part.settings}, part.files.matched_unit
+    said = (*verdict_sentences(group, unit).values(), *seen_set_sentences(group, unit).values())
+    return [paragraph(sentence) for sentence in said]

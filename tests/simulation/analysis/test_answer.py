@@ -1,0 +1,258 @@
+"""The answer of a comparison: every statement recomputed from comparison.csv, whatever wins."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import pytest
+
+from simulation.analysis.answer import answer_to
+from simulation.analysis.answer_words import answer_sentences, trust_sentences
+from simulation.analysis.at_each_trust import at_each_trust
+from simulation.analysis.headline import MOST_ROWS, headline_columns, headline_rows
+from simulation.analysis.measures import MEASURES, Measure
+from simulation.analysis.settings import Setting, read_settings
+from simulation.storage.tables import csv_of_rows
+
+RMSE, SIGNS = MEASURES[0], MEASURES[2]
+FLOOR = {RMSE: 1.063, SIGNS: 0.64}
+PUBLISHED = {"protocol-3", "protocol-7", "protocol-11"}
+
+Lines = list[dict[str, str]]
+
+
+def line(measure: Measure, name: str, epsilon: float | None, seed: int, value: float) -> dict[str, Any]:
+    """Return a made-up line of comparison.csv, with an interval of the gain over users."""
+    private = epsilon is not None
+    return {
+        "name": name, "epsilon": epsilon, "fold": None, "seed": seed, "dataset": "made-up", "items": 9,
+        measure.column: value, "status": "proved" if private else "none", "floor": None,
+        "trust": "nobody" if private else "server", "trusts_server": not private, "hides_rated_items": False,
+        "epsilon_per_rating": epsilon, "epsilon_per_user_max": 685 * epsilon if private else None,
+        "epsilon_composed_max": 422.5 * epsilon if private else None, "delta": 1e-6,
+        "uplink_message_mean_per_user": 400 + len(name), "downlink_message_mean_per_user": 25_000 + seed,
+        "against": "nothing-sent", "best_at_budget": None,
+    }  # fmt: skip
+
+
+def floor(measure: Measure, name: str, value: float) -> dict[str, Any]:
+    silent = {"status": "proved", "floor": name, "epsilon_per_user_max": 0.0, "trust": "nobody"}
+    return {**line(measure, name, None, 1, value), **silent}
+
+
+def table(folder: Path, measure: Measure, worse_by: float, draw: int, promise: str = "proved") -> Path:
+    """Write a table of 22 protocols at three budgets, each on average worse than the floor by so much."""
+    random, sign = np.random.default_rng(draw), 1 if measure.lower_is_better else -1
+    base = FLOOR[measure]
+    rows = [floor(measure, "nothing-sent", base), floor(measure, "sets-only", base - sign * 0.05)]
+    rows += [
+        line(measure, f"clear-{place}", None, 1, base - sign * random.uniform(0, 0.2)) for place in (1, 2)
+    ]
+    for place in range(22):
+        apart = worse_by + random.uniform(-0.1, 0.1)
+        for epsilon in (0.5, 1.0, 3.0):
+            rows.append(
+                line(measure, f"protocol-{place}", epsilon, 1, base + sign * (apart + 0.05 / epsilon))
+            )
+            rows[-1]["status"] = "claimed" if place % 5 == 4 else promise
+    for row in rows:
+        gain = sign * (base - row[measure.column])
+        ends = dict(zip(("", "_low", "_high"), (gain, gain - 0.02, gain + 0.02), strict=True))
+        row |= {f"{measure.column}_gain{end}": value for end, value in ends.items()}
+    path = folder / "comparison.csv"
+    path.write_text("".join(csv_of_rows(rows)))
+    return path
+
+
+def sentences(path: Path, measure: Measure) -> tuple[str, ...]:
+    return answer_sentences(answer_to(read_settings(path), measure, PUBLISHED), "rating")
+
+
+def lines_of(path: Path) -> Lines:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def best_of(lines: Lines, measure: Measure, keep: Callable[[dict[str, str]], bool]) -> dict[str, str]:
+    chosen = min if measure.lower_is_better else max
+    return chosen((each for each in lines if keep(each)), key=lambda each: float(each[measure.column]))
+
+
+def competes(each: dict[str, str]) -> bool:
+    return not each["floor"] and each["epsilon"] == "1.0"
+
+
+def check_context(second: str, lines: Lines, measure: Measure) -> None:
+    """Check what is said of the rated items, of published protocols and of no privacy."""
+    alone = next(each for each in lines if each["floor"] == "sets-only")
+    assert f"give {float(alone[measure.column]):.3f} (sets-only)" in second
+    papers = [each for each in lines if competes(each) and each["name"] in PUBLISHED]
+    better = [each["name"] for each in papers if float(each[f"{measure.column}_gain_low"]) > 0]
+    said = re.search(
+        r"(none|each)? ?of the 3 published systems \(([^)]*)\)(?:, ([\w\-, ]+) beats? nothing)?", second
+    )
+    assert said is not None
+    assert set(re.findall(r"protocol-\d+", said[2])) == PUBLISHED
+    stated = said[2] if said[1] == "each" else said[3] or ""
+    assert re.findall(r"protocol-\d+", stated) == better
+    assert (said[1] == "none") is not bool(better)
+    clear = best_of(lines, measure, lambda each: not each["floor"] and not each["epsilon"])
+    assert f"without privacy {clear['name']} reaches {float(clear[measure.column]):.3f}" in second
+
+
+@pytest.mark.parametrize("measure", [RMSE, SIGNS], ids=["RMSE", "signs"])
+@pytest.mark.parametrize("draw", range(4))
+def test_every_statement_is_that_of_the_table(tmp_path: Path, measure: Measure, draw: int) -> None:
+    path = table(tmp_path, measure, -0.05, draw)
+    first, second = sentences(path, measure)
+    lines, column = lines_of(path), measure.column
+    best = best_of(lines, measure, lambda each: competes(each) and each["status"] == "proved")
+    assert float(best[f"{column}_gain_low"]) > 0
+    stated = re.fullmatch(
+        r"At ε = 1 per rating, up to ([\d.]+) per user, the most accurate protocol that is proved to keep "
+        r"its budget is (\S+): it reaches (RMSE|sign accuracy) ([\d.]+), ([\d.]+) ± ([\d.]+) better than nothing "
+        r"sent \(([\d.]+)\), for ([\d,]+) bytes up and ([\d,]+) down per user "
+        r"\(the server sees: rated items, noise\)\.",
+        first,
+    )
+    assert stated is not None
+    assert stated[2] == best["name"]
+    low, high = (float(best[f"{column}_gain_{end}"]) for end in ("low", "high"))
+    floor_reached = next(float(each[column]) for each in lines if each["floor"] == "nothing-sent")
+    numbers = [float(stated[place].replace(",", "")) for place in (1, 4, 5, 6, 7, 8, 9)]
+    assert numbers == pytest.approx(
+        [
+            float(best["epsilon_per_user_max"]),
+            float(best[column]),
+            abs(float(best[column]) - floor_reached),
+            (high - low) / 2,
+            floor_reached,
+            float(best["uplink_message_mean_per_user"]),
+            float(best["downlink_message_mean_per_user"]),
+        ],
+        abs=6e-4,
+    )
+    check_context(second, lines, measure)
+
+
+@pytest.mark.parametrize("measure", [RMSE, SIGNS], ids=["RMSE", "signs"])
+def test_where_nothing_beats_the_floor_that_is_the_answer(tmp_path: Path, measure: Measure) -> None:
+    path = table(tmp_path, measure, 0.2, 0)
+    first, second = sentences(path, measure)
+    lines = lines_of(path)
+    assert all(float(each[f"{measure.column}_gain_low"]) <= 0 for each in lines if competes(each))
+    nearest = best_of(lines, measure, lambda each: competes(each) and each["status"] == "proved")
+    behind = abs(float(nearest[measure.column]) - FLOOR[measure])
+    assert first == (
+        f"At ε = 1 per rating nothing here beats sending nothing: every device alone reaches "
+        f"{'RMSE' if measure is RMSE else 'sign accuracy'} {FLOOR[measure]:.3f}, and the nearest protocol, "
+        f"{nearest['name']}, is {behind:.3f} ± 0.020 worse."
+    )
+    assert "none of the 3 published systems" in second
+    check_context(second, lines, measure)
+
+
+def test_what_is_claimed_only_is_no_answer(tmp_path: Path) -> None:
+    path = table(tmp_path, RMSE, -0.05, 0, promise="claimed")
+    best = best_of(lines_of(path), RMSE, competes)
+    first = sentences(path, RMSE)[0]
+    assert first.startswith(
+        "At ε = 1 per rating no protocol here is proved to keep its budget; "
+        f"{best['name']}, which claims to, reaches RMSE {float(best['rmse']):.3f}, "
+    )
+
+
+def test_what_beats_nothing_sent_by_a_claim_is_not_said_to_be_nothing(tmp_path: Path) -> None:
+    rows = [
+        floor(RMSE, "nothing-sent", 1.0),
+        line(RMSE, "proved", 1.0, 1, 1.2),
+        line(RMSE, "claimed", 1.0, 1, 0.8),
+    ]
+    rows[-1]["status"] = "claimed"
+    (tmp_path / "comparison.csv").write_text("".join(csv_of_rows(rows)))
+    assert sentences(tmp_path / "comparison.csv", RMSE) == (
+        "At ε = 1 per rating no protocol that is proved to keep its budget beats sending nothing: every "
+        "device alone reaches RMSE 1.000, and the nearest protocol, proved, is 0.200 worse.",
+    )
+
+
+def test_without_budgets_and_without_floors_there_is_an_answer(tmp_path: Path) -> None:
+    path = tmp_path / "comparison.csv"
+    path.write_text(
+        "".join(csv_of_rows([line(RMSE, "clear", None, 1, 0.9), line(RMSE, "other", None, 1, 1.0)]))
+    )
+    assert sentences(path, RMSE) == ("No protocol here has a budget; clear reaches RMSE 0.900.",)
+    path.write_text("".join(csv_of_rows([line(RMSE, "noisy", 1.0, 1, 0.9)])))
+    assert sentences(path, RMSE)[0].endswith(
+        "is noisy: it reaches RMSE 0.900, for 405 bytes up and 25,001 down per user "
+        "(the server sees: rated items, noise)."
+    )
+
+
+def test_for_whole_users_there_is_a_line_for_each_trust(tmp_path: Path) -> None:
+    rows = [floor(RMSE, "nothing-sent", 1.0), floor(RMSE, "sets-only", 0.94)]
+    for name, trust, hides, value in (
+        ("local", "nobody", True, 1.1),
+        ("central", "server", True, 0.9),
+        ("values", "nobody", False, 0.92),
+    ):
+        shown = {"trust": trust, "hides_rated_items": hides, "epsilon_per_user_max": 4.0}
+        rows.append({**line(RMSE, name, 4.0, 1, value), **shown})
+    path = tmp_path / "comparison.csv"
+    path.write_text("".join(csv_of_rows(rows)))
+    settings = read_settings(path)
+    answer = answer_to(settings, RMSE, ())
+    lead, *lines = trust_sentences(answer, at_each_trust(settings, RMSE, budgets=[4.0]), 1e-6)
+    assert lead.startswith("At ε = 4 per user with δ = 1e-06, ")
+    assert lead.endswith("nothing sent reaches RMSE 1.000.")
+    assert lines == [
+        "Nobody is trusted (ratings and rated items protected): nothing beats sending nothing; nearest is "
+        "local, RMSE 1.100, 0.100 worse.",
+        "The server is trusted (ratings and rated items protected): central, RMSE 0.900, 0.100 better, for "
+        "407 bytes up and 25,001 down per user (the server sees: true ratings).",
+        "Nobody is trusted (ratings protected, rated items seen): values, RMSE 0.920, 0.080 better, for 406 "
+        "bytes up and 25,001 down per user (the server sees: rated items, noise); the rated items alone, "
+        "which the server sees, give 0.940 (sets-only).",
+    ]
+    assert trust_sentences(answer, [], None) == answer_sentences(answer, "user")
+
+
+def test_the_headline_has_a_row_per_protocol_by_accuracy_and_always_the_floor(tmp_path: Path) -> None:
+    path = table(tmp_path, RMSE, -0.2, 0)
+    settings = read_settings(path)
+    shown, others = headline_rows(settings, RMSE)
+    names = [each.name for each in (*shown, *others)]
+    assert len(names) == len(set(names)) == 26
+    assert len(shown) == MOST_ROWS <= 12
+    assert shown[-1].name == "nothing-sent"
+    assert {each.budget for each in (*shown, *others)} == {1.0, None}
+    for rows in (shown[:-1], others):
+        accuracies = [each.mean("rmse") or 0.0 for each in rows]
+        assert accuracies == sorted(accuracies)
+    written = {column.title: column.text for column in headline_columns(settings, RMSE, "rating")}
+
+    def said(setting: Setting) -> list[str]:
+        return [text(setting) for text in written.values()]
+
+    claimed = next(each for each in settings if each.name == "protocol-4" and each.budget == 1.0)
+    assert said(claimed)[0] == "1 claimed"
+    assert said(shown[-1]) == ["0", "1.063", "–", "0", "–", "412", "25,001", "rated items only"]
+    lines = {(each["name"], each["epsilon"]): each for each in lines_of(path)}
+    for setting in shown:
+        row = lines[setting.name, "" if setting.budget is None else "1.0"]
+        assert written["RMSE"](setting) == f"{float(row['rmse']):.3f}"
+
+
+def test_statements_are_means_over_seeds(tmp_path: Path) -> None:
+    rows = [{**floor(RMSE, "nothing-sent", 1.0), "seed": seed} for seed in (1, 2)]
+    rows += [line(RMSE, "noisy", 1.0, seed, value) for seed, value in ((1, 0.849), (2, 0.851))]
+    path = tmp_path / "comparison.csv"
+    path.write_text("".join(csv_of_rows(rows)))
+    reached = fmean(float(each["rmse"]) for each in lines_of(path) if each["name"] == "noisy")
+    assert f"it reaches RMSE {reached:.3f}, " in sentences(path, RMSE)[0]
