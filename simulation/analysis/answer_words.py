@@ -113,8 +113,8 @@ def _than(against: Gain | None, floor: float, measure: Measure) -> str:
 def _costs(setting: Setting) -> str:
     up, down = (setting.mean(f"{way}link_message_mean_per_user") for way in ("up", "down"))
     return (
-        f"for {number(up, 0)} bytes up and {number(down, 0)} down per user "
-        f"(the server sees: {setting.server_sees})"
+        f"for {number(up, 0)} bytes up and {number(down, 0)} down per user; "
+        f"the server sees {setting.server_sees}"
     )
 
 

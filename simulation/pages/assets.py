@@ -24,7 +24,7 @@ def style_sheet() -> str:
     return (
         f":root {{ {_colours(dark_mode=False)} }}\n"
         f"@media (prefers-color-scheme: dark) {{ :root {{ {_colours(dark_mode=True)} }} }}\n"
-        f"{_read('page.css')}{_read('figures.css')}{chips}"
+        f"{_read('page.css')}{_read('comparison.css')}{_read('figures.css')}{chips}"
     )
 
 

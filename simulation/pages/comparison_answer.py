@@ -29,7 +29,11 @@ def comparison_answer(parts: Sequence[EvaluationPart], picture: Rendered | None)
     drawn = figures([picture], folded=True) if picture else None
     said = [(part, *_sentences(part)) for part in parts]
     return render_template(
-        "answer.html", said=said, picture=drawn, headline=headline_table(main), several=len(parts) > 1
+        "comparison_answer.html",
+        said=said,
+        picture=drawn,
+        headline=headline_table(main),
+        several=len(parts) > 1,
     )
 
 

@@ -116,9 +116,9 @@ def test_every_statement_is_that_of_the_table(tmp_path: Path, measure: Measure, 
     assert float(best[f"{column}_gain_low"]) > 0
     stated = re.fullmatch(
         r"At ε = 1 per rating, up to ([\d.]+) per user, the most accurate protocol that is proved to keep "
-        r"its budget is (\S+): it reaches (RMSE|sign accuracy) ([\d.]+), ([\d.]+) ± ([\d.]+) better than nothing "
-        r"sent \(([\d.]+)\), for ([\d,]+) bytes up and ([\d,]+) down per user "
-        r"\(the server sees: rated items, noise\)\.",
+        r"its budget is (\S+): it reaches (RMSE|sign accuracy) ([\d.]+), ([\d.]+) ± ([\d.]+) better than "
+        r"nothing sent \(([\d.]+)\), for ([\d,]+) bytes up and ([\d,]+) down per user; "
+        r"the server sees rated items, noise\.",
         first,
     )
     assert stated is not None
@@ -190,8 +190,8 @@ def test_without_budgets_and_without_floors_there_is_an_answer(tmp_path: Path) -
     assert sentences(path, RMSE) == ("No protocol here has a budget; clear reaches RMSE 0.900.",)
     path.write_text("".join(csv_of_rows([line(RMSE, "noisy", 1.0, 1, 0.9)])))
     assert sentences(path, RMSE)[0].endswith(
-        "is noisy: it reaches RMSE 0.900, for 405 bytes up and 25,001 down per user "
-        "(the server sees: rated items, noise)."
+        "is noisy: it reaches RMSE 0.900, for 405 bytes up and 25,001 down per user; "
+        "the server sees rated items, noise."
     )
 
 
@@ -215,9 +215,9 @@ def test_for_whole_users_there_is_a_line_for_each_trust(tmp_path: Path) -> None:
         "Nobody is trusted (ratings and rated items protected): nothing beats sending nothing; nearest is "
         "local, RMSE 1.100, 0.100 worse.",
         "The server is trusted (ratings and rated items protected): central, RMSE 0.900, 0.100 better, for "
-        "407 bytes up and 25,001 down per user (the server sees: true ratings).",
+        "407 bytes up and 25,001 down per user; the server sees true ratings.",
         "Nobody is trusted (ratings protected, rated items seen): values, RMSE 0.920, 0.080 better, for 406 "
-        "bytes up and 25,001 down per user (the server sees: rated items, noise); the rated items alone, "
+        "bytes up and 25,001 down per user; the server sees rated items, noise; the rated items alone, "
         "which the server sees, give 0.940 (sets-only).",
     ]
     assert trust_sentences(answer, [], None) == answer_sentences(answer, "user")

@@ -260,9 +260,10 @@ PROTOCOLS: list[dict[str, Any]] = [
 
 @pytest.fixture(scope="session")
 def writers() -> dict[str, Directories]:
-    """What writes a run directory, and a comparison directory, at a path."""
+    """What writes a run directory and a comparison directory at a path, and adds a floor to the latter."""
     return {
         "run": write_run,
+        "floor": add_floor,
         "comparison": lambda directory, protocols=PROTOCOLS, **settings: write_comparison(
             directory, protocols, **settings
         ),

@@ -17,8 +17,13 @@ from typing import Any
 
 import pytest
 
+from simulation.analysis.comparison_files import read_comparison
+from simulation.analysis.settings import read_rows
 from simulation.pages import report
+from simulation.pages.comparison_page import comparison_page
+from simulation.pages.figures.rendering import Plot, Rendered, render
 from simulation.pages.page import Section, page, paragraph
+from simulation.storage.tables import csv_of_rows
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
@@ -127,12 +132,16 @@ def pages(
     }
 
 
+UNFOLD = "for (const folded of document.querySelectorAll('details')) folded.open = true"
+
+
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("kind", ["run", "iterative", "comparison"])
 def test_quiet_complete_and_within_the_window(
     browser: Browser, pages: dict[str, Path], kind: str, width: int
 ) -> None:
     browser.open(pages[kind], width, dark=width == 390)
+    browser.run(UNFOLD)
     figures = browser.run(
         "return [...document.querySelectorAll('.plot')].map(p => [p.getAttribute('aria-label').length,"
         "...[...p.querySelectorAll('svg')].map(s => s.getBoundingClientRect())"
@@ -162,19 +171,20 @@ def test_quiet_complete_and_within_the_window(
 
 
 SORTED = """
-const table = document.querySelector("#table").parentElement.querySelector("table");
+const table = document.querySelector("#table").closest("section").querySelector("table");
 const header = [...table.querySelectorAll("thead th")].findIndex(th => th.textContent.startsWith("RMSE"));
 return [table.querySelectorAll("thead th")[header].getAttribute("aria-sort"),
         [...table.tBodies[0].rows].map(row => row.cells[header].dataset.value).map(Number)];
 """
 BUTTON = """
-const table = document.querySelector("#table").parentElement.querySelector("table");
+const table = document.querySelector("#table").closest("section").querySelector("table");
 return [...table.querySelectorAll("thead button")].find(b => b.textContent.startsWith(arguments_[0]));
 """
 
 
 def test_tables_sort_by_click_and_by_key(browser: Browser, pages: dict[str, Path]) -> None:
     browser.open(pages["comparison"], 1280)
+    browser.run(UNFOLD)
     (button,) = browser.run(BUTTON.replace("arguments_[0]", "'RMSE'")).values()
     browser.call(f"/element/{button}/click", {})
     order, values = browser.run(SORTED)
@@ -189,11 +199,75 @@ def test_tables_sort_by_click_and_by_key(browser: Browser, pages: dict[str, Path
 
 def test_what_does_not_apply_sorts_last_either_way(browser: Browser, pages: dict[str, Path]) -> None:
     browser.open(pages["comparison"], 1280)
+    browser.run(UNFOLD)
     (button,) = browser.run(BUTTON.replace("arguments_[0]", "'ε per rating'")).values()
     script = SORTED.replace('"RMSE"', '"ε per rating"').replace(".map(Number)", "")
     for _ in range(2):
         browser.call(f"/element/{button}/click", {})
         assert browser.run(script)[1][-1] is None
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory, writers: dict[str, Callable[..., Path]]) -> Path:
+    """Return the page of 22 protocols beside four floors, of which only the first figure is drawn."""
+    folder, drawn = tmp_path_factory.mktemp("large") / "comparison", []
+    writers["comparison"](
+        folder, [{"name": "protocol-0", "rmse": 0.8}], seeds=[1, 2], title="Side by side " * 5
+    )
+    rows = read_rows(folder / "comparison.csv")
+    others = [
+        {**row, "name": f"protocol-{n}", "rmse": row["rmse"] + n / 50} for n in range(1, 22) for row in rows
+    ]
+    (folder / "comparison.csv").write_text("".join(csv_of_rows([*rows, *others])))
+    for place, floor in enumerate(("nothing-sent", "sets-only", "item-average", "global-mean")):
+        writers["floor"](folder, 1.1 + place / 100, floor)
+
+    def first_only(plot: Plot) -> Rendered:
+        drawn.append(plot)
+        return render(plot) if len(drawn) == 1 else Rendered(plot, "<svg/>", "<svg/>", b"")
+
+    (folder / "report.html").write_text(comparison_page(read_comparison(folder), None, first_only))
+    return folder / "report.html"
+
+
+ENDS = """
+const answer = document.querySelector(".compared");
+const end = (e) => e.getBoundingClientRect().bottom + scrollY;
+return [[".main", ".picture .plot", ".headline"].map(each => end(answer.querySelector(each))),
+        answer.querySelector(".headline tbody").rows.length,
+        Math.max(...[...answer.querySelectorAll(".headline, .headline *")].map(e => e.scrollWidth)),
+        getComputedStyle(answer.querySelector(".headline td"), "::before").content];
+"""
+
+
+@pytest.mark.parametrize(("width", "lowest", "widest"), [(1280, 1400, 1152), (390, 2400, 362)])
+def test_answer_picture_and_headline_are_at_the_top(
+    browser: Browser, large: Path, width: int, lowest: int, widest: int
+) -> None:
+    browser.open(large, width)
+    ends, rows, needed, label = browser.run(ENDS)
+    assert 0 < min(ends) <= max(ends) <= lowest
+    assert rows == 10
+    assert needed <= widest
+    assert ("none" in label) is (width == 1280)
+    assert browser.run("return document.documentElement.scrollWidth") <= width
+    assert browser.run("return document.querySelectorAll('.compared tbody tr').length") == 26
+
+
+def test_every_column_is_printed(browser: Browser, large: Path) -> None:
+    browser.open(large, 1280)
+    browser.devtools("Emulation.setEmulatedMedia", media="print")
+    browser.devtools(
+        "Emulation.setDeviceMetricsOverride", width=1032, height=702, deviceScaleFactor=1, mobile=False
+    )
+    browser.run("dispatchEvent(new Event('beforeprint'))")
+    columns, needed = browser.run(
+        "const table = document.querySelector('#table').closest('section').querySelector('table');"
+        "return [table.rows[0].cells.length, table.getBoundingClientRect().right]"
+    )
+    browser.devtools("Emulation.setEmulatedMedia", media="")
+    assert columns >= 20
+    assert needed <= 1032
 
 
 def test_links_and_paper_unfold_what_is_folded(browser: Browser, tmp_path: Path) -> None:
