@@ -31,6 +31,7 @@ def headline_table(part: EvaluationPart) -> Markup:
         shown=[_row(setting, columns, part.looks) for setting in shown],
         others=[_row(setting, columns, part.looks) for setting in others],
         summary=_summary(others, part) if others else "",
+        table=f"table{part.suffix}",
     )
 
 
