@@ -1,5 +1,6 @@
 """The tables of the documents are those of the committed summaries and of the presets."""
 
+import csv
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,7 @@ RESULT = Result(
     delta=1e-6,
     status="proved",
     trust="nobody",
+    hides_rated_items=False,
     server_sees="rated items, noise",
     bytes_up=412.0,
     bytes_down=306.0,
@@ -86,6 +88,28 @@ def test_every_summary_says_how_it_was_made() -> None:
         assert provenance(name).seeds
 
 
+def committed(name: str, **wanted: str) -> list[dict[str, str]]:
+    """Return lines of a summary as text, without the code that makes the tables."""
+    with (RESULTS / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
+
+
+def test_the_headline_of_the_results_is_that_of_the_summary() -> None:
+    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    headline = next(line for line in page.splitlines() if line.startswith("**MovieLens 100K"))
+    stars = committed("ml-100k-u1", dataset="movielens-100k", measure="rmse")
+    reached = {row["protocol"]: float(row["accuracy"]) for row in stars if row["epsilon"] in ("", "1.0")}
+    proved = [row for row in stars if row["epsilon"] == "1.0" and row["status"] == "proved"]
+    best = min(proved, key=lambda row: float(row["accuracy"]))
+    assert f"a device alone reaches {reached['nothing-sent']:.3f}" in headline
+    assert f"The best that keeps its ε is `{best['protocol']}`, {float(best['accuracy']):.3f}" in headline
+    assert f"reaches {reached['sets-only']:.3f} (`sets-only`)" in headline
+    published = {name for system in systems().values() for name in system.presets}
+    better = [row for row in proved if row["protocol"] in published and float(row["gain_low"]) > 0]
+    assert ("none does better" in headline) == (not better)
+
+
 def test_statements_where_a_published_system_beats_nothing_sent_and_where_none_does() -> None:
     assert "Of 1 preset of published systems, none does better." in list(
         statements([FLOOR, PUBLISHED, RESULT])
@@ -98,7 +122,22 @@ def test_statements_where_a_published_system_beats_nothing_sent_and_where_none_d
 def test_a_loss_that_is_only_claimed_is_no_best() -> None:
     claimed = replace(RESULT, protocol="claimed", status="claimed", accuracy=0.5)
     said = " ".join(statements([FLOOR, claimed, RESULT]))
-    assert "The best that is proved is `ours`, 1.000" in said
+    assert "The best that keeps its ε is `ours`, 1.000" in said
+
+
+def test_it_is_said_where_nothing_private_beats_nothing_sent() -> None:
+    worse = replace(RESULT, accuracy=1.15, gain=-0.05, gain_low=-0.1, gain_high=0.01)
+    said = " ".join(statements([FLOOR, PUBLISHED, worse]))
+    assert "Nor does any other protocol that keeps its ε; the best is `ours`, 1.150" in said
+    assert "The best that keeps its ε" not in said
+
+
+def test_the_best_that_hides_the_rated_items_is_named_for_every_trust() -> None:
+    hidden = replace(RESULT, protocol="hidden", accuracy=1.05, hides_rated_items=True)
+    trusting = replace(hidden, protocol="trusting", accuracy=1.02, trust="server")
+    said = list(statements([FLOOR, RESULT, trusting, hidden]))
+    sentence = next(sentence for sentence in said if "hidden too" in sentence)
+    assert sentence.index("`hidden` 1.050 (nobody") < sentence.index("`trusting` 1.020 (the server")
 
 
 def test_nothing_is_stated_about_a_floor_that_was_not_run() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from docs.tables.leaderboard import accuracy, evaluation_in_words, grouped
 from docs.tables.listed import systems
 from docs.tables.results import Result, summary
+from dprec.privacy.guarantee import LEAST_TRUST_FIRST
 from simulation.analysis.floors import NOTHING_SENT, gain_digits
 from simulation.analysis.numbers import number
 from simulation.analysis.vocabulary import TRUST_IN_WORDS, listed, plural
@@ -41,14 +42,7 @@ def statements(results: Sequence[Result]) -> Iterator[str]:
     if floor is not None:
         yield f"With nothing sent, a device alone reaches {accuracy(floor)}."
         yield from _published(results)
-    proved = [result for result in results if result.epsilon is not None and result.status == "proved"]
-    if proved:
-        best = _best(proved)
-        yield f"The best that is proved is `{best.protocol}`, {_told(best)}; {TRUST_IN_WORDS[best.trust]}."
-        hidden = [result for result in proved if result.server_sees == "noise only"]
-        if hidden and best not in hidden:
-            own = _best(hidden)
-            yield f"The best of those whose server sees noise only is `{own.protocol}`, {_told(own)}."
+    yield from _proved([result for result in results if result.epsilon is not None])
     seen = next((result for result in results if result.floor and _is(result, "sets-only")), None)
     if seen is not None:
         yield f"Sending which items were rated, and no value, reaches {accuracy(seen)} (`{seen.protocol}`)."
@@ -64,20 +58,46 @@ def _published(results: Sequence[Result]) -> Iterator[str]:
     if not published:
         return
     several = f"{plural(len(published), 'preset')} of published systems"
-    better = [
-        f"`{result.protocol}` ({_gained(result)})"
-        for result in published
-        if (gained := result.against_nothing_sent) and gained.beyond_doubt
-    ]
+    better = [f"`{result.protocol}` ({_gained(result)})" for result in published if _beats(result)]
     if better:
         yield f"Of {several}, these do better: {listed(better)}."
     else:
         yield f"Of {several}, none does better."
 
 
+def _proved(results: Sequence[Result]) -> Iterator[str]:
+    """Yield what the best reaches that keeps its budget, and the best of those that hide the rated items."""
+    proved = [result for result in results if result.status == "proved"]
+    if not proved:
+        return
+    best, compared = _best(proved), [result for result in proved if result.against_nothing_sent]
+    if compared and not any(_beats(result) for result in compared):
+        opening = "Nor does any other protocol that keeps its ε; the best is"
+    else:
+        opening = "The best that keeps its ε is"
+    seen = f"{_trust(best)}, and the server sees {best.server_sees}"
+    yield f"{opening} `{best.protocol}`, {_told(best)}; {seen}."
+    hidden = [result for result in proved if result.hides_rated_items]
+    of_trust = [[each for each in hidden if each.trust == trust] for trust in LEAST_TRUST_FIRST]
+    at_each = [_best(own) for own in of_trust if own]
+    if at_each and at_each != [best]:
+        told = (f"`{result.protocol}` {accuracy(result)} ({_trust(result)})" for result in at_each)
+        yield f"Where it is hidden too which items were rated, the best is {listed(told)}."
+
+
 def _is(result: Result, floor: str) -> bool:
     """Return whether a floor is the named one; what it predicts, if not stars, ends its name."""
     return result.protocol == floor or result.protocol.startswith(f"{floor}-")
+
+
+def _beats(result: Result) -> bool:
+    """Return whether a result is better than nothing sent by more than its uncertainty."""
+    gained = result.against_nothing_sent
+    return gained is not None and gained.beyond_doubt
+
+
+def _trust(result: Result) -> str:
+    return TRUST_IN_WORDS[result.trust]
 
 
 def _told(result: Result) -> str:

@@ -112,6 +112,7 @@ def _promised(setting: Setting) -> dict[str, Any]:
         "delta": setting.delta,
         "status": setting.status,
         "trust": setting.trust,
+        "hides_rated_items": setting.flag("hides_rated_items"),
         "server_sees": setting.server_sees,
     }
 

@@ -150,9 +150,9 @@ def accuracy(result: Result) -> str:
 
 
 def _with_spread(result: Result) -> str:
-    deviation = result.deviation
-    spread = "" if deviation is None else f" ± {number(deviation, gain_digits(result.measured_by))}"
-    return accuracy(result) + spread
+    if result.deviation is None:
+        return accuracy(result)
+    return f"{accuracy(result)} ± {result.deviation:.{gain_digits(result.measured_by)}f}"
 
 
 def _against(result: Result) -> str:

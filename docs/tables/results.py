@@ -63,6 +63,7 @@ class Result:
         The largest loss per user by composition, and its delta.
     status : {"proved", "claimed", "none"}
     trust : {"server", "sum", "shuffler", "nobody"}
+    hides_rated_items : bool
     server_sees : str
         What the server learns directly from devices, in words.
     bytes_up, bytes_down : float or None
@@ -97,6 +98,7 @@ class Result:
     delta: float | None
     status: Status
     trust: Trust
+    hides_rated_items: bool
     server_sees: str
     bytes_up: float | None
     bytes_down: float | None
