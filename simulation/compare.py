@@ -50,17 +50,52 @@ def compare(
     ------
     InputError
         When the configuration, the data or the output directory cannot be used; raised before any cell runs.
+    KeyboardInterrupt
+        When interrupted; the table and the page then hold what is finished.
     """
     from simulation.analysis.projection import check_population
     from simulation.comparison.planning import load_comparison
-    from simulation.comparison.running import run_comparison
+    from simulation.comparison.running import InterruptedComparison, run_comparison
     from simulation.configuration.parts import checked_parts
 
     check_population(population)
     comparison = load_comparison(config, overrides, checked_parts(parts))
-    result = run_comparison(comparison, output, jobs=jobs, resume=resume, progress=progress)
-    if result.rows and page:
-        from simulation.pages import report
-
-        report(result.directory, population, progress)
+    tabulated = _outline if page else None
+    try:
+        result = run_comparison(
+            comparison, output, jobs=jobs, resume=resume, progress=progress, tabulated=tabulated
+        )
+        if result.rows and page:
+            _draw(result, population, progress)
+    except InterruptedComparison as interrupted:
+        if interrupted.result.rows and page:
+            _outline(interrupted.result.directory)
+        interrupted.add_note(_what_is_finished(interrupted.result))
+        raise
     return result
+
+
+def _outline(directory: Path) -> None:
+    """Write the page without its figures, which take long."""
+    from simulation.pages import outline
+
+    outline(directory)
+
+
+def _draw(result: ComparisonResult, population: float | None, progress: Progress) -> None:
+    from simulation.comparison.running import InterruptedComparison
+    from simulation.pages import report
+
+    try:
+        report(result.directory, population, progress)
+    except KeyboardInterrupt:
+        raise InterruptedComparison(result) from None
+
+
+def _what_is_finished(result: ComparisonResult) -> str:
+    from simulation.storage.names import REPORT, TABLE
+
+    files = [path for name in (TABLE, REPORT) if (path := result.directory / name).is_file()]
+    counted = f"{len(result.rows)} of {len(result.comparison.cells)} runs are finished"
+    listed = f": {', '.join(map(str, files))}" if files else ""
+    return f"{counted}{listed}; --resume -o {result.directory} goes on, and draws the figures"

@@ -7,7 +7,7 @@ work and leaves no core idle.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -27,7 +27,7 @@ Failure = str
 
 def run_cells(
     cells: Sequence[Cell], folder: Path, jobs: int | None, backend: str
-) -> Iterator[tuple[Cell, Failure | None]]:
+) -> Generator[tuple[Cell, Failure | None], None, None]:
     """Run the unfinished cells, and yield every cell as it ends; finished ones at once.
 
     Parameters

@@ -86,12 +86,13 @@ class _Pool:
                 end = CellEnd(f"its worker failed: {one_line(error.cause)}", 0.0)
             except ray.exceptions.RayError as error:
                 end, worker = self._lost(worker, cell, type(error).__name__), None
-            if cell is not None and end is not None:
-                self._schedule.ended(cell, end.seconds)
-                self._ratings.ended(cell)
-                yield cell, end
-            if worker is not None:
-                yield from self._feed(worker)
+            ended = [] if cell is None or end is None else [(cell, end)]
+            for each, its_end in ended:
+                self._schedule.ended(each, its_end.seconds)
+                self._ratings.ended(each)
+            # Who is given the cells may take a while; meanwhile the worker has something to do.
+            refused = [] if worker is None else list(self._feed(worker))
+            yield from (*ended, *refused)
         while self._schedule:
             yield self._schedule.next_for(None), CellEnd("no worker of Ray is left", 0.0)
 

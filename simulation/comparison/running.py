@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -15,9 +16,8 @@ from simulation.comparison.cell_runs import run_cells
 from simulation.comparison.mechanism_noise import sampled_noise
 from simulation.comparison.other_data import LeftOut
 from simulation.comparison.planning import Comparison
-from simulation.comparison.rows import table_rows, user_errors
+from simulation.comparison.tabulation import Pauses, Tabulation
 from simulation.comparison.templates import Cell, of_entry
-from simulation.comparison.user_intervals import with_user_intervals
 from simulation.execution import load_ratings, prepared_ratings
 from simulation.storage.claims import fingerprint
 from simulation.storage.comparison_directory import ComparisonDirectory
@@ -25,6 +25,8 @@ from simulation.storage.tables import Row
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_STAGE = "running"
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,6 +73,19 @@ class ComparisonResult:
         return comparison_html(self.rows, self.comparison.config.name)
 
 
+class InterruptedComparison(KeyboardInterrupt):
+    """An interrupt of a comparison, whose table holds what is finished.
+
+    Parameters
+    ----------
+    result : ComparisonResult
+    """
+
+    def __init__(self, result: ComparisonResult) -> None:
+        super().__init__()
+        self.result = result
+
+
 def run_comparison(
     comparison: Comparison,
     output: str | Path,
@@ -78,6 +93,7 @@ def run_comparison(
     jobs: int | None = None,
     resume: bool = False,
     progress: Progress = silent,
+    tabulated: Callable[[Path], object] | None = None,
 ) -> ComparisonResult:
     """Run the unfinished cells of a comparison, and write its table.
 
@@ -91,11 +107,16 @@ def run_comparison(
     resume : bool
         Continue an interrupted comparison; its finished cells are kept.
     progress : callable, optional
+    tabulated : callable, optional
+        Called with the directory now and then while cells run, when it holds the table of those that are
+        finished. Without it, the table is written at the end.
 
     Raises
     ------
     InputError
         When the configuration, the data or the output directory cannot be used; raised before any cell runs.
+    InterruptedComparison
+        When cells had begun; the table of the finished ones is written.
     """
     if jobs is not None and jobs < 1:
         raise InputError("jobs", str(jobs), "at least 1")
@@ -104,28 +125,31 @@ def run_comparison(
     directory = ComparisonDirectory.claim(output, comparison.to_yaml(fingerprints), resume=resume)
     if noise:
         directory.write_noise(noise)
+    table, pauses = Tabulation(comparison.cells, directory), Pauses()
+    finished: set[str] = set()
     failures: dict[str, str] = {}
-    backend = comparison.config.simulation.backend
-    progress("running", 0, len(comparison.cells))
-    ended = run_cells(comparison.cells, directory.cells, jobs, backend)
-    for done, (cell, failure) in enumerate(ended, start=1):
-        if failure:
-            failures[cell.key] = failure
-        progress("running", done, len(comparison.cells))
-    return tabulate(comparison, directory, failures)
 
+    def result() -> ComparisonResult:
+        return ComparisonResult(comparison, directory.path, *table.write(finished), failures)
 
-def tabulate(
-    comparison: Comparison, directory: ComparisonDirectory, failures: dict[str, str]
-) -> ComparisonResult:
-    """Write the table of the finished cells, in the order of the configuration."""
-    finished = [cell for cell in comparison.cells if cell.key not in failures]
-    pairs = [table_rows(cell, directory.cells) for cell in finished]
-    rows = with_user_intervals([row for row, _ in pairs], lambda key: user_errors(directory.cells / key))
-    timings = [timing for _, timing in pairs]
-    if rows:
-        directory.write_tables(rows, timings)
-    return ComparisonResult(comparison, directory.path, rows, timings, failures)
+    planned = len(comparison.cells)
+    progress(_STAGE, 0, planned)
+    ended = run_cells(comparison.cells, directory.cells, jobs, comparison.config.simulation.backend)
+    try:
+        with closing(ended):
+            for cell, failure in ended:
+                if failure is None:
+                    finished.add(cell.key)
+                else:
+                    failures[cell.key] = failure
+                progress(_STAGE, len(finished) + len(failures), planned)
+                if tabulated is not None and finished and pauses.due:
+                    with pauses.spending():
+                        table.write(finished)
+                        tabulated(directory.path)
+    except KeyboardInterrupt:
+        raise InterruptedComparison(result()) from None
+    return result()
 
 
 def _checked(comparison: Comparison, progress: Progress) -> tuple[Comparison, dict[str, str]]:

@@ -119,17 +119,22 @@ def compare(
     ratings is left out with the reason, as it is where --set replaces the data set.
     """
     folder = output_folder(output, config.stem, resume, quiet)
-    with progress_bar(quiet) as progress:
-        result = simulation.compare(
-            config,
-            folder,
-            overrides=settings_of(set_, population_dir),
-            jobs=jobs,
-            resume=resume,
-            population=population,
-            page=page,
-            progress=progress,
-        )
+    try:
+        with progress_bar(quiet) as progress:
+            result = simulation.compare(
+                config,
+                folder,
+                overrides=settings_of(set_, population_dir),
+                jobs=jobs,
+                resume=resume,
+                population=population,
+                page=page,
+                progress=progress,
+            )
+    except KeyboardInterrupt as interrupt:
+        for note in getattr(interrupt, "__notes__", ()):  # what is finished, if anything is
+            typer.echo(f"dprec: {note}", err=True)
+        raise
     from simulation.console.results import check_complete, print_comparison
 
     if not quiet:

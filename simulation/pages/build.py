@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
@@ -13,14 +12,21 @@ from simulation.analysis.comparison_files import ComparisonFiles, read_compariso
 from simulation.analysis.projection import Projection, check_population
 from simulation.pages.comparison_page import comparison_page
 from simulation.pages.deployment import comparison_projections, reference_traffic, run_projections
+from simulation.pages.figures.colours import MUTED
 from simulation.pages.figures.panels import WIDE
-from simulation.pages.figures.rendering import Plot, Rendered, render
+from simulation.pages.figures.rendering import Draw, Plot, Rendered, render
 from simulation.pages.figures.run_overview import draw_summary
 from simulation.pages.run_page import run_page
 from simulation.storage.atomic import unusable, write_atomically
 from simulation.storage.names import CONFIG, FIGURES, REPORT
 from simulation.storage.run_files import RunFiles, holds_comparison, read_run
 from simulation.storage.run_record import RunRecord
+
+_NOT_DRAWN = (
+    f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 400 40"><text x="8" y="24" fill="{MUTED}" '
+    'font-size="12">This figure is drawn when all runs are finished.</text></svg>'
+)
+"""In place of a figure."""
 
 
 def report(directory: str | Path, population: float | None = None, progress: Progress = silent) -> Path:
@@ -46,7 +52,21 @@ def report(directory: str | Path, population: float | None = None, progress: Pro
     """
     check_population(population)
     folder = Path(directory)
-    draw = _keeping(folder, progress)
+    return _built(folder, population, _keeping(folder, progress))
+
+
+def outline(directory: str | Path) -> Path:
+    """Build the page of a comparison that runs or was interrupted, without the figures, which take long.
+
+    Raises
+    ------
+    InputError
+        As `report`.
+    """
+    return _built(Path(directory), None, lambda plot: Rendered(plot, _NOT_DRAWN, _NOT_DRAWN, b""))
+
+
+def _built(folder: Path, population: float | None, draw: Draw) -> Path:
     try:
         if holds_comparison(folder):
             content = comparison_page(read_comparison(folder), population, draw)
@@ -81,7 +101,7 @@ def projected(directory: str | Path, population: float) -> list[tuple[str, Proje
     return run_projections(read_run(folder), population)
 
 
-def _keeping(folder: Path, progress: Progress) -> Callable[[Plot], Rendered]:
+def _keeping(folder: Path, progress: Progress) -> Draw:
     """Return a function that renders a figure and writes its files."""
     figures = folder / FIGURES
     numbers = count(1)

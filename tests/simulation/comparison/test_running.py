@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,10 @@ import yaml
 
 from dprec.errors import InputError
 from simulation.compare import compare
+from simulation.comparison.planning import load_comparison
+from simulation.comparison.running import run_comparison
+from simulation.comparison.tabulation import Pauses
+from simulation.console.command_line import main
 from simulation.run import run
 
 DATASET = {"kind": "synthetic", "users": 30, "items": 20, "ratings": 300}
@@ -125,6 +130,63 @@ def test_a_failed_cell_is_reported_and_the_others_are_kept(
     monkeypatch.setattr(cell_work, "run_prepared", whole)
     assert not compare(pair, tmp_path / "out", resume=True, page=False).failures
     assert len(rows(tmp_path / "out")) == 6
+
+
+def test_an_interrupted_comparison_shows_what_is_finished_and_goes_on_to_the_same_table(
+    pair: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from simulation.comparison import cell_work
+
+    out, whole = tmp_path / "out", cell_work.run_prepared
+    begun = count()
+
+    def interrupted(*given: Any, **named: Any) -> Any:
+        if next(begun) == 3:
+            raise KeyboardInterrupt
+        return whole(*given, **named)
+
+    monkeypatch.setattr(cell_work, "run_prepared", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        main(["compare", str(pair), "-o", str(out)])
+    assert ended.value.code == 130
+    finished, end = capsys.readouterr().err.splitlines()[-2:]
+    assert finished.startswith(
+        f"dprec: 3 of 6 runs are finished: {out / 'comparison.csv'}, {out / 'report.html'};"
+    )
+    assert f"--resume -o {out}" in finished
+    assert end == "dprec: interrupted"
+    assert len(rows(out)) == 3
+    assert "drawn when all runs are finished" in (out / "report.html").read_text()
+    monkeypatch.setattr(cell_work, "run_prepared", whole)
+    compare(pair, out, resume=True, page=False)
+    compare(pair, tmp_path / "whole", page=False)
+    assert (out / "comparison.csv").read_bytes() == (tmp_path / "whole" / "comparison.csv").read_bytes()
+
+
+def test_while_it_runs_the_table_holds_what_is_finished(
+    pair: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Pauses, "due", True)
+    held = []
+    run_comparison(
+        load_comparison(pair), tmp_path / "out", tabulated=lambda folder: held.append(len(rows(folder)))
+    )
+    assert held == [1, 2, 3, 4, 5, 6]
+
+
+def test_what_is_shown_while_a_comparison_runs_takes_a_fiftieth_of_the_time() -> None:
+    seconds, shown = 0.0, 0
+    pauses = Pauses(lambda: seconds)
+    for _ in range(1000):
+        seconds += 1.0
+        if pauses.due:
+            shown += 1
+            with pauses.spending():
+                seconds += 2.0
+    # All but the last one, whose length is not known before.
+    assert 2.0 * (shown - 1) <= 0.02 * seconds
+    assert shown > 9
+    assert not Pauses(lambda: 0.0).due
 
 
 def test_a_budget_that_a_protocol_cannot_keep_is_refused_before_anything_runs(
