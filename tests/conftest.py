@@ -24,7 +24,7 @@ SLOWEST_MODULES = (
     "test_contract.py",
     "test_running.py",
     "test_wheel.py",
-    "test_readme.py",
+    "test_blocks.py",
 )
 
 

@@ -1,0 +1,42 @@
+"""What the code of some pages leaves behind, beside ending well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+
+def readme(names: Mapping[str, Any]) -> None:
+    """The run in Python has an accuracy, the pilot its devices, and the run its own mechanism."""
+    assert 0.5 < names["result"].summary["accuracy"]["rmse"] < 2.0
+    assert len(list(Path("pilot/devices").iterdir())) == 5
+    assert "kind: geometric:Geometric" in Path("runs/geometric/config.yaml").read_text(encoding="utf-8")
+
+
+def data(names: Mapping[str, Any]) -> None:
+    """The settings of the last run are those that it names."""
+    assert names["result"].config.split.kind == "k-fold"
+
+
+def methods(names: Mapping[str, Any]) -> None:
+    """Tables name components of one's own by their module and class."""
+    table = pd.read_csv("runs/mine/comparison.csv")
+    table = table[table["floor"].isna()]
+    assert table["name"].tolist() == ["blp-mf", "geometric", "softened", "shrunken"]
+    assert table["mechanism"].tolist()[1:3] == ["geometric:Geometric", "softened:Softened"]
+    assert table["completion"].tolist()[3] == "shrunken:Shrunken"
+    assert set(table["dataset"]) == {"json_lines:JsonLines"}
+    assert names["result"].summary["mechanism"] == "softened:Softened"
+    assert names["compared"].to_pandas()["name"].tolist() == ["blp-mf", "softened"]
+    assert 0.999 < names["channel"].epsilon <= 1.0
+    assert names["fitted"].predict(["ann", "bob"], "film").shape == (2,)
+
+
+OUTCOMES: Mapping[str, Callable[[Mapping[str, Any]], None]] = {
+    "README.md": readme,
+    "docs/data.md": data,
+    "docs/methods.md": methods,
+}

@@ -1,0 +1,142 @@
+"""docs/formats.md describes every file, column and key that runs and comparisons write, and no other."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from simulation import compare, run
+from simulation.auditing import Audit, Finding
+from simulation.configuration.dotted_keys import flatten
+from simulation.storage.round_lines import line_of
+from strategies import RoundRecord
+from tests.documents.pages import PAGES
+from tests.documents.sample import SMALL
+from tests.paths import ROOT
+
+COMPARISON = {
+    "name": "all-columns",
+    "dataset": {"kind": "synthetic", "users": 30, "items": 20, "ratings": 300},
+    "split": {"kind": "holdout"},
+    "seeds": [1],
+    "epsilons": [1.0],
+    "protocols": [
+        "blp-mf",
+        "isgd",
+        {"name": "one-bit-input", "panel": "signs"},
+    ],
+    "populations": {"users": [20], "protocols": ["blp-mf"]},
+    "noise_samples": 10,
+    "simulation": {"backend": "local"},
+}
+DRAWN_LATER = {"report.html", "figures"}
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    """Return the page with what the site generates."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "docs"))
+        text: str = importlib.import_module("extensions.generated").expand(
+            PAGES["docs/formats.md"].read_text(encoding="utf-8")
+        )
+    return text
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("formats") / "run"
+    run("blp-mf", directory, overrides=[SMALL, "simulation.backend=local"], page=False)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compare(COMPARISON, tmp_path_factory.mktemp("formats") / "comparison", page=False).directory
+
+
+def tables(page: str, heading: str) -> list[set[str]]:
+    """Return what the first columns of the tables below a heading name."""
+    found = re.search(rf"^#+ {re.escape(heading)}\n(.*?)(?=^#|\Z)", page, flags=re.MULTILINE | re.DOTALL)
+    assert found, heading
+    blocks = re.findall(r"(?:^\|.*\n)+", found[1] + "\n", flags=re.MULTILINE)
+    return [
+        {name for row in block.splitlines()[2:] for name in re.findall(r"`([^`]+)`", row.split("|")[1])}
+        for block in blocks
+    ]
+
+
+def header(path: Path) -> set[str]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return set(next(csv.reader(file)))
+
+
+def leaves(values: dict[str, Any], prefix: str = "") -> Iterator[str]:
+    """Yield the dotted keys of nested mappings and of the mappings in lists."""
+    for key, value in values.items():
+        if isinstance(value, dict) and value:
+            yield from leaves(value, f"{prefix}{key}.")
+            continue
+        yield f"{prefix}{key}"
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            yield from leaves(value[0], f"{prefix}{key}.")
+
+
+def test_the_files_of_a_run(page: str, ran: Path) -> None:
+    assert {path.name for path in ran.iterdir()} == tables(page, "A run directory")[0] - DRAWN_LATER
+
+
+def test_the_files_of_a_comparison(page: str, compared: Path) -> None:
+    assert {path.name for path in compared.iterdir()} == tables(page, "A comparison directory")[
+        0
+    ] - DRAWN_LATER
+
+
+@pytest.mark.parametrize("name", ["traffic.csv", "predictions.csv"])
+def test_the_columns_of_a_run(name: str, page: str, ran: Path) -> None:
+    assert tables(page, name) == [header(ran / name)]
+
+
+@pytest.mark.parametrize("name", ["timing.csv", "noise.csv"])
+def test_the_columns_of_a_comparison_s_smaller_tables(name: str, page: str, compared: Path) -> None:
+    assert tables(page, name) == [header(compared / name)]
+
+
+def test_the_columns_of_a_comparison(page: str, compared: Path) -> None:
+    columns = header(compared / "comparison.csv")
+    cell, figures, across = tables(page, "comparison.csv")
+    assert columns <= cell | figures | across
+    assert cell | across <= columns
+
+
+@pytest.mark.parametrize("name", ["ledger.npz", "channel.npz"])
+def test_the_arrays(name: str, page: str, ran: Path) -> None:
+    with np.load(ran / name) as arrays:
+        assert tables(page, name) == [set(arrays)]
+
+
+def test_the_keys_of_a_round(page: str) -> None:
+    line = line_of(RoundRecord(1, 9, 1, None, 1, 2, 3, 4, 0.1, {"late": 1}))
+    written = {key.partition(".")[0] if key.startswith("causes") else key for key in flatten(line)}
+    assert tables(page, "rounds.jsonl") == [written]
+
+
+def test_the_keys_of_a_summary(page: str, ran: Path) -> None:
+    summary = json.loads((ran / "summary.json").read_text(encoding="utf-8"))
+    free = "completion_diagnostics", "environment", "files"
+    written = {key.partition(".")[0] if key.startswith(free) else key for key in flatten(summary)}
+    assert written <= tables(page, "summary.json")[0]
+
+
+def test_the_keys_of_an_audit(page: str) -> None:
+    found = Finding("value of one rating", "rating", 1.0, 0.9, 1.0, False, 1.0)
+    values = Audit("a", "one-shot", "bounded-laplace", 1000, 0.99, (found,)).values()
+    assert tables(page, "audit.json") == [set(leaves(values))]
