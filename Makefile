@@ -18,13 +18,12 @@ test: $(VENV)/test.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/mypy benchmarks
-	$(BIN)/mypy docs/conf.py docs/extensions
-	$(BIN)/mypy --package docs.tables
+	$(BIN)/mypy --explicit-package-bases docs
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/pytest
 
 docs: $(VENV)/docs.stamp
-	$(BIN)/sphinx-build -W --keep-going -n -q -b html docs docs/_build/html
+	$(BIN)/sphinx-build -W --keep-going -n -q -E -b html docs docs/_build/html
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dprec needs Python 3.11 or later")'

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from dprec import __version__
 
@@ -19,7 +19,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinxcontrib.bibtex",
     "myst_nb",
-    "extensions",
+    "docs.extensions",
 ]
 exclude_patterns = ["_build", "**.ipynb_checkpoints"]
 default_role = "code"
@@ -38,6 +38,7 @@ bibtex_default_style = "keys"
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
+autodoc_type_aliases = {"ArrayLike": "ArrayLike"}
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_param = False

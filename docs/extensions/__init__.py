@@ -5,7 +5,7 @@ from __future__ import annotations
 from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 
-from extensions import citations, generated
+from docs.extensions import citations, generated
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:

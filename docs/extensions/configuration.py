@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from extensions.schema_tables import Schema, description, key_table
+from docs.extensions.schema_tables import Schema, description, key_table
 from simulation import RunConfig
 from simulation.comparison import ComparisonConfig
 

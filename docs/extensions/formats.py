@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from extensions.schema_tables import Schema, description, range_in_words, table, type_in_words
+from docs.extensions.schema_tables import Schema, description, range_in_words, table, type_in_words
 from simulation.comparison.rows import LEFT_OUT, column_of
 from simulation.storage import Summary
 

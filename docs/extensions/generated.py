@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 
 from sphinx.application import Sphinx
 
-from extensions.commands import command_reference
-from extensions.configuration import configuration_reference
-from extensions.formats import comparison_reference, summary_reference
+from docs.extensions.commands import command_reference
+from docs.extensions.configuration import configuration_reference
+from docs.extensions.formats import comparison_reference, summary_reference
 
 GENERATED: Mapping[str, Callable[[], str]] = {
     "comparison": comparison_reference,

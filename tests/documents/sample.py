@@ -25,8 +25,19 @@ FRAME = pd.DataFrame(
 SMALL = "dataset={kind: synthetic, users: 40, items: 30, ratings: 400}"
 
 
+MINE = """
+name: mine
+dataset: {kind: csv, path: ratings.csv}
+split: {kind: holdout}
+floors: false
+epsilons: [1.0]
+protocols: [one-bit-on-device]
+"""
+"""A comparison where a page names one of the reader's own."""
+
+
 def write_sample(folder: Path) -> None:
-    """Write ratings.csv, ratings.jsonl, items.csv, plays.tsv, ml-100k and a configuration to a folder."""
+    """Write ratings.csv, ratings.jsonl, items.csv, plays.tsv, ml-100k, run.yaml and mine.yaml to a folder."""
     FRAME.to_csv(folder / "ratings.csv", index=False)
     rows = FRAME.to_dict("records")
     (folder / "ratings.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
@@ -34,7 +45,8 @@ def write_sample(folder: Path) -> None:
     (folder / "items.csv").write_text("\n".join(["item,year,genres", *years]) + "\n", encoding="utf-8")
     plays = FRAME.assign(rating=5 ** FRAME["rating"])
     plays.to_csv(folder / "plays.tsv", index=False, header=False, sep="\t")
-    shutil.copy(CONFIGS / "blp-mf.yaml", folder / "mine.yaml")
+    shutil.copy(CONFIGS / "blp-mf.yaml", folder / "run.yaml")
+    (folder / "mine.yaml").write_text(MINE, encoding="utf-8")
     _write_movielens(folder / "PATH" / "TO" / "ml-100k")
 
 

@@ -17,6 +17,7 @@ import click
 import pytest
 from typer.main import get_command
 
+from simulation import load
 from simulation.comparison.planning import load_comparison
 from simulation.console.command_line import app, main
 from tests.documents.sample import SMALL
@@ -108,7 +109,7 @@ class Terminal:
         if verb not in ("run", "deploy prepare"):
             return arguments
         own = "dataset" in " ".join(arguments) or Path(arguments[1]).is_file()
-        small = [] if own else ["--set", SMALL]
+        small = [] if own else _few_ratings(arguments[1] if verb == "run" else arguments[2])
         return [*arguments, *small, *(LOCAL if verb == "run" else [])]
 
     def _plan(self, arguments: list[str]) -> None:
@@ -146,6 +147,13 @@ def ends_well(arguments: Sequence[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(list(arguments))
     assert ended.value.code == 0, f"dprec {' '.join(arguments)}"
+
+
+def _few_ratings(preset: str) -> list[str]:
+    """Return the settings that make the generated ratings of a preset few."""
+    if load(preset).dataset.kind == "synthetic-domains":
+        return ["--set", "dataset={kind: synthetic-domains, users: 40, items: 30, ratings: 400}"]
+    return ["--set", SMALL]
 
 
 def _output(arguments: Sequence[str]) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import importlib
 import json
 import re
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from docs.extensions.generated import expand
 from simulation import compare, run
 from simulation.auditing import Audit, Finding
 from simulation.configuration.dotted_keys import flatten
@@ -20,7 +20,6 @@ from simulation.storage.round_lines import line_of
 from strategies import RoundRecord
 from tests.documents.pages import PAGES
 from tests.documents.sample import SMALL
-from tests.paths import ROOT
 
 COMPARISON = {
     "name": "all-columns",
@@ -43,12 +42,7 @@ DRAWN_LATER = {"report.html", "figures"}
 @pytest.fixture(scope="module")
 def page() -> str:
     """Return the page with what the site generates."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / "docs"))
-        text: str = importlib.import_module("extensions.generated").expand(
-            PAGES["docs/formats.md"].read_text(encoding="utf-8")
-        )
-    return text
+    return expand(PAGES["docs/formats.md"].read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")

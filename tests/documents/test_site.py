@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import re
-from types import ModuleType
 
-import pytest
 from typer.main import get_command
 
+from docs.extensions.generated import GENERATED, expand
 from simulation import RunConfig
 from simulation.comparison import ComparisonConfig
 from simulation.console.command_line import app
@@ -18,13 +16,6 @@ from tests.paths import ROOT
 EXPORTED = (ROOT / "tests" / "exported_names.txt").read_text(encoding="utf-8").split()
 
 
-@pytest.fixture(scope="module")
-def generated() -> ModuleType:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / "docs"))
-        return importlib.import_module("extensions.generated")
-
-
 def test_every_package_that_exports_names_has_a_page() -> None:
     text = "".join(path.read_text(encoding="utf-8") for page, path in PAGES.items() if "/api/" in page)
     documented = re.findall(r"automodule:: (\S+)", text)
@@ -32,8 +23,8 @@ def test_every_package_that_exports_names_has_a_page() -> None:
     assert {name.rpartition(".")[0] for name in EXPORTED} <= set(documented)
 
 
-def test_every_key_of_a_configuration_is_described(generated: ModuleType) -> None:
-    text = generated.expand("% generated: configuration")
+def test_every_key_of_a_configuration_is_described() -> None:
+    text = expand("% generated: configuration")
     for model in (RunConfig, ComparisonConfig):
         schema = model.model_json_schema()
         for part in (schema, *schema["$defs"].values()):
@@ -42,19 +33,19 @@ def test_every_key_of_a_configuration_is_described(generated: ModuleType) -> Non
                 assert "const" not in value or f"### `kind: {value['const']}`" in text, value
 
 
-def test_every_command_is_described(generated: ModuleType) -> None:
-    text = generated.expand("% generated: commands")
+def test_every_command_is_described() -> None:
+    text = expand("% generated: commands")
     commands = get_command(app).commands  # type: ignore[attr-defined]
     assert commands.keys() <= set(re.findall(r"^## `dprec (\S+)`$", text, flags=re.MULTILINE))
 
 
-def test_no_page_is_generated_from_something_unknown(generated: ModuleType) -> None:
+def test_no_page_is_generated_from_something_unknown() -> None:
     named = {
         name
         for path in PAGES.values()
         for name in re.findall(r"^% generated: (\w+)$", path.read_text(), re.M)
     }
-    assert named == set(generated.GENERATED)
+    assert named == set(GENERATED)
 
 
 def test_continuous_integration_builds_the_site() -> None:
