@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from dprec.errors import InputError, within
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings
-from simulation.comparison.cell_runs import run_cells
+from simulation.comparison.cell_runs import Failure, run_cells
 from simulation.comparison.mechanism_noise import sampled_noise
 from simulation.comparison.other_data import LeftOut
 from simulation.comparison.planning import Comparison
@@ -125,31 +125,47 @@ def run_comparison(
     directory = ComparisonDirectory.claim(output, comparison.to_yaml(fingerprints), resume=resume)
     if noise:
         directory.write_noise(noise)
-    table, pauses = Tabulation(comparison.cells, directory), Pauses()
+    table = Tabulation(comparison.cells, directory)
     finished: set[str] = set()
     failures: dict[str, str] = {}
 
     def result() -> ComparisonResult:
         return ComparisonResult(comparison, directory.path, *table.write(finished), failures)
 
-    planned = len(comparison.cells)
-    progress(_STAGE, 0, planned)
-    ended = run_cells(comparison.cells, directory.cells, jobs, comparison.config.simulation.backend)
+    def look() -> None:
+        if tabulated is not None and finished:
+            table.write(finished)
+            tabulated(directory.path)
+
     try:
-        with closing(ended):
-            for cell, failure in ended:
-                if failure is None:
-                    finished.add(cell.key)
-                else:
-                    failures[cell.key] = failure
-                progress(_STAGE, len(finished) + len(failures), planned)
-                if tabulated is not None and finished and pauses.due:
-                    with pauses.spending():
-                        table.write(finished)
-                        tabulated(directory.path)
+        backend = comparison.config.simulation.backend
+        with closing(run_cells(comparison.cells, directory.cells, jobs, backend)) as ended:
+            _follow(ended, len(comparison.cells), finished, failures, progress, look)
     except KeyboardInterrupt:
         raise InterruptedComparison(result()) from None
     return result()
+
+
+def _follow(
+    ended: Iterable[tuple[Cell, Failure | None]],
+    planned: int,
+    finished: set[str],
+    failures: dict[str, str],
+    progress: Progress,
+    look: Callable[[], None],
+) -> None:
+    """Note how every cell ends, by its key, and have a look now and then at what is finished."""
+    pauses = Pauses()
+    progress(_STAGE, 0, planned)
+    for cell, failure in ended:
+        if failure is None:
+            finished.add(cell.key)
+        else:
+            failures[cell.key] = failure
+        progress(_STAGE, len(finished) + len(failures), planned)
+        if pauses.due:
+            with pauses.spending():
+                look()
 
 
 def _checked(comparison: Comparison, progress: Progress) -> tuple[Comparison, dict[str, str]]:
