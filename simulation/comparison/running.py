@@ -120,11 +120,7 @@ def run_comparison(
     """
     if jobs is not None and jobs < 1:
         raise InputError("jobs", str(jobs), "at least 1")
-    comparison, fingerprints = _checked(comparison, progress)
-    noise = sampled_noise(comparison)
-    directory = ComparisonDirectory.claim(output, comparison.to_yaml(fingerprints), resume=resume)
-    if noise:
-        directory.write_noise(noise)
+    comparison, directory = _claimed(comparison, output, resume, progress)
     table = Tabulation(comparison.cells, directory)
     finished: set[str] = set()
     failures: dict[str, str] = {}
@@ -144,6 +140,18 @@ def run_comparison(
     except KeyboardInterrupt:
         raise InterruptedComparison(result()) from None
     return result()
+
+
+def _claimed(
+    comparison: Comparison, output: str | Path, resume: bool, progress: Progress
+) -> tuple[Comparison, ComparisonDirectory]:
+    """Return what of a comparison suits the ratings, and its directory."""
+    comparison, fingerprints = _checked(comparison, progress)
+    noise = sampled_noise(comparison)
+    directory = ComparisonDirectory.claim(output, comparison.to_yaml(fingerprints), resume=resume)
+    if noise:
+        directory.write_noise(noise)
+    return comparison, directory
 
 
 def _follow(
