@@ -38,6 +38,7 @@ def test_a_channel_is_drawn() -> None:
     assert "Probability of what is sent" in [
         axes.get_title(loc="left") or axes.get_title() for axes in figure.axes
     ]
+    assert figure._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
 
 
 def test_a_comparison_is_a_small_table_and_a_data_frame(tiny: dict[str, Any], tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,15 @@ class Style:
     narrow: bool
 
 
+class ShownFigure(Figure):
+    """A figure that a notebook shows by itself: pyplot, which would register it there, is not loaded."""
+
+    def _repr_png_(self) -> bytes:
+        image = BytesIO()
+        self.savefig(image, format="png")
+        return image.getvalue()
+
+
 WIDE = Style(6.2, 3.9, 9.5, False)
 
 NARROW = Style(3.75, 3.5, 9.0, True)
@@ -53,7 +63,7 @@ def panels(style: Style, count: int = 1, *, aspect: float = 1.0) -> tuple[Figure
     width = style.width * (1.0 if style.narrow or count == 1 else 1.5)
     height = style.height * aspect * (rows if rows == 1 else rows * 0.72)
     layout = ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.06, wspace=0.05, hspace=0.04)
-    figure = Figure(figsize=(width, height), facecolor=SURFACE, layout=layout)
+    figure = ShownFigure(figsize=(width, height), facecolor=SURFACE, layout=layout)
     axes = list(np.atleast_1d(figure.subplots(rows, columns)).ravel())
     for ax in axes:
         _plain(ax, style)
