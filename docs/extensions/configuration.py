@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from docs.extensions.schema_tables import Schema, description, key_table
+from docs.extensions.schema_tables import Schema, description, key_table, referred
 from simulation import RunConfig
 from simulation.comparison import ComparisonConfig
 
@@ -44,9 +44,9 @@ class _Reference:
         return "\n\n".join(
             [
                 "## A run",
-                key_table(run, self._link),
+                self._keys(run),
                 "## A comparison",
-                key_table(comparison, self._link),
+                self._keys(comparison),
                 *(section for key in self._groups for section in self._group(key)),
                 "## Parts",
                 *(
@@ -74,7 +74,10 @@ class _Reference:
     def _definition(self, name: str, title: str, schema: Schema) -> Iterator[str]:
         yield f"({_LABEL}{name.lower()})=\n### {title}"
         yield description(schema)
-        yield key_table(schema, self._link)
+        yield self._keys(schema)
+
+    def _keys(self, schema: Schema) -> str:
+        return key_table(schema, self._definitions, self._link)
 
     def _link(self, schema: Schema) -> str | None:
         """Return the link to the section of what a schema refers to."""
@@ -84,5 +87,5 @@ class _Reference:
             }
             key = next(key for key, kinds in self._groups.items() if set(kinds.values()) == names)
             return f"[a kind of {key}](#{_LABEL}kinds-{key})"
-        name = schema.get("$ref", "").rpartition("/")[2]
+        name = referred(schema)
         return f"[`{name}`](#{_LABEL}{name.lower()})" if name else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from docs.extensions.schema_tables import Schema, description, range_in_words, table, type_in_words
+from docs.extensions.schema_tables import Schema, description, range_in_words, referred, table, type_in_words
 from simulation.comparison.rows import LEFT_OUT, column_of
 from simulation.storage import Summary
 
@@ -67,7 +67,7 @@ def _below(schema: Schema, definitions: Schema, prefix: str = "", about: str = "
 def _object(schema: Schema, definitions: Schema) -> Schema | None:
     """Return the object that a key holds; None for a plain value or a mapping with free keys."""
     for part in (schema, *schema.get("anyOf", ())):
-        name = part.get("$ref", "").rpartition("/")[2]
+        name = referred(part)
         if name and "properties" in definitions[name]:
             found: Schema = definitions[name]
             return found

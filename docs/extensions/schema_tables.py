@@ -30,6 +30,11 @@ def description(schema: Schema) -> str:
     return " ".join(text.replace("``", "`").split())
 
 
+def referred(schema: Schema) -> str:
+    """Return the name of the definition that a schema refers to; empty if it refers to none."""
+    return str(schema.get("$ref", "")).rpartition("/")[2]
+
+
 def type_in_words(schema: Schema, link: Link) -> str:
     """Return what a value may be.
 
@@ -78,8 +83,17 @@ def default_in_words(schema: Schema, required: bool) -> str:
     return f"`{default if isinstance(default, str) and default else json.dumps(default)}`"
 
 
-def key_table(schema: Schema, link: Link) -> str:
-    """Return the Markdown table of the keys of an object."""
+def key_table(schema: Schema, definitions: Schema, link: Link) -> str:
+    """Return the Markdown table of the keys of an object.
+
+    Parameters
+    ----------
+    schema, definitions : mapping
+        The schema of the object, and those that it refers to, by name. A key without a description has that
+        of what it refers to.
+    link : callable
+        As for `type_in_words`.
+    """
     required = schema.get("required", ())
     rows = [
         (
@@ -87,7 +101,7 @@ def key_table(schema: Schema, link: Link) -> str:
             type_in_words(value, link),
             default_in_words(value, key in required),
             range_in_words(value),
-            description(value),
+            description(value) or description(definitions.get(referred(value), {})),
         )
         for key, value in schema["properties"].items()
         if key != "kind"
