@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Unpack
 
 from dprec.progress import Progress, silent
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from simulation.comparison.planning import Comparison
     from simulation.comparison.running import ComparisonResult
     from simulation.configuration.parts import GivenParts
 
@@ -53,26 +55,46 @@ def compare(
     KeyboardInterrupt
         When interrupted; the table and the page then hold what is finished.
     """
-    from simulation.analysis.projection import check_population
-    from simulation.comparison.planning import load_comparison
-    from simulation.comparison.running import InterruptedComparison, run_comparison
-    from simulation.configuration.parts import checked_parts
+    from simulation.comparison.running import run_comparison
 
-    check_population(population)
-    comparison = load_comparison(config, overrides, checked_parts(parts))
-    tabulated = _outline if page else None
-    try:
+    _check(population)
+    comparison, look = _loaded(config, overrides, parts), _outline if page else None
+    with _kept_when_interrupted(page):
         result = run_comparison(
-            comparison, output, jobs=jobs, resume=resume, progress=progress, tabulated=tabulated
+            comparison, output, jobs=jobs, resume=resume, progress=progress, tabulated=look
         )
         if result.rows and page:
             _draw(result, population, progress)
+    return result
+
+
+def _check(population: float | None) -> None:
+    from simulation.analysis.projection import check_population
+
+    check_population(population)
+
+
+def _loaded(
+    config: str | Path | Mapping[str, Any], overrides: Sequence[str], parts: GivenParts
+) -> Comparison:
+    from simulation.comparison.planning import load_comparison
+    from simulation.configuration.parts import checked_parts
+
+    return load_comparison(config, overrides, checked_parts(parts))
+
+
+@contextmanager
+def _kept_when_interrupted(page: bool) -> Iterator[None]:
+    """Say on an interrupt what is finished, after writing its page."""
+    from simulation.comparison.running import InterruptedComparison
+
+    try:
+        yield
     except InterruptedComparison as interrupted:
         if interrupted.result.rows and page:
             _outline(interrupted.result.directory)
         interrupted.add_note(_what_is_finished(interrupted.result))
         raise
-    return result
 
 
 def _outline(directory: Path) -> None:

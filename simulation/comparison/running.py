@@ -121,25 +121,14 @@ def run_comparison(
     if jobs is not None and jobs < 1:
         raise InputError("jobs", str(jobs), "at least 1")
     comparison, directory = _claimed(comparison, output, resume, progress)
-    table = Tabulation(comparison.cells, directory)
-    finished: set[str] = set()
-    failures: dict[str, str] = {}
-
-    def result() -> ComparisonResult:
-        return ComparisonResult(comparison, directory.path, *table.write(finished), failures)
-
-    def look() -> None:
-        if tabulated is not None and finished:
-            table.write(finished)
-            tabulated(directory.path)
-
+    course = _Course(comparison, directory)
+    backend = comparison.config.simulation.backend
     try:
-        backend = comparison.config.simulation.backend
         with closing(run_cells(comparison.cells, directory.cells, jobs, backend)) as ended:
-            _follow(ended, len(comparison.cells), finished, failures, progress, look)
+            course.follow(ended, progress, tabulated)
     except KeyboardInterrupt:
-        raise InterruptedComparison(result()) from None
-    return result()
+        raise InterruptedComparison(course.result()) from None
+    return course.result()
 
 
 def _claimed(
@@ -154,26 +143,45 @@ def _claimed(
     return comparison, directory
 
 
-def _follow(
-    ended: Iterable[tuple[Cell, Failure | None]],
-    planned: int,
-    finished: set[str],
-    failures: dict[str, str],
-    progress: Progress,
-    look: Callable[[], None],
-) -> None:
-    """Note how every cell ends, by its key, and have a look now and then at what is finished."""
-    pauses = Pauses()
-    progress(_STAGE, 0, planned)
-    for cell, failure in ended:
-        if failure is None:
-            finished.add(cell.key)
-        else:
-            failures[cell.key] = failure
-        progress(_STAGE, len(finished) + len(failures), planned)
-        if pauses.due:
-            with pauses.spending():
-                look()
+class _Course:
+    """How the cells of a comparison have ended so far.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    directory : ComparisonDirectory
+    """
+
+    def __init__(self, comparison: Comparison, directory: ComparisonDirectory) -> None:
+        self._comparison, self._directory = comparison, directory
+        self._table = Tabulation(comparison.cells, directory)
+        self._finished: set[str] = set()
+        self._failures: dict[str, str] = {}
+
+    def follow(
+        self,
+        ended: Iterable[tuple[Cell, Failure | None]],
+        progress: Progress,
+        tabulated: Callable[[Path], object] | None,
+    ) -> None:
+        """Note how every cell ends, and now and then write the table."""
+        pauses, planned = Pauses(), len(self._comparison.cells)
+        progress(_STAGE, 0, planned)
+        for cell, failure in ended:
+            if failure is None:
+                self._finished.add(cell.key)
+            else:
+                self._failures[cell.key] = failure
+            progress(_STAGE, len(self._finished) + len(self._failures), planned)
+            if tabulated is not None and self._finished and pauses.due:
+                with pauses.spending():
+                    self._table.write(self._finished)
+                    tabulated(self._directory.path)
+
+    def result(self) -> ComparisonResult:
+        """Write the table, and return it."""
+        rows, timings = self._table.write(self._finished)
+        return ComparisonResult(self._comparison, self._directory.path, rows, timings, self._failures)
 
 
 def _checked(comparison: Comparison, progress: Progress) -> tuple[Comparison, dict[str, str]]:
