@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import os
-import shutil
-import socket
-import subprocess
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -19,104 +13,41 @@ import pytest
 
 from simulation.analysis.comparison_files import read_comparison
 from simulation.analysis.settings import read_rows
+from simulation.auditing.result import Audit, Finding
 from simulation.pages import report
+from simulation.pages.audit_page import audit_page
 from simulation.pages.comparison_page import comparison_page
 from simulation.pages.figures.rendering import Plot, Rendered, render
 from simulation.pages.page import Section, page, paragraph
 from simulation.storage.tables import csv_of_rows
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
-ENTER = "\ue007"
+from tests.simulation.pages.browser import CHROMIUM, DRIVER, ENTER, SPACE, TAB, Browser, chromium
 
 pytestmark = pytest.mark.skipif(
     not (CHROMIUM and DRIVER), reason="no Chromium with chromedriver on this machine"
 )
 
-
-class Browser:
-    """A page in headless Chromium, through the WebDriver protocol."""
-
-    def __init__(self, session: str) -> None:
-        self.session = session
-
-    def call(self, path: str, body: dict[str, Any] | None = None) -> Any:
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.session + path, data, {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=30) as reply:
-            return json.load(reply)["value"]
-
-    def devtools(self, command: str, **parameters: Any) -> Any:
-        return self.call("/goog/cdp/execute", {"cmd": command, "params": parameters})
-
-    def run(self, script: str) -> Any:
-        return self.call("/execute/sync", {"script": script, "args": []})
-
-    def open(self, page: Path, width: int, *, dark: bool = False) -> None:
-        self.log("browser"), self.log("performance")
-        self.devtools(
-            "Emulation.setDeviceMetricsOverride",
-            width=width, height=844, deviceScaleFactor=1, mobile=width < 640,
-        )  # fmt: skip
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.devtools("Emulation.setEmulatedMedia", features=[scheme])
-        self.call("/url", {"url": page.absolute().as_uri()})
-
-    def log(self, kind: str) -> list[dict[str, Any]]:
-        entries: list[dict[str, Any]] = self.call("/se/log", {"type": kind})
-        return entries
-
-    def requests(self) -> list[str]:
-        messages = [json.loads(entry["message"])["message"] for entry in self.log("performance")]
-        return [
-            message["params"]["request"]["url"]
-            for message in messages
-            if message["method"] == "Network.requestWillBeSent"
-        ]
-
-    def screenshot(self, file: Path) -> None:
-        size = self.devtools("Page.getLayoutMetrics")["cssContentSize"]
-        shot = self.devtools("Page.captureScreenshot", captureBeyondViewport=True, clip={**size, "scale": 1})
-        file.write_bytes(base64.b64decode(shot["data"]))
+CROSS_DOMAIN = {
+    "domains": {"source": "A", "target": "B"},
+    "straddlers": 40,
+    "layers": {"source": {"BB": 90, "NB": 9, "NN": 1}, "target": {"BB": 80, "NB": 4, "NN": 2}},
+    "edges": {"between the domains": 400, "NB to BB": [40, 30], "NN to NB": [2, 1]},
+    "x_sim_values": 900,
+    "items_with_x_sim": 95,
+    "alter_ego": {
+        "user": "7",
+        "scale": [1.0, 5.0],
+        "source_ratings": 20,
+        "items": 18,
+        "before": [["A:1", 2.0], ["A:2", 4.0]],
+        "after": [["B:3", 5.0], ["B:4", 3.0]],
+    },
+}
 
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    assert DRIVER is not None
-    driver = subprocess.Popen(
-        [DRIVER, f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    arguments = [
-        "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-        "--disable-background-networking", "--disable-component-update", "--disable-sync",
-        f"--user-data-dir={tmp_path_factory.mktemp('chromium')}",
-    ]  # fmt: skip
-    capabilities = {
-        "goog:chromeOptions": {"binary": CHROMIUM, "args": arguments},
-        "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
-    }
-    try:
-        root = f"http://127.0.0.1:{port}/session"
-        started = Browser(root)
-        for _ in range(100):
-            try:
-                answer = started.call("", {"capabilities": {"alwaysMatch": capabilities}})
-                break
-            except urllib.error.HTTPError as error:
-                pytest.skip(f"Chromium does not start here: {error.read()[:200]!r}")
-            except urllib.error.URLError:
-                time.sleep(0.1)
-        else:
-            pytest.skip("chromedriver does not answer")
-        opened = Browser(f"{root}/{answer['sessionId']}")
+    with chromium(tmp_path_factory.mktemp("chromium")) as opened:
         yield opened
-        urllib.request.urlopen(urllib.request.Request(opened.session, method="DELETE"), timeout=30)
-    finally:
-        driver.terminate()
-        driver.wait(timeout=10)
 
 
 @pytest.fixture(scope="module")
@@ -124,50 +55,192 @@ def pages(
     tmp_path_factory: pytest.TempPathFactory, writers: dict[str, Callable[..., Path]]
 ) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
+    run, comparison = writers["run"], writers["comparison"]
     iterative = {"protocol": "iterative", "per": "user", "rounds": 12, "downlink": 68_000}
+    x_map = {"altered": {"protocol": "x-map", "completion_diagnostics": CROSS_DOMAIN}}
+    clear = {"mechanism": "none", "epsilon": None, "completion": "mf"}
+    audit = folder / "audit" / "report.html"
+    audit.parent.mkdir()
+    audit.write_text(audit_page(_audit().values()))
     return {
-        "run": report(writers["run"](folder / "run"), 10e6),
-        "iterative": report(writers["run"](folder / "iterative", **iterative)),
-        "comparison": report(writers["comparison"](folder / "comparison"), 10e6),
+        "run": report(run(folder / "run"), 10e6),
+        "iterative": report(run(folder / "iterative", **iterative)),
+        "x-map": report(run(folder / "x-map", **clear, **x_map)),
+        "comparison": report(comparison(folder / "comparison"), 10e6),
+        "audit": audit,
     }
 
 
-UNFOLD = "for (const folded of document.querySelectorAll('details')) folded.open = true"
-
-
-@pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("kind", ["run", "iterative", "comparison"])
-def test_quiet_complete_and_within_the_window(
-    browser: Browser, pages: dict[str, Path], kind: str, width: int
-) -> None:
-    browser.open(pages[kind], width, dark=width == 390)
-    browser.run(UNFOLD)
-    figures = browser.run(
-        "return [...document.querySelectorAll('.plot')].map(p => [p.getAttribute('aria-label').length,"
-        "...[...p.querySelectorAll('svg')].map(s => s.getBoundingClientRect())"
-        ".map(r => [r.width, r.height])])"
+def _audit() -> Audit:
+    values = {"unit": "rating", "promised": 1.0, "charged": 1.0, "exact": False}
+    findings = (
+        Finding("all pairs of levels, from the matrix", "rating", 1.0, 1.0, None, exact=True, power=1.0),
+        Finding(test="value of one rating", at_least=0.7, power=0.9, **values),  # type: ignore[arg-type]
+        Finding(test="one of three ratings", at_least=1.2, power=0.9, **values),  # type: ignore[arg-type]
     )
-    assert len(figures) == len(list((pages[kind].parent / "figures").glob("*.svg")))
-    for words, *forms in figures:
+    return Audit("blp-mf", "one-shot", "bounded-laplace", 1000, 0.99, findings)
+
+
+@dataclass(frozen=True)
+class Visit:
+    """What a page looked like when it was opened once.
+
+    Parameters
+    ----------
+    figures : list
+        Of every figure the length of its words, and width and height of its forms.
+    window, needed : int
+        Width of the window, and of what is in it.
+    escaping : int
+        Tables that leave the window.
+    complaints : list
+        Warnings and errors in the console.
+    requests : list of str
+        Addresses outside.
+    violations : list of str or None
+        What axe calls serious or critical, unfolded, in both colour schemes; None without axe.
+    """
+
+    figures: list[list[Any]]
+    window: int
+    needed: int
+    escaping: int
+    complaints: list[Any]
+    requests: list[str]
+    violations: list[str] | None
+
+
+LOOK = """
+return [
+  [...document.querySelectorAll(".plot")].map(plot => [plot.getAttribute("aria-label").length,
+    ...[...plot.querySelectorAll("svg")].map(s => s.getBoundingClientRect()).map(r => [r.width, r.height])]),
+  innerWidth, document.documentElement.scrollWidth,
+  [...document.querySelectorAll(".scroll")].filter(e => e.getBoundingClientRect().right > innerWidth).length,
+];
+"""
+UNFOLD = "for (const each of document.querySelectorAll('details')) each.open = true"
+AXE = """
+axe.run(document, {resultTypes: ["violations"], runOnly: RULES}).then(found => found.violations
+  .filter(each => ["serious", "critical"].includes(each.impact))
+  .map(each => `${each.id} (SCHEME): ${each.nodes.map(node => node.target.join(" ")).join(", ")}`))
+"""
+
+
+@pytest.fixture(scope="module")
+def visit(browser: Browser, pages: dict[str, Path]) -> Callable[[str, int], Visit]:
+    """What opens a page at a width, once for all tests."""
+    visits: dict[tuple[str, int], Visit] = {}
+
+    def visited(kind: str, width: int) -> Visit:
+        if (kind, width) not in visits:
+            visits[kind, width] = _visit(browser, pages[kind], width)
+        return visits[kind, width]
+
+    return visited
+
+
+def _visit(browser: Browser, page: Path, width: int) -> Visit:
+    browser.open(page, width)
+    browser.run(UNFOLD)
+    figures, window, needed, escaping = browser.run(LOOK)
+    if keep := os.environ.get("DPREC_SCREENSHOTS"):
+        browser.screenshot(Path(keep) / f"{page.parent.name}-{width}.png")
+    violations = _violations(browser, width)
+    return Visit(
+        figures,
+        window,
+        needed,
+        escaping,
+        [entry for entry in browser.log("browser") if entry["level"] in ("WARNING", "SEVERE")],
+        [url for url in browser.requests() if not url.startswith(("file:", "data:"))],
+        violations,
+    )
+
+
+def _violations(browser: Browser, width: int) -> list[str] | None:
+    try:
+        script = files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+    except ModuleNotFoundError:
+        return None
+    browser.evaluate(f"{script}; 0")
+    found: list[str] = []
+    # Of all rules, the one on contrast alone depends on the colour scheme.
+    for dark, rules in ((False, '["wcag2a", "wcag2aa"]'), (True, '["color-contrast"]')):
+        if dark or width < 640:
+            # To assistive technology a drawing is its words alone, and axe takes long for what is inside.
+            browser.run("for (const each of document.querySelectorAll('.plot svg')) each.remove()")
+        browser.scheme(dark=dark)
+        found += browser.evaluate(AXE.replace("RULES", rules).replace("SCHEME", "dark" if dark else "light"))
+    return found
+
+
+KINDS = ["run", "iterative", "x-map", "comparison", "audit"]
+EVERY_PAGE = [(kind, width) for kind in KINDS for width in (1280, 390)]
+
+
+@pytest.mark.parametrize(("kind", "width"), EVERY_PAGE)
+def test_quiet_complete_and_within_the_window(
+    visit: Callable[[str, int], Visit], pages: dict[str, Path], kind: str, width: int
+) -> None:
+    seen = visit(kind, width)
+    assert len(seen.figures) == len(list((pages[kind].parent / "figures").glob("*.svg")))
+    for words, *forms in seen.figures:
         shown, hidden = reversed(forms) if width == 390 else forms
         assert words > 40
         assert shown[0] > 200
         assert shown[1] > 100
         assert hidden == [0, 0]
-    shown, needed = browser.run("return [innerWidth, document.documentElement.scrollWidth]")
-    assert shown == width
-    assert needed <= width
+    assert seen.window == width
+    assert seen.needed <= width
     # Tables wider than the page scroll inside their own container.
-    escaping = browser.run(
-        "return [...document.querySelectorAll('.scroll')]"
-        ".filter(e => e.getBoundingClientRect().right > innerWidth).length"
-    )
-    assert escaping == 0
-    assert [entry for entry in browser.log("browser") if entry["level"] in ("WARNING", "SEVERE")] == []
-    assert [url for url in browser.requests() if not url.startswith(("file:", "data:"))] == []
-    keep = os.environ.get("DPREC_SCREENSHOTS")
-    if keep:
-        browser.screenshot(Path(keep) / f"{kind}-{width}.png")
+    assert seen.escaping == 0
+    assert seen.complaints == []
+    assert seen.requests == []
+
+
+@pytest.mark.parametrize(("kind", "width"), EVERY_PAGE)
+def test_nothing_serious_for_assistive_technology(
+    visit: Callable[[str, int], Visit], kind: str, width: int
+) -> None:
+    violations = visit(kind, width).violations
+    if violations is None:
+        pytest.skip("axe-core-python is not installed")
+    assert violations == []
+
+
+CONTROLS = "[...document.querySelectorAll('a[href], button, summary, [tabindex=\"0\"]')]"
+FOCUS = f"""
+const focus = document.activeElement;
+const shown = focus.getBoundingClientRect(), style = getComputedStyle(focus);
+return [{CONTROLS}.indexOf(focus), shown.width * shown.height > 0, style.outlineStyle, style.outlineWidth];
+"""
+
+
+def test_every_control_is_reached_by_key_in_order_and_seen(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.open(pages["run"], 1280)
+    shown = browser.run(f"return {CONTROLS}.flatMap((each, place) => each.checkVisibility() ? [place] : [])")
+    reached = []
+    for _ in shown:
+        browser.press(TAB)
+        place, *visible = browser.run(FOCUS)
+        reached.append(place)
+        assert visible == [True, "solid", "2px"]
+    assert reached == shown
+
+
+def test_keys_skip_to_the_results_and_unfold(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.open(pages["run"], 1280)
+    browser.press(TAB)
+    assert browser.run("return document.activeElement.textContent") == "Skip to the results"
+    browser.press(ENTER)
+    assert browser.run("return location.hash") == "#main"
+    browser.press(TAB)
+    assert browser.run("return document.activeElement.closest('main') !== null")
+    opened = "return document.querySelector('.folded').open"
+    browser.run("document.querySelector('.folded > summary').focus()")
+    for key, expected in ((ENTER, True), (SPACE, False)):
+        browser.press(key)
+        assert browser.run(opened) is expected
 
 
 SORTED = """
