@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from simulation.analysis.numbers import loss
+from simulation.analysis.numbers import DASH, loss
 from simulation.analysis.vocabulary import listed, plural
-from simulation.pages.markup import Cell, Column, number_cell, render_template, table, text_cell
+from simulation.pages.markup import Cell, Column, render_template, table, text_cell
 from simulation.pages.page import Section, page, paragraph
 
-_STRENGTH = Column("strength", "probability of seeing a leak twice as large, or reused noise", numeric=False)
+_STRENGTH = Column("strength", "probability of seeing a twofold leak", numeric=False)
 
 _COLUMNS = (
     Column("test", numeric=False),
     Column("promise per", numeric=False),
     Column("ε promised"),
     Column("ε charged", "by the ledger"),
-    Column("ε at least", "measured, or computed if exact"),
+    Column("ε at least", "measured"),
     Column("verdict", numeric=False),
     _STRENGTH,
 )
@@ -29,6 +29,8 @@ _PRESET_COLUMNS = (
     Column("verdict", numeric=False),
     _STRENGTH,
 )
+
+_STANDS = "not broken"
 
 _STRONG, _MODERATE = 0.95, 0.5
 """Probabilities of seeing a leak from which on a test is called strong, or moderate."""
@@ -126,12 +128,12 @@ def presets_sentence(presets: Sequence[Mapping[str, Any]]) -> str:
 def _tiles(values: Mapping[str, Any]) -> str:
     shown = next((each for each in values["findings"] if not each["holds"]), None) or _nearest(values)
     seen = f"sees a leak of twice the promise with probability {_probability(values['power'])}"
-    confidence = f"{values['trials']:,} people per profile; all bounds hold with {values['confidence']:g}"
-    verdict = "no evidence against it" if values["holds"] else "broken"
+    confidence = f"{values['trials']:,} people per profile, confidence {values['confidence']:g}"
+    verdict = _STANDS if values["holds"] else "broken"
     tiles = [
         ("promise", verdict, shown["test"]),
         ("ε promised", loss(shown["promised"]), f"per {shown['unit']}"),
-        ("ε at least", loss(shown["at_least"]), confidence),
+        ("ε measured, at least", loss(shown["at_least"]), confidence),
         ("strength", _word(values["power"]), seen),
     ]
     return render_template("tiles.html", tiles=tiles)
@@ -151,10 +153,8 @@ def _findings_table(name: str, values: Mapping[str, Any]) -> str:
         (
             text_cell(each["test"]),
             text_cell(each["unit"]),
-            number_cell(each["promised"], 4),
-            number_cell(each["charged"], 4),
-            number_cell(each["at_least"], 4),
-            text_cell(each["defect"] or "no evidence against it"),
+            *(Cell(loss(each[key]), each[key]) for key in ("promised", "charged", "at_least")),
+            text_cell(each["defect"] or _STANDS),
             Cell("exact", 1.0) if each["exact"] else _strength_cell(each["power"]),
         )
         for each in values["findings"]
@@ -165,10 +165,10 @@ def _findings_table(name: str, values: Mapping[str, Any]) -> str:
 def _preset_row(preset: Mapping[str, Any]) -> tuple[Cell, ...]:
     audit, name = preset["audit"], text_cell(preset["name"])
     if audit is None:
-        return name, number_cell(None, 4), number_cell(None, 4), text_cell(preset["reason"]), Cell("–")
+        return name, Cell(DASH), Cell(DASH), text_cell(preset["reason"]), Cell(DASH)
     same = f" (sends the same as {preset['same_as']})" if preset["same_as"] else ""
-    verdict = "no evidence against it" if audit["holds"] else audit["verdict"]
-    figures = (number_cell(audit[key], 4) for key in ("promised", "lower_bound"))
+    verdict = _STANDS if audit["holds"] else audit["verdict"]
+    figures = (Cell(loss(audit[key]), audit[key]) for key in ("promised", "lower_bound"))
     return name, *figures, text_cell(verdict + same), _strength_cell(audit["power"])
 
 
@@ -193,8 +193,8 @@ def _word(power: float) -> str:
 
 def _probability(power: float) -> str:
     """Write a lower bound on a probability."""
-    return "above 0.99" if power >= 0.995 else "below 0.01" if power < 0.005 else f"{power:.2f} or more"
+    return "above 0.99" if power >= 0.995 else f"{power:.2f} or more"
 
 
 def _strength_cell(power: float) -> Cell:
-    return Cell(f"{_word(power)}: {_probability(power)}", power)
+    return Cell(f"{_word(power)}, {_probability(power)}", power)
