@@ -10,6 +10,7 @@ import dataclasses
 import types
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel
@@ -86,10 +87,15 @@ def group_of(group: Group, key: str) -> type[Options] | None:
 
 def _types(group: Group) -> dict[str, Any]:
     """Return the type of each key of a group."""
-    hints = get_type_hints(group, include_extras=True)
+    hints = _hints(group)  # type: ignore[arg-type]  # a class can be hashed
     if issubclass(group, BaseModel):
         return {field.alias or name: hints[name] for name, field in group.model_fields.items()}
     return hints
+
+
+@lru_cache(maxsize=1024)
+def _hints(group: Group) -> dict[str, Any]:
+    return get_type_hints(group, include_extras=True)
 
 
 def _alternatives(hint: Any) -> Iterator[Any]:

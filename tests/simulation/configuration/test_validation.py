@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Iterator
 from datetime import date
+from functools import cache
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
@@ -69,6 +70,7 @@ def example(hint: Any) -> Any:
     return {int: 1, float: 0.5, str: "x", bool: True}[hint]
 
 
+@cache
 def required(group: Group) -> dict[str, Any]:
     """Return the fewest settings that a class is satisfied with."""
     hints = get_type_hints(group, include_extras=True)
@@ -78,6 +80,7 @@ def required(group: Group) -> dict[str, Any]:
     return kind | {name: example(hints[name]) for name in needed}
 
 
+@cache
 def holder(hint: Any) -> type[BaseModel]:
     config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
     return create_model("Holder", __config__=config, part=(hint, Field(description="A part.")))
