@@ -19,7 +19,7 @@ from simulation.comparison.templates import COMPOSITION, SHARED, Cell, Template
 from simulation.configuration.dotted_keys import apply_override, check_overrides, flatten
 from simulation.configuration.parts import replace_parts, replaces_dataset, replaces_split
 from simulation.configuration.presets import find_configuration
-from simulation.configuration.strict_yaml import dump_yaml, parse_yaml, read_yaml
+from simulation.configuration.strict_yaml import dump_yaml, read_yaml
 from simulation.configuration.validation import validated
 
 _WRITTEN = ("cells", "ratings", "left_out")
@@ -90,7 +90,7 @@ class Comparison:
         values["ratings"] = dict(fingerprints)
         if self.left_out:
             values["left_out"] = {each.name: each.reason for each in self.left_out}
-        values["cells"] = {cell.key: parse_yaml(cell.config.to_yaml(), cell.key) for cell in self.cells}
+        values["cells"] = {cell.key: cell.config.plain_values() for cell in self.cells}
         return dump_yaml(values)
 
 

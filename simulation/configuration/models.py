@@ -161,19 +161,23 @@ class RunConfig(BaseModel):
             changes["simulation"] = dataclasses.replace(self.simulation, population_dir=str(place_of(place)))
         return self.model_copy(update=changes)
 
+    def plain_values(self) -> dict[str, Any]:
+        """Return the configuration as a file that can be run from any directory holds it."""
+        values: dict[str, Any] = _without_nulls(self.with_absolute_paths().model_dump(mode="json"))
+        return values
+
     def to_yaml(self) -> str:
         """Return the configuration as YAML that can be run from any directory.
 
         A comment names each class that no file can bring back.
         """
-        values = self.with_absolute_paths().model_dump(mode="json")
         passing = [
             reference_of(component) for component in self.own_classes() if not is_importable(component)
         ]
         notes = [
             f"# {name} is not at the top of a file, so this file alone does not run.\n" for name in passing
         ]
-        return "".join(notes) + dump_yaml(_without_nulls(values))
+        return "".join(notes) + dump_yaml(self.plain_values())
 
 
 def parse_config(values: Mapping[str, Any], source: str = "configuration") -> RunConfig:

@@ -6,6 +6,7 @@ import math
 import platform
 import resource
 from dataclasses import asdict
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -104,11 +105,16 @@ def summary_of(
         environment={
             "python": platform.python_version(),
             "platform": platform.platform(),
-            **{package: version(package) for package in ("dprec", "flwr", "ray", "numpy", "scipy")},
+            **_versions(),
             "simulation": asdict(config.simulation),
         },
         files={},
     )
+
+
+@cache
+def _versions() -> dict[str, str]:
+    return {package: version(package) for package in ("dprec", "flwr", "ray", "numpy", "scipy")}
 
 
 def _dataset(config: RunConfig, train: Ratings, test: Ratings) -> DatasetSummary:

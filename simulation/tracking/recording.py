@@ -12,7 +12,6 @@ from dprec.errors import InputError, RunError
 from dprec.validation import listed
 from simulation.configuration.dotted_keys import flatten
 from simulation.configuration.models import RunConfig
-from simulation.configuration.strict_yaml import parse_yaml
 from simulation.storage.round_lines import line_of
 from simulation.storage.run_record import RunRecord
 from simulation.tracking import TRACKERS
@@ -38,7 +37,7 @@ class Recording:
 
     def begin(self, config: RunConfig) -> None:
         """Pass on the settings."""
-        values = flatten(parse_yaml(config.to_yaml(), config.name))
+        values = flatten(config.plain_values())
         plain = {key: value if isinstance(value, Scalar) else str(value) for key, value in values.items()}
         self._each(lambda tracker: tracker.settings(plain))
 

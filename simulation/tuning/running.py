@@ -16,7 +16,7 @@ from dprec.ratings import Ratings
 from simulation.analysis.measures import Measure, measures_in
 from simulation.configuration.loading import load
 from simulation.configuration.models import RunConfig
-from simulation.configuration.strict_yaml import dump_yaml, parse_yaml
+from simulation.configuration.strict_yaml import dump_yaml
 from simulation.execution import run_prepared
 from simulation.tuning.directory import TuningDirectory, check_replayed
 from simulation.tuning.space import (
@@ -178,7 +178,7 @@ def _request(configs: Mapping[str, RunConfig], spaces: Mapping[str, Space], tuni
         }
         for name, space in spaces.items()
     }
-    values = {name: parse_yaml(config.to_yaml(), name) for name, config in configs.items()}
+    values = {name: config.plain_values() for name, config in configs.items()}
     request = {"seed": tuning.seed, "space": plain, "configurations": values}
     return dump_yaml(request if tuning.measure is None else {"measure": tuning.measure, **request})
 
