@@ -14,6 +14,7 @@ gc.disable()
 SLOWEST_MODULES = (
     "test_determinism_on_ray.py",
     "test_cluster.py",
+    "test_end_to_end.py",
     "test_gate.py",
     "test_iterative_runs.py",
     "test_page_in_browser.py",

@@ -1,6 +1,7 @@
 """A population small enough to run in an instant, and the presets that are tried on it."""
 
 import copy
+from functools import cache
 from typing import Any
 
 import pytest
@@ -29,6 +30,7 @@ def tiny() -> dict[str, Any]:
     return copy.deepcopy(TINY)
 
 
+@cache
 def presets() -> dict[str, dict[str, Any]]:
     """Return every preset that is a run and not a comparison, on the small population."""
     found = {path.stem: read_yaml(path) for path in sorted(CONFIGS.glob("*.yaml"))}

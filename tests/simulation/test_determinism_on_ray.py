@@ -3,7 +3,7 @@
 import copy
 import textwrap
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from flwr.serverapp import Grid
 from dprec.mechanisms import Channel, Mechanism
 from dprec.ratings import RatingScale
 from simulation.configuration.models import SimulationOptions
+from simulation.engine.ray_connection import connected_to_ray
 from simulation.engine.session import Session, open_session
 from simulation.execution import load_ratings, run_in
 from strategies.envelope import message_size
@@ -46,24 +47,47 @@ OWN = textwrap.dedent("""
 
 DIVISIONS: list[int | str] = [1, 7, "all"]
 
+Expected = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> Expected:
+    """Return what gives the bits of a configuration in one process, which runs once for both sessions."""
+    known: dict[str, dict[str, Any]] = {}
+
+    def in_one_process(values: dict[str, Any]) -> dict[str, Any]:
+        key = repr(values)
+        if key not in known:
+            folder = tmp_path_factory.mktemp("expected") / "run"
+            known[key] = bits(None, divided(values, "local", 1, "all"), folder)
+        return known[key]
+
+    return in_one_process
+
+
+@pytest.fixture(scope="module")
+def ray() -> Iterator[None]:
+    """Start Ray once, with a processor for every worker of both sessions."""
+    with connected_to_ray(3):
+        yield
+
 
 @pytest.fixture(scope="module", params=[1, 2], ids=["1 worker", "2 workers"])
-def ray_session(request: pytest.FixtureRequest) -> Iterator[tuple[int, Session]]:
-    """Start Ray once for all runs that have the same number of workers."""
+def ray_session(ray: None, request: pytest.FixtureRequest) -> Iterator[tuple[int, Session]]:
+    """Start the workers once for all runs that have the same number of them."""
     with open_session(SimulationOptions(backend="ray", workers=request.param), 40) as session:
         yield request.param, session
 
 
 @pytest.mark.parametrize("protocol", sorted(PROTOCOLS))
 def test_on_ray(
-    tmp_path: Path, tiny: dict[str, Any], ray_session: tuple[int, Session], protocol: str
+    tmp_path: Path, tiny: dict[str, Any], ray_session: tuple[int, Session], expected: Expected, protocol: str
 ) -> None:
     workers, session = ray_session
     values = one_shot(tiny, protocol)
-    expected = bits(None, divided(values, "local", 1, "all"), tmp_path / "expected")
     for users_per_node in DIVISIONS:
         config = divided(values, "ray", workers, users_per_node)
-        compare(expected, bits(session, config, tmp_path / str(users_per_node)))
+        compare(expected(values), bits(session, config, tmp_path / str(users_per_node)))
 
 
 REPORTS: list[dict[str, Any]] = [
@@ -110,15 +134,14 @@ SEVERAL_ROUNDS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("protocol", sorted(SEVERAL_ROUNDS))
 def test_several_rounds_on_ray(
-    tmp_path: Path, tiny: dict[str, Any], ray_session: tuple[int, Session], protocol: str
+    tmp_path: Path, tiny: dict[str, Any], ray_session: tuple[int, Session], expected: Expected, protocol: str
 ) -> None:
     workers, session = ray_session
     values = {**tiny, **copy.deepcopy(SEVERAL_ROUNDS[protocol])}
-    expected = bits(None, divided(values, "local", 1, "all"), tmp_path / "expected")
     # A node per user takes its time on Ray, and is the same for every kind of report.
     for users_per_node in DIVISIONS if protocol == "one-bit" else DIVISIONS[1:]:
         config = divided(values, "ray", workers, users_per_node)
-        compare(expected, bits(session, config, tmp_path / str(users_per_node)))
+        compare(expected(values), bits(session, config, tmp_path / str(users_per_node)))
 
 
 FLOORS: dict[str, dict[str, Any]] = {
@@ -133,12 +156,11 @@ FLOORS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("floor", sorted(FLOORS))
 def test_floors_on_ray(
-    tmp_path: Path, tiny: dict[str, Any], ray_session: tuple[int, Session], floor: str
+    tmp_path: Path, tiny: dict[str, Any], ray_session: tuple[int, Session], expected: Expected, floor: str
 ) -> None:
     workers, session = ray_session
     values = {**tiny, "protocol": copy.deepcopy(FLOORS[floor])}
-    expected = bits(None, divided(values, "local", 1, "all"), tmp_path / "expected")
-    compare(expected, bits(session, divided(values, "ray", workers, 7), tmp_path / "7"))
+    compare(expected(values), bits(session, divided(values, "ray", workers, 7), tmp_path / "7"))
 
 
 class Coarse(Mechanism):

@@ -37,7 +37,7 @@ def distance(matrix: np.ndarray, observations: Observations) -> float:
 @paths
 def test_a_planted_matrix_is_recovered(dense_cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spectral, "DENSE_CELLS", dense_cells)
-    observations, truth = planted((120, 90), 0.5)
+    observations, truth = planted((80, 60), 0.5)
     norm = np.linalg.norm(observations.values - observations.mean)
     found, diagnostics = completed_matrix(observations, rho=1e-4 * norm)
     assert np.linalg.norm(found - truth) < 1e-3 * np.linalg.norm(truth)

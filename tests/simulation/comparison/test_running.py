@@ -1,6 +1,7 @@
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,8 +25,7 @@ DATASET = {"kind": "synthetic", "users": 30, "items": 20, "ratings": 300}
 SPLIT = {"kind": "holdout", "test_fraction": 0.2}
 
 
-@pytest.fixture
-def pair(tmp_path: Path) -> Path:
+def written_pair(folder: Path) -> Path:
     """Write a comparison of two presets that runs in this process."""
     mechanisms = {"clear": {"kind": "none"}, "private": {"kind": "bounded-laplace"}}
     for name, mechanism in mechanisms.items():
@@ -37,8 +37,8 @@ def pair(tmp_path: Path) -> Path:
         if name == "private":
             protocol["privacy"] = {"epsilon": 1.0}
         preset = {"name": name, "dataset": DATASET, "split": SPLIT, "protocol": protocol}
-        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(preset))
-    path = tmp_path / "pair.yaml"
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump(preset))
+    path = folder / "pair.yaml"
     values = {
         "name": "pair",
         "dataset": DATASET,
@@ -51,6 +51,25 @@ def pair(tmp_path: Path) -> Path:
     }
     path.write_text(yaml.safe_dump(values))
     return path
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Path:
+    return written_pair(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the directory of the comparison, which runs once."""
+    folder = tmp_path_factory.mktemp("compared")
+    compare(written_pair(folder), folder / "out", page=False)
+    return folder / "out"
+
+
+@pytest.fixture
+def out(compared: Path, tmp_path: Path) -> Path:
+    """Return a copy of the comparison's directory, which a test may change."""
+    return Path(shutil.copytree(compared, tmp_path / "out"))
 
 
 def rows(folder: Path) -> list[dict[str, str]]:
@@ -77,15 +96,14 @@ def test_the_table_agrees_with_single_runs(pair: Path, tmp_path: Path) -> None:
         assert int(line["uplink_message_bytes"]) == alone.summary["traffic"]["uplink"]["message_bytes"]
 
 
-def test_what_is_finished_is_not_done_again(pair: Path, tmp_path: Path) -> None:
-    compare(pair, tmp_path / "out", page=False)
-    before = (tmp_path / "out" / "comparison.csv").read_bytes()
-    cells = sorted((tmp_path / "out" / "cells").iterdir())
+def test_what_is_finished_is_not_done_again(pair: Path, out: Path) -> None:
+    before = (out / "comparison.csv").read_bytes()
+    cells = sorted((out / "cells").iterdir())
     (cells[0] / "summary.json").unlink()
     kept = {cell: (cell / "summary.json").stat().st_mtime_ns for cell in cells[1:]}
-    (tmp_path / "out" / "comparison.csv").unlink()
-    compare(pair, tmp_path / "out", resume=True, page=False)
-    assert (tmp_path / "out" / "comparison.csv").read_bytes() == before
+    (out / "comparison.csv").unlink()
+    compare(pair, out, resume=True, page=False)
+    assert (out / "comparison.csv").read_bytes() == before
     assert {cell: (cell / "summary.json").stat().st_mtime_ns for cell in cells[1:]} == kept
 
 
@@ -198,14 +216,13 @@ def test_a_budget_that_a_protocol_cannot_keep_is_refused_before_anything_runs(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_directory_of_another_comparison_is_refused(pair: Path, tmp_path: Path) -> None:
-    compare(pair, tmp_path / "out", page=False)
-    before = (tmp_path / "out" / "comparison.csv").read_bytes()
+def test_a_directory_of_another_comparison_is_refused(pair: Path, out: Path) -> None:
+    before = (out / "comparison.csv").read_bytes()
     with pytest.raises(InputError, match="it holds a comparison"):
-        compare(pair, tmp_path / "out", page=False)
+        compare(pair, out, page=False)
     with pytest.raises(InputError, match="epsilons"):
-        compare(pair, tmp_path / "out", resume=True, overrides=["epsilons=[3.0]"], page=False)
-    assert (tmp_path / "out" / "comparison.csv").read_bytes() == before
+        compare(pair, out, resume=True, overrides=["epsilons=[3.0]"], page=False)
+    assert (out / "comparison.csv").read_bytes() == before
 
 
 def test_data_that_changed_are_not_mixed_in(pair: Path, tmp_path: Path) -> None:
@@ -230,12 +247,11 @@ def test_data_that_changed_are_not_mixed_in(pair: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damaged", ["", "{}", "[]", "null", '{"dataset": {"users": NaN}}', "{", "\xff"])
-def test_a_damaged_summary_is_named(pair: Path, tmp_path: Path, damaged: str) -> None:
-    compare(pair, tmp_path / "out", page=False)
-    cell = next((tmp_path / "out" / "cells").iterdir())
+def test_a_damaged_summary_is_named(pair: Path, out: Path, damaged: str) -> None:
+    cell = next((out / "cells").iterdir())
     (cell / "summary.json").write_text(damaged, encoding="latin-1")
     with pytest.raises(InputError, match=f"{cell.name}/summary.json: .* --resume runs the cell again"):
-        compare(pair, tmp_path / "out", resume=True, page=False)
+        compare(pair, out, resume=True, page=False)
 
 
 def test_the_table_names_the_panels(pair: Path, tmp_path: Path) -> None:
@@ -246,11 +262,10 @@ def test_the_table_names_the_panels(pair: Path, tmp_path: Path) -> None:
     assert not result.failures
 
 
-def test_what_does_not_apply_is_empty_and_what_varies_is_apart(pair: Path, tmp_path: Path) -> None:
-    compare(pair, tmp_path / "out", page=False)
-    clear = next(line for line in rows(tmp_path / "out") if line["name"] == "clear")
+def test_what_does_not_apply_is_empty_and_what_varies_is_apart(compared: Path) -> None:
+    clear = next(line for line in rows(compared) if line["name"] == "clear")
     assert clear["epsilon"] == clear["epsilon_per_rating"] == clear["epsilon_per_user_max"] == ""
     assert not any(column.endswith("_s") for column in clear)
-    assert "server_s" in (tmp_path / "out" / "timing.csv").read_text().splitlines()[0]
-    summary = json.loads((tmp_path / "out/cells/clear-seed1/summary.json").read_text())
+    assert "server_s" in (compared / "timing.csv").read_text().splitlines()[0]
+    summary = json.loads((compared / "cells/clear-seed1/summary.json").read_text())
     assert summary["privacy"]["epsilon_per_user"]["max"] is None
