@@ -139,8 +139,6 @@ def _heading(head: str, results: Sequence[Result]) -> str:
     if head == "composed":
         deltas = sorted({result.delta for result in results if result.delta is not None})
         return f"{head}, δ = {', '.join(f'{delta:g}' for delta in deltas)}" if deltas else head
-    if head == "ε asked":
-        return f"{head} per {results[0].unit}"
     return head
 
 
@@ -149,10 +147,8 @@ def accuracy(result: Result) -> str:
     return number(result.accuracy, gain_digits(result.measured_by))
 
 
-def _with_spread(result: Result) -> str:
-    if result.deviation is None:
-        return accuracy(result)
-    return f"{accuracy(result)} ± {result.deviation:.{gain_digits(result.measured_by)}f}"
+def _ways(up: float | None, down: float | None) -> str:
+    return DASH if up is None and down is None else f"{number(up, 0)} / {number(down, 0)}"
 
 
 def _against(result: Result) -> str:
@@ -163,17 +159,12 @@ def _against(result: Result) -> str:
 _LEADERBOARD: tuple[tuple[str, bool, Callable[[Result], str]], ...] = (
     ("protocol", False, lambda result: f"`{result.protocol}`"),
     ("from", False, source_of),
-    ("ε asked", True, lambda result: DASH if result.epsilon is None else f"{result.epsilon:g}"),
-    ("accuracy", True, _with_spread),
+    ("accuracy", True, accuracy),
     ("against nothing sent", True, _against),
     ("ε per user, sum", True, lambda result: with_claim(result.epsilon_per_user, result.claimed_per_user)),
     ("composed", True, lambda result: loss(result.composed)),
     ("privacy", False, lambda result: result.status),
-    ("trusted", False, lambda result: result.trust),
-    ("server sees", False, lambda result: result.server_sees),
-    ("bytes up", True, lambda result: number(result.bytes_up, 0)),
-    ("bytes down", True, lambda result: number(result.bytes_down, 0)),
-    ("network up", True, lambda result: number(result.network_up, 0)),
-    ("network down", True, lambda result: number(result.network_down, 0)),
-    ("rounds", True, lambda result: number(result.rounds, 0)),
+    ("trusted; server sees", False, lambda result: f"{result.trust}; {result.server_sees}"),
+    ("bytes up / down", True, lambda result: _ways(result.bytes_up, result.bytes_down)),
+    ("network up / down", True, lambda result: _ways(result.network_up, result.network_down)),
 )

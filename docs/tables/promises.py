@@ -46,20 +46,23 @@ def index() -> str:
 
 
 def promises(page: str) -> str:
-    """Return what every preset of a page promises, in the words of `dprec describe`."""
-    system = systems()[page]
-    parts = []
-    for preset in system.presets:
-        own = described(preset)
-        guarantee = own.guarantee
-        lines = [
-            ("ε is for", _unit(own)),
-            ("status", f"**{guarantee.status}**: {guarantee.reason}"),
-            ("trust", f"{TRUST_IN_WORDS[guarantee.trust]}; the server sees {own.server_sees}"),
-            *(("also", note) for note in guarantee.notes),
+    """Return what the presets of a page promise, as `dprec describe` says it; presets alike share a line."""
+    alike: dict[str, list[str]] = {}
+    for preset in systems()[page].presets:
+        alike.setdefault(_promise(described(preset)), []).append(preset)
+    return "\n".join(f"- {_code(presets)}: {promise}" for promise, presets in alike.items())
+
+
+def _promise(own: Description) -> str:
+    guarantee = own.guarantee
+    trust = TRUST_IN_WORDS[guarantee.trust].capitalize()
+    return " ".join(
+        [
+            f"**{guarantee.status}**, for {_unit(own)}: {guarantee.reason}",
+            f"{trust}; the server sees {own.server_sees}.",
+            *guarantee.notes,
         ]
-        parts.append(table([f"`{preset}`", "at its default ε"], lines, [False, False]))
-    return "\n\n".join(parts)
+    )
 
 
 def deviations(page: str) -> str:
