@@ -13,6 +13,7 @@ release = version = __version__
 html_title = "dprec"
 html_theme = "furo"
 html_show_copyright = False
+html_math_renderer = "mathml"
 
 extensions = [
     "sphinx.ext.autodoc",

@@ -1,15 +1,16 @@
-"""What the site adds to Sphinx: generated parts of pages, and citations by the keys of references.bib."""
+"""What the site adds to Sphinx: generated parts of pages, citations by key, and MathML."""
 
 from __future__ import annotations
 
 from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 
-from docs.extensions import citations, generated
+from docs.extensions import citations, generated, mathml
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Connect the parts with Sphinx."""
     generated.setup(app)
     citations.setup(app)
+    mathml.setup(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -157,14 +157,13 @@ def _against(result: Result) -> str:
 
 
 _LEADERBOARD: tuple[tuple[str, bool, Callable[[Result], str]], ...] = (
-    ("protocol", False, lambda result: f"`{result.protocol}`"),
-    ("from", False, source_of),
+    ("protocol", False, lambda result: f"`{result.protocol}` ({source_of(result)})"),
     ("accuracy", True, accuracy),
     ("against nothing sent", True, _against),
+    ("bytes up / down", True, lambda result: _ways(result.bytes_up, result.bytes_down)),
     ("ε per user, sum", True, lambda result: with_claim(result.epsilon_per_user, result.claimed_per_user)),
     ("composed", True, lambda result: loss(result.composed)),
     ("privacy", False, lambda result: result.status),
     ("trusted; server sees", False, lambda result: f"{result.trust}; {result.server_sees}"),
-    ("bytes up / down", True, lambda result: _ways(result.bytes_up, result.bytes_down)),
     ("network up / down", True, lambda result: _ways(result.network_up, result.network_down)),
 )
