@@ -12,8 +12,8 @@ from simulation.pages.figures.colours import page_colours
 
 @cache
 def script() -> str:
-    """Return the script that sorts the tables."""
-    return _read("page.js")
+    """Return the scripts: of tables and sections, and of what figures show when pointed at."""
+    return _read("page.js") + _read("hover.js")
 
 
 @cache

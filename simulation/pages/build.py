@@ -13,6 +13,7 @@ from simulation.analysis.projection import Projection, check_population
 from simulation.pages.comparison_page import comparison_page
 from simulation.pages.deployment import comparison_projections, reference_traffic, run_projections
 from simulation.pages.figures.colours import MUTED
+from simulation.pages.figures.hovering import titled
 from simulation.pages.figures.panels import WIDE
 from simulation.pages.figures.rendering import Draw, Plot, Rendered, render
 from simulation.pages.figures.run_overview import draw_summary
@@ -110,7 +111,7 @@ def _keeping(folder: Path, progress: Progress) -> Draw:
         progress(f"writing {REPORT}, figure {next(numbers)}", 0, 0)
         rendered = render(plot)
         figures.mkdir(exist_ok=True)
-        write_atomically(figures / f"{plot.name}.svg", rendered.svg)
+        write_atomically(figures / f"{plot.name}.svg", titled(rendered.svg))
         write_atomically(figures / f"{plot.name}.png", rendered.png)
         return rendered
 

@@ -45,7 +45,7 @@ def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw
     looks, traffic = parts[0].looks, reference_traffic(files)
     sections += [
         user_section(files, traffic, looks, draw),
-        *mechanisms_sections(files, draw),
+        *mechanisms_sections(files, looks, draw),
         *sampled_noise_section(read_noise(files.directory), looks, draw),
         *published_section(files),
         *projection_sections(comparison_projections(traffic, population) if population else [], population),

@@ -109,10 +109,12 @@ def bytes_plot(settings: Sequence[Setting], measure: Measure, looks: Looks, suff
         "Each stepped line is the frontier of one budget: nothing at that budget is more accurate for as "
         "many bytes or fewer. Points on the frontier are filled, the others hollow."
     )
+    several = len({setting.budget for setting in competing if setting.budget}) > 1
+    numbers = ["The number beside a marker is its ε, where there is room."] if several else []
     return Plot(
         f"accuracy-bytes{suffix}",
         f"{measure.label} against bytes per user",
-        " ".join([frontiers, *dagger, *floors_in_words(settings), *trust_in_words(looks)]),
+        " ".join([frontiers, *numbers, *dagger, *floors_in_words(settings), *trust_in_words(looks)]),
         f"{measure.label} against mean bytes per user, on a logarithmic axis. {'; '.join(lines)}.",
         lambda style: draw_accuracy_against_bytes(style, settings, measure, looks),
     )

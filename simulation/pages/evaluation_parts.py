@@ -59,8 +59,6 @@ def evaluation_parts(files: ComparisonFiles) -> list[EvaluationPart]:
     groups = by_evaluation(files.settings)
     per_user = files.matched_unit == "user"
     looks = looks_of(files.settings, by_trust=per_user)
-    for own in groups.values():
-        looks |= looks_of(own, by_trust=per_user)
     parts: list[EvaluationPart] = []
     for evaluation, own in groups.items():
         words = tuple(distinguishing_words(evaluation, list(groups)))

@@ -39,7 +39,7 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["inline"] = lambda svg, prefix: Markup(inline_svg(svg, prefix))
+    environment.filters["inline"] = lambda svg, name, **options: Markup(inline_svg(svg, name, **options))
     return environment
 
 

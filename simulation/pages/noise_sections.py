@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from dprec.privacy.device_channel import DeviceChannel
 from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.selection import at_reference, reference_budget
 from simulation.analysis.settings import read_rows
-from simulation.pages.figures.looks import Looks
+from simulation.pages.figures.looks import Look, Looks
 from simulation.pages.figures.mechanism_channels import draw_mechanisms
 from simulation.pages.figures.rendering import Draw, Plot
 from simulation.pages.figures.sampled_noise import SampledNoise, sampled_noise_plot
@@ -23,32 +24,42 @@ from simulation.storage.summary import read_summary
 from simulation.storage.tables import Row
 
 
-def mechanisms_sections(files: ComparisonFiles, draw: Draw) -> list[Section]:
-    """Return the section on the mean of what every mechanism sends, by true rating, if any is a channel."""
+def mechanisms_sections(files: ComparisonFiles, looks: Looks, draw: Draw) -> list[Section]:
+    """Return the section on the mean of what every mechanism sends, by true rating, if any is a channel.
+
+    Mechanisms for different scales, such as stars and signs, share no figure.
+    """
     reference = reference_budget(files.settings)
-    mechanisms: dict[str, tuple[list[str], DeviceChannel]] = {}
+    scales: dict[tuple[float, ...], dict[str, tuple[list[str], Look, DeviceChannel]]] = {}
     for setting in at_reference(files.settings):
         cells = files.cells(setting) if setting.private else []
         noise = read_device_channel(cells[0], read_summary(cells[0])) if cells else None
         if noise is None:
             continue
         # Protocols that share a mechanism share a line.
-        names, _ = mechanisms.setdefault(noise.channel.weights.tobytes().hex(), ([], noise))
+        mechanisms = scales.setdefault(tuple(noise.ratings.tolist()), {})
+        key = noise.channel.weights.tobytes().hex()
+        names, *_ = mechanisms.setdefault(key, ([], looks[setting.name], noise))
         names.append(label_of(setting, reference))
-    if not mechanisms:
+    if not scales:
         return []
-    drawn = [(", ".join(names), noise) for names, noise in mechanisms.values()]
-    lines = [f"{label}: slope {noise.slope:.2f}" for label, noise in drawn]
     budget = "" if reference is None else f" At ε = {reference:g} unless the label says otherwise."
-    plot = Plot(
-        "noise",
-        "What the server receives, on average",
-        f"The flatter a line, the more it pulls ratings together; the dashed line has no bias.{budget} "
-        "The page of a single run shows the whole distribution.",
-        f"Mean of what is sent against the true rating. {'; '.join(lines)}.",
-        lambda style: draw_mechanisms(style, drawn),
-    )
-    return [Section("noise-section", "Noise of the mechanisms", (figures([draw(plot)]),))]
+    plots = []
+    for place, (scale, mechanisms) in enumerate(scales.items(), start=1):
+        drawn = [(", ".join(names), look, noise) for names, look, noise in mechanisms.values()]
+        lines = [f"{label}: slope {noise.slope:.2f}" for label, _, noise in drawn]
+        of = f", on the scale from {scale[0]:g} to {scale[-1]:g}" if len(scales) > 1 else ""
+        plots.append(
+            Plot(
+                "noise" if place == 1 else f"noise-{place}",
+                f"What the server receives, on average{of}",
+                f"The flatter a line, the more it pulls ratings together; the dashed line has no bias."
+                f"{budget} The page of a single run shows the whole distribution.",
+                f"Mean of what is sent against the true rating. {'; '.join(lines)}.",
+                partial(draw_mechanisms, mechanisms=drawn),
+            )
+        )
+    return [Section("noise-section", "Noise of the mechanisms", (figures([draw(each) for each in plots]),))]
 
 
 _COLUMNS = ("protocol", "mechanism", "epsilon", "low", "high", "sampled_share", "theoretical_probability")

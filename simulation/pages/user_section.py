@@ -27,7 +27,7 @@ def user_section(
         return Section("users", heading, (dashed("The runs themselves are not in this directory."),))
     reference = reference_budget(files.settings)
     budget = "" if reference is None else f" ε = {reference:g} unless the label says otherwise."
-    caption = f"Thin line: all users. Bars: the middle 90 % and 50 %. Dot: the median user.{budget}"
+    caption = f"{_CAPTION}{budget}"
     spent = _spreads((setting, label, bytes_per_user(columns)) for setting, label, columns in traffic)
     if not spent:
         return Section("users", heading, (dashed("No protocol here sends anything."),))
@@ -39,7 +39,11 @@ def user_section(
             caption,
             "Bytes per user of each protocol. " + _medians(spent, "bytes"),
             lambda style: draw_spreads(
-                style, spent, "Bytes per user, both directions", "bytes", looks, in_bytes=True
+                style,
+                spent,
+                "bytes per user, both directions",
+                looks,
+                in_bytes=True,
             ),
         )
     ]
@@ -54,7 +58,6 @@ def user_section(
                     style,
                     losses,
                     "ε per user, over everything that is sent",
-                    "ε per user",
                     looks,
                     in_bytes=False,
                 ),
@@ -64,6 +67,9 @@ def user_section(
     if not losses:
         content.append(dashed("ε per user: no protocol here has one."))
     return Section("users", heading, tuple(content))
+
+
+_CAPTION = "Thin line: all users. Bars: the middle 90 % and 50 %. Dot, and the figure beside the name: the median user."
 
 
 def _spreads(figures_of_users: Iterable[tuple[Setting, str, NDArray[np.float64]]]) -> list[Spread]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,14 +12,18 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from simulation.analysis.measures import Measure
+from simulation.analysis.numbers import loss, size
 from simulation.analysis.selection import frontier
 from simulation.analysis.settings import Setting, by_protocol
-from simulation.pages.figures.axes import accuracy_axis, log_axis
+from simulation.pages.figures.accuracy_axis import accuracy_axis, means
+from simulation.pages.figures.axes import log_axis
 from simulation.pages.figures.colours import INK, REFERENCE, SURFACE, ramp
 from simulation.pages.figures.floor_lines import draw_floors, floor_handles, floor_lines
-from simulation.pages.figures.labels import LineEnd, direct_labels, legend_below, note_off_scale
+from simulation.pages.figures.hovering import show_on_hover
+from simulation.pages.figures.labels import LineEnd, direct_labels, legend_below
 from simulation.pages.figures.looks import DASHES, Look, Looks, legend_handle, marked, trust_handles
-from simulation.pages.figures.panels import Style, axis_labels, panels, shortened
+from simulation.pages.figures.panels import Style, axis_labels, panels, printable, shortened
+from simulation.pages.figures.point_words import PointLabel, label_points, setting_in_words
 
 
 def draw_accuracy_against_bytes(
@@ -33,24 +37,21 @@ def draw_accuracy_against_bytes(
     figure, (ax,) = panels(style)
     competing = [setting for setting in settings if setting.floor is None]
     floors = floor_lines(settings, measure, looks)
-    known = [
-        (spent, accuracy.mean)
-        for setting in competing
-        if (spent := setting.bytes_per_user) and (accuracy := setting.average(measure.column))
-    ]
-    log_axis(ax, [spent for spent, _ in known], in_bytes=True)
-    accuracy_axis(ax, [*(value for _, value in known), *(floor.value for floor in floors)])
+    log_axis(ax, [spent for setting in competing if (spent := setting.bytes_per_user)], in_bytes=True)
     protocols = by_protocol(competing)
-    note_off_scale(ax, style, _means(protocols, measure))
+    reached = means(protocols, measure)
+    accuracy_axis(ax, style, measure, reached | {floor.name: [floor.value] for floor in floors})
     right = ax.get_xlim()[1]
     floor_ends = draw_floors(ax, settings, measure, floors)
     ends = [] if style.narrow else floor_ends
+    on_frontiers: list[Setting] = []
     for label, colour, dashes, group in _by_budget(competing):
         best = frontier(group, measure)
         for setting in group:
             _point(ax, setting, measure, looks[setting.name], filled=setting in best)
         if not best:
             continue
+        on_frontiers += best
         spent_on_best = [setting.bytes_per_user or 0.0 for setting in best]
         best_values = [setting.mean(measure.column) or 0.0 for setting in best]
         ax.plot(
@@ -63,8 +64,11 @@ def draw_accuracy_against_bytes(
             zorder=1.5,
         )
         ends.append(LineEnd(right, best_values[-1], label, INK if dashes == "solid" else REFERENCE))
-    axis_labels(ax, style, x="bytes per user, both directions", y=measure.heading)
-    direct_labels(ax, style, ends)
+    axis_labels(ax, style, x="bytes per user, both directions")
+    low, high = ax.get_ylim()
+    direct_labels(ax, style, [end for end in ends if low <= end.y <= high])
+    first = sorted(competing, key=lambda setting: setting not in on_frontiers)
+    _label(ax, style, first, measure, looks)
     handles = [
         legend_handle(marked(name, points), looks[name], line=False) for name, points in protocols.items()
     ]
@@ -73,12 +77,21 @@ def draw_accuracy_against_bytes(
     return figure
 
 
-def _means(protocols: Mapping[str, Sequence[Setting]], measure: Measure) -> dict[str, list[float]]:
-    """Return the accuracies of every protocol, by its name."""
-    return {
-        name: [mean for setting in each if (mean := setting.mean(measure.column)) is not None]
-        for name, each in protocols.items()
-    }
+def _label(ax: Axes, style: Style, settings: Sequence[Setting], measure: Measure, looks: Looks) -> None:
+    """Write epsilons beside points, the first ones first, and have every point show its figures."""
+    placed = [
+        (setting, spent, mean)
+        for setting in settings
+        if (spent := setting.bytes_per_user) and (mean := setting.mean(measure.column)) is not None
+    ]
+    # A single budget is written at the end of its frontier.
+    several = len({setting.budget for setting in settings if setting.budget}) > 1
+    numbers = [
+        PointLabel(spent, mean, loss(setting.budget) if setting.budget else "", looks[setting.name].colour)
+        for setting, spent, mean in placed
+    ]
+    label_points(ax, style, numbers if several else [])
+    show_on_hover(ax, ((spent, mean, setting_in_words(setting, measure)) for setting, spent, mean in placed))
 
 
 def _by_budget(settings: Sequence[Setting]) -> list[tuple[str, str, Any, list[Setting]]]:
@@ -159,15 +172,30 @@ def draw_accuracy_by_round(
         ends.append(LineEnd(*end, shortened(trace.label), look.colour))
     log_axis(ax, np.concatenate([trace.bytes_per_user for trace in traces]).tolist(), in_bytes=True)
     floors = floor_lines(settings, measure, looks)
-    reached = np.concatenate([trace.accuracy for trace in traces]).tolist()
-    accuracy_axis(ax, [*reached, *(floor.value for floor in floors)])
+    reached = {shortened(trace.label): trace.accuracy.tolist() for trace in traces}
+    accuracy_axis(ax, style, measure, reached | {floor.name: [floor.value] for floor in floors})
     ends += draw_floors(ax, settings, measure, floors)
-    axis_labels(ax, style, x="bytes per user so far, both directions", y=measure.heading)
-    if style.narrow:
+    axis_labels(ax, style, x="bytes per user so far, both directions")
+    show_on_hover(ax, (place for trace in traces for place in _rounds_in_words(trace, measure)))
+    if style.narrow or len(ends) > _MOST_LABELS:
         handles = [legend_handle(shortened(trace.label), looks[trace.name]) for trace in traces]
         legend_below(figure, style, [*trust_handles(looks), *handles, *floor_handles(floors)])
     else:
-        direct_labels(ax, style, ends)
+        low, high = ax.get_ylim()
+        direct_labels(ax, style, [end for end in ends if low <= end.y <= high])
         if trusts := trust_handles(looks):
             legend_below(figure, style, trusts)
     return figure
+
+
+_MOST_LABELS = 12
+"""Lines that have room for a label at their ends; more are named in a legend."""
+
+
+def _rounds_in_words(trace: Trace, measure: Measure) -> Iterator[tuple[float, float, str]]:
+    """Yield place and words of every evaluated round."""
+    rounds = zip(trace.bytes_per_user.tolist(), trace.accuracy.tolist(), strict=True)
+    for number, (spent, reached) in enumerate(rounds, start=1):
+        of = "" if trace.accuracy.size == 1 else f", evaluated round {number} of {trace.accuracy.size}"
+        words = f"{measure.label} {reached:.{measure.digits}f}, {size(spent)} per user so far"
+        yield spent, reached, f"{printable(trace.label)}{of}: {words}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,12 +14,15 @@ from dprec.privacy.units import ComparableUnit
 from simulation.analysis.measures import Measure
 from simulation.analysis.settings import Setting, by_protocol
 from simulation.analysis.vocabulary import loss_per
-from simulation.pages.figures.axes import accuracy_axis, log_axis
+from simulation.pages.figures.accuracy_axis import accuracy_axis
+from simulation.pages.figures.axes import log_axis
 from simulation.pages.figures.colours import SURFACE
 from simulation.pages.figures.floor_lines import draw_floors, floor_handles, floor_lines
-from simulation.pages.figures.labels import LineEnd, direct_labels, legend_below, note_off_scale, tall_enough
+from simulation.pages.figures.hovering import show_on_hover
+from simulation.pages.figures.labels import LineEnd, direct_labels, legend_below, tall_enough
 from simulation.pages.figures.looks import Look, Looks, legend_handle, marked, trust_handles
 from simulation.pages.figures.panels import Style, axis_labels, panels, shortened
+from simulation.pages.figures.point_words import setting_in_words
 
 
 @dataclass(frozen=True)
@@ -87,11 +90,15 @@ def draw_accuracy_against_epsilon(
         ax.axhline(mean, color=look.colour, linestyle=look.dashes, linewidth=1.3)
         ends.append(LineEnd(right, mean, shortened(setting.name), look.colour))
     ranges = [end for curve in curves for end in (*curve.low.tolist(), *curve.high.tolist())]
-    accuracy_axis(ax, [*ranges, *(mean for _, mean in references), *(floor.value for floor in floors)])
+    flat = {shortened(setting.name): [mean] for setting, mean in references}
+    flat |= {floor.name: [floor.value] for floor in floors}
+    reached = {curve.label: curve.mean.tolist() for curve in curves}
+    accuracy_axis(ax, style, measure, reached | flat, ranges)
     ends += draw_floors(ax, settings, measure, floors)
-    note_off_scale(ax, style, {curve.label: curve.mean.tolist() for curve in curves})
-    ends = [end for end in ends if end.y <= ax.get_ylim()[1]]
-    axis_labels(ax, style, x=axis.label, y=measure.heading)
+    low, high = ax.get_ylim()
+    ends = [end for end in ends if low <= end.y <= high]
+    axis_labels(ax, style, x=axis.label)
+    show_on_hover(ax, _shown(settings, measure, axis))
     if style.narrow:
         named = {curve.name: curve.label for curve in curves}
         named |= {setting.name: shortened(setting.name) for setting, _ in references}
@@ -102,6 +109,16 @@ def draw_accuracy_against_epsilon(
         if trusts := trust_handles(looks):
             legend_below(figure, style, trusts)
     return figure
+
+
+def _shown(
+    settings: Sequence[Setting], measure: Measure, axis: EpsilonAxis
+) -> Iterator[tuple[float, float, str]]:
+    """Yield place and words of every point."""
+    for setting in settings:
+        place, mean = axis.value(setting), setting.mean(measure.column)
+        if not setting.floor and place and mean is not None:
+            yield place, mean, setting_in_words(setting, measure)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +170,6 @@ def _draw_curve(ax: Axes, curve: _Curve, look: Look) -> LineEnd:
         markeredgewidth=0.6,
         linewidth=1.6,
         elinewidth=1.1,
-        capsize=2.5,
     )
     return LineEnd(float(curve.losses[-1]), float(curve.mean[-1]), curve.label, look.colour)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,11 +11,14 @@ from matplotlib.lines import Line2D
 
 from simulation.analysis.measures import Measure
 from simulation.analysis.populations import Course
-from simulation.pages.figures.axes import accuracy_axis, log_axis
+from simulation.pages.figures.accuracy_axis import accuracy_axis
+from simulation.pages.figures.axes import log_axis
 from simulation.pages.figures.colours import INK, RULE, SURFACE
-from simulation.pages.figures.labels import LineEnd, direct_labels, legend_below, note_off_scale
-from simulation.pages.figures.looks import FLOOR_LINES, Looks, legend_handle, trust_handles
+from simulation.pages.figures.hovering import show_on_hover
+from simulation.pages.figures.labels import LineEnd, direct_labels, legend_below
+from simulation.pages.figures.looks import FLOOR_LINES, Look, Looks, legend_handle, trust_handles
 from simulation.pages.figures.panels import Style, axis_labels, panels, shortened
+from simulation.pages.figures.point_words import setting_in_words
 
 _NOTHING_SENT = "nothing-sent"
 
@@ -37,37 +40,48 @@ def draw_accuracy_against_users(
     figure, (ax,) = panels(style)
     floor = _floor(courses, measure)
     ends = [LineEnd(floor[-1][0], floor[-1][1], _NOTHING_SENT, INK)]
-    for course in courses:
-        look, users = looks[course.name], [point.users for point in course.points]
-        reached = [point.accuracy for point in course.points]
-        ax.plot(
-            users,
-            reached,
-            color=look.colour,
-            marker=look.marker,
-            linestyle=look.dashes,
-            linewidth=1.6,
-            markersize=6,
-            markeredgecolor=SURFACE,
-            markeredgewidth=0.6,
-        )
-        ends.append(LineEnd(users[-1], reached[-1], shortened(course.name), look.colour))
+    ends += [_draw_course(ax, course, looks[course.name]) for course in courses]
     every = {shortened(each.name): [point.accuracy for point in each.points] for each in courses}
     log_axis(ax, [users for users, _ in floor], ticks_at_values=True)
-    accuracy_axis(ax, [*(value for each in every.values() for value in each), *(value for _, value in floor)])
+    accuracy_axis(ax, style, measure, every | {_NOTHING_SENT: [value for _, value in floor]})
     _mark(ax, courses, floor, measure)
-    note_off_scale(ax, style, every)
-    axis_labels(ax, style, x="users", y=measure.heading)
+    axis_labels(ax, style, x="users")
+    show_on_hover(ax, _shown(courses, measure))
     rings = [_ring()] * any(course.crossing for course in courses)
     handles = [*trust_handles({course.name: looks[course.name] for course in courses}), *rings]
     if style.narrow:
         lines = [legend_handle(shortened(course.name), looks[course.name]) for course in courses]
         legend_below(figure, style, [*handles, *lines, _floor_handle()])
     else:
-        direct_labels(ax, style, [end for end in ends if end.y <= ax.get_ylim()[1]])
+        low, high = ax.get_ylim()
+        direct_labels(ax, style, [end for end in ends if low <= end.y <= high])
         if handles:
             legend_below(figure, style, handles)
     return figure
+
+
+def _draw_course(ax: Axes, course: Course, look: Look) -> LineEnd:
+    """Draw a line with a marker for every number of users, and return its end."""
+    users, reached = zip(*((point.users, point.accuracy) for point in course.points), strict=True)
+    ax.plot(
+        users,
+        reached,
+        color=look.colour,
+        marker=look.marker,
+        linestyle=look.dashes,
+        linewidth=1.6,
+        markersize=6,
+        markeredgecolor=SURFACE,
+        markeredgewidth=0.6,
+    )
+    return LineEnd(users[-1], reached[-1], shortened(course.name), look.colour)
+
+
+def _shown(courses: Sequence[Course], measure: Measure) -> Iterator[tuple[float, float, str]]:
+    """Yield place and words of every point."""
+    for point in (point for course in courses for point in course.points):
+        words = f"{point.users:,.0f} users, {setting_in_words(point.setting, measure)}"
+        yield point.users, point.accuracy, words
 
 
 def _floor(courses: Sequence[Course], measure: Measure) -> list[tuple[float, float]]:

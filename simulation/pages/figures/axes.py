@@ -1,4 +1,4 @@
-"""Axes with few and plain numbers."""
+"""Axes with few and plain numbers, written with as many decimals as their ticks have."""
 
 from __future__ import annotations
 
@@ -6,11 +6,31 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+from matplotlib.figure import Figure
+from matplotlib.ticker import (
+    FixedLocator,
+    Formatter,
+    FuncFormatter,
+    MaxNLocator,
+    NullFormatter,
+    NullLocator,
+)
 
 from simulation.analysis.numbers import short, size
+
+_STEPS = (
+    (1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9),
+    (1, 1.5, 2, 3, 4, 5, 7),
+    (1, 2, 3, 5),
+    (1, 2, 5),
+    (1, 3),
+    (1,),
+)
+"""First digits of the ticks of a logarithmic axis, from many to few."""
+
+_LABEL = {"x": 0.5, "y": 0.3}
+"""Inches from one label of an axis to the next, at least."""
 
 
 def log_axis(
@@ -37,20 +57,36 @@ def log_axis(
     written = size if in_bytes else short
     low, high = min(values), max(values)
     margin = max(1.15, (high / low) ** 0.06)
-    ax.set(**{f"{which}scale": "log", f"{which}lim": (low / margin, high * margin)})
+    low, high = low / margin, high * margin
+    ax.set(**{f"{which}scale": "log", f"{which}lim": (low, high)})
     axis = ax.xaxis if which == "x" else ax.yaxis
-    distinct = sorted(set(values))
-    whole = math.log(high / low) or 1.0
-    apart = all(math.log(after / before) > 0.09 * whole for before, after in pairwise(distinct))
-    if ticks_at_values and len(distinct) <= 8 and apart:
-        axis.set_major_locator(FixedLocator(distinct))
-        axis.set_minor_locator(NullLocator())
+    figure, place = ax.figure, ax.get_position()
+    assert isinstance(figure, Figure)
+    inches = figure.get_figwidth() * place.width if which == "x" else figure.get_figheight() * place.height
+    apart = math.log(high / low) * _LABEL[which] / inches
+    distinct = sorted({float(f"{value:.3g}") for value in values})
+    ticks = distinct if ticks_at_values and _fit(distinct, apart) else _log_ticks(low, high, apart)
+    if len(ticks) > 1 or ticks == distinct:
+        axis.set_major_locator(FixedLocator(ticks))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: written(value)))
     else:
-        subs = (1.0,) if high / low > 100 else (1.0, 2.0, 5.0) if high / low > 3 else tuple(range(1, 10))
-        axis.set_major_locator(LogLocator(subs=subs, numticks=7))
-        axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: written(value)))
+        axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
+        axis.set_major_formatter(_Alike(in_bytes=in_bytes))
+    axis.set_minor_locator(NullLocator())
     axis.set_minor_formatter(NullFormatter())
+
+
+def _log_ticks(low: float, high: float, apart: float) -> list[float]:
+    """Return as many round numbers as have room, whose logarithms are so far apart at least."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    candidates = [[digit * 10.0**power for power in powers for digit in digits] for digits in _STEPS]
+    candidates += [[10.0**power for power in powers if power % every == 0] for every in (2, 3, 4, 6)]
+    inside = ([tick for tick in ticks if low <= tick <= high] for ticks in candidates)
+    return next((ticks for ticks in inside if _fit(ticks, apart)), [])
+
+
+def _fit(ticks: Sequence[float], apart: float) -> bool:
+    return all(math.log(after / before) >= apart for before, after in pairwise(ticks))
 
 
 def plain_axis(
@@ -59,51 +95,36 @@ def plain_axis(
     """Give a linear axis few ticks with plain numbers on them."""
     axis = ax.xaxis if which == "x" else ax.yaxis
     axis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 2.5, 5, 10]))
-
-    def written(value: float, _: int | None) -> str:
-        if percent:
-            return percentage(value)
-        # One suffix for the whole axis: 8k, 10k, 12k rather than 8,000, 10k, 12k.
-        in_thousands = 1e4 <= max(abs(end) for end in axis.get_view_interval()) < 1e6
-        return size(value) if in_bytes else f"{value / 1e3:.4g}k" if in_thousands and value else short(value)
-
-    axis.set_major_formatter(FuncFormatter(written))
+    axis.set_major_formatter(_Alike(percent=percent, in_bytes=in_bytes))
 
 
-def percentage(share: float) -> str:
-    """Write a share in per cent."""
-    return f"{100 * share:.3g} %"
+_THOUSANDS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k"))
+_SIZES = ((1e12, " TB"), (1e9, " GB"), (1e6, " MB"), (1e3, " kB"))
 
 
-_WIDE_RANGE = 20
-"""Ratio of the largest to the smallest accuracy above which their axis is logarithmic."""
+class _Alike(Formatter):
+    """Writes the ticks of an axis in one unit, with the decimals that none of them can do without."""
 
+    def __init__(self, *, percent: bool = False, in_bytes: bool = False) -> None:
+        self._percent, self._in_bytes = percent, in_bytes
+        self._ticks: list[float] = []
 
-_FEW = 0.25
-"""Largest share of the values that may be left off the scale."""
+    def set_locs(self, locs: Sequence[float]) -> None:
+        self._ticks = list(locs)
 
+    def __call__(self, value: float, pos: int | None = None) -> str:
+        unit, suffix = self._unit()
+        scaled = [tick / unit for tick in self._ticks]
+        step = min((after - before for before, after in pairwise(scaled)), default=1.0)
+        decimals = next(
+            (d for d in range(7) if all(abs(round(tick, d) - tick) < 0.01 * step for tick in scaled)), 7
+        )
+        return f"{value / unit:,.{decimals}f}{suffix if value or self._percent or self._in_bytes else ''}"
 
-def _readable(values: Sequence[float]) -> float:
-    """Return the largest value to show; a few beyond a gap wider than the range of all others are not."""
-    ordered = np.sort(values)
-    gaps, spreads = np.diff(ordered), ordered[:-1] - ordered[0]
-    above = ordered.size - 1 - np.arange(gaps.size)
-    apart = np.flatnonzero((gaps > spreads) & (above <= _FEW * ordered.size))
-    return float(ordered[apart[0]] if apart.size else ordered[-1])
-
-
-def accuracy_axis(ax: Axes, values: Sequence[float]) -> None:
-    """Fit the vertical axis to accuracies; logarithmic if they lie far apart.
-
-    A few that would squash the others are left off the scale; see `note_off_scale`.
-    """
-    low, high = (min(values), max(values)) if values else (0.0, 1.0)
-    if 0 < _WIDE_RANGE * low < high:
-        log_axis(ax, values, which="y")
-        return
-    shown = _readable(values) if values else high
-    spread = (shown - low) or 0.1 * abs(shown) or 1.0
-    # Room for the note on what is off the scale.
-    above = 0.07 if shown == high else 0.16
-    ax.set_ylim(low - 0.07 * spread, shown + above * spread)
-    plain_axis(ax, which="y")
+    def _unit(self) -> tuple[float, str]:
+        if self._percent:
+            return 0.01, " %"
+        largest = max((abs(tick) for tick in self._ticks), default=0.0)
+        units = _SIZES if self._in_bytes else _THOUSANDS
+        limit, suffix = next(((limit, suffix) for limit, suffix in units if largest >= limit), (1.0, ""))
+        return 1e3 if suffix == "k" else limit, suffix or (" B" if self._in_bytes else "")

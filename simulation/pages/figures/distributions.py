@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from simulation.analysis.numbers import short, size
 from simulation.pages.figures.axes import log_axis, plain_axis
-from simulation.pages.figures.colours import INK
+from simulation.pages.figures.colours import INK, SURFACE
 from simulation.pages.figures.panels import Style, axis_labels, empty, note
 
 
@@ -24,13 +24,12 @@ def histogram(
         note(ax, 0.5, 0.54, middle, style, ha="center", color=colour, fontsize=2.2 * style.points)
         note(ax, 0.5, 0.4, around, style, ha="center")
         return
-    axis_labels(ax, style, x=label)
+    axis_labels(ax, style, x=label, side="share of users")
     logarithmic = low > 0 and high / low > 60
-    bins = np.geomspace(low, high, 31) if logarithmic else np.linspace(low, high, 31)
-    bins[-1] = np.nextafter(high, np.inf)
-    shares = np.histogram(values, bins)[0] / values.size
-    ax.stairs(shares, bins, fill=True, color=colour, alpha=0.28, linewidth=0)
-    ax.stairs(shares, bins, color=colour, linewidth=1.2)
+    edges = bins(values, logarithmic=logarithmic)
+    shares = np.histogram(values, edges)[0] / values.size
+    ax.stairs(shares, edges, fill=True, color=colour, alpha=0.28, linewidth=0)
+    ax.stairs(shares, edges, color=colour, linewidth=1.2)
     if logarithmic:
         log_axis(ax, [low, high], in_bytes=unit == "B")
     else:
@@ -38,23 +37,54 @@ def histogram(
     plain_axis(ax, which="y", ticks=4, percent=True)
     # Room for two lines of text above the columns, so that the marks never overlap the drawing.
     ax.set_ylim(0, shares.max() * 1.42)
-    marks = [("median", float(np.median(values)), 0.97), ("95 %", float(np.percentile(values, 95)), 0.86)]
-    for words, value, place in marks:
+    marks = [
+        ("median", float(np.median(values)), 0.97),
+        ("95th percentile", float(np.percentile(values, 95)), 0.86),
+    ]
+    for name, value, place in marks:
         ax.axvline(value, 0, place - 0.03, color=INK, linewidth=0.9, linestyle=(0, (3, 2)))
-        left, right = ax.transData.transform((low, 0))[0], ax.transData.transform((high, 0))[0]
-        at = (ax.transData.transform((value, 0))[0] - left) / (right - left)
-        ax.annotate(
-            f"{words}: {_measured(value, unit)}",
-            xy=(value, place),
-            xycoords=("data", "axes fraction"),
-            xytext=(3 if at < 0.5 else -3, 0),
-            textcoords="offset points",
-            ha="left" if at < 0.5 else "right",
+        words = f"{name}: {_measured(value, unit)}"
+        at = float(ax.transAxes.inverted().transform(ax.transData.transform((value, 0)))[0])
+        # To the right of its line if there is room.
+        inches = ax.figure.get_size_inches()[0] * ax.get_position().width  # type: ignore[union-attr]
+        start = max(0.0, min(at + 0.02, 1 - len(words) * _LETTER * (style.points - 1) / 72 / inches))
+        ax.text(
+            start,
+            place,
+            words,
+            transform=ax.transAxes,
             va="center",
             fontsize=style.points - 1,
             color=INK,
+            bbox={"facecolor": SURFACE, "edgecolor": "none", "alpha": 0.8, "pad": 0.5},
             parse_math=False,
         )
+
+
+_LETTER = 0.56
+"""Width of a letter relative to the font size."""
+
+_BINS = 30
+
+
+def bins(values: NDArray[np.float64], *, logarithmic: bool) -> NDArray[np.float64]:
+    """Return edges of bins; between the possible values if these are evenly spaced, as whole numbers are.
+
+    Each bin then holds as many possible values as every other, or at least one on a logarithmic axis.
+    """
+    low, high = float(values.min()), float(values.max())
+    edges = np.geomspace(low, high, _BINS + 1) if logarithmic else np.linspace(low, high, _BINS + 1)
+    step = float(np.diff(np.unique(values)).min())
+    places = (values - low) / step
+    if not np.allclose(places, np.round(places), atol=1e-6):
+        edges[-1] = np.nextafter(high, np.inf)
+        return edges
+    if logarithmic:
+        last = (high - low) / step + 1
+        between = np.unique(np.append(np.round((edges[:-1] - low) / step), last))
+        return np.maximum(low + step * (between - 0.5), low / 2)
+    together = np.ceil(((high - low) / step + 1) / _BINS)
+    return np.arange(low, high + step * (together + 0.5), step * together) - step / 2
 
 
 def _measured(value: float, unit: str) -> str:

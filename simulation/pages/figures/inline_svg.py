@@ -9,6 +9,7 @@ from xml.etree.ElementTree import Element, fromstring, tostring
 from zlib import crc32
 
 from simulation.pages.figures.colours import NAMES
+from simulation.pages.figures.hovering import shown_by
 
 _LEFT_OUT = {"metadata", "style"}
 _PAGE_SETS = {"font-family", "stroke-dashoffset"}
@@ -19,7 +20,7 @@ _REFERENCE = re.compile(r"(?<=#)[^)]+")
 _NOTHING_DRAWN = re.compile(r"(M[^MLCQ]*)?")
 
 
-def inline_svg(svg: str, name: str) -> str:
+def inline_svg(svg: str, name: str, *, words: bool = True) -> str:
     """Return a figure's SVG as an element of a page.
 
     A page's policy forbids style attributes, so that each property becomes an attribute of its own. Colours
@@ -31,10 +32,15 @@ def inline_svg(svg: str, name: str) -> str:
         As matplotlib writes it. Its text stays text, escaped.
     name : str
         Unique on the page; the identifiers in the figure follow from it, so that two figures share none.
+    words : bool
+        Whether places that are pointed at hold what is then shown; the narrow form of a figure has the places
+        of the wide one, in the same order.
     """
     root = fromstring(svg)
     element = Element("svg", {"viewBox": root.get("viewBox", ""), "stroke-linejoin": "round"})
     element.extend(_Compaction(f"f{crc32(name.encode()):x}").children(root))
+    for place in () if words else element.iter("circle"):
+        place.set("data-shows", "")
     return tostring(element, encoding="unicode")
 
 
@@ -45,6 +51,7 @@ class _Compaction:
         self._fresh = (f"{prefix}-{number}" for number in count(1))
         self._identifiers: dict[str, str] = {}
         self._markers: dict[str, Element] = {}
+        self._same: dict[tuple[tuple[str, str], ...], str] = {}
 
     def children(self, parent: Element) -> list[Element]:
         copies = [copy for child in parent for copy in self._copies(child, _local(parent.tag) == "defs")]
@@ -54,20 +61,25 @@ class _Compaction:
         tag = _local(element.tag)
         if tag in _LEFT_OUT:
             return []
-        attributes = dict(self._attributes(element, defined))
-        copy = Element(tag, attributes)
+        if (words := shown_by(element.get("id", ""))) is not None:
+            return [_target(place, words) for place in element.iter() if _local(place.tag) == "use"]
+        copy = Element(tag, dict(self._attributes(element, defined)))
         copy.extend(self.children(element))
-        if tag in ("g", "defs") and not len(copy):
-            return []
-        if tag == "g" and not attributes:
-            return list(copy)
-        if tag == "path" and not defined and _NOTHING_DRAWN.fullmatch(attributes.get("d", "")):
-            return []
         if tag == "text":
             copy.text = element.text
-        if defined:
-            self._markers[attributes["id"]] = copy
-        return [copy]
+        if defined and tag == "path":
+            return self._definition(copy, element.get("id", ""))
+        if tag == "g" and not copy.attrib:
+            return list(copy)
+        return [copy] if _drawn(copy) else []
+
+    def _definition(self, marker: Element, identifier: str) -> list[Element]:
+        """Return a marker; nothing if there is the same one, which is then used."""
+        own = marker.get("id", "")
+        shape = tuple((name, value) for name, value in marker.items() if name != "id")
+        self._identifiers[identifier] = self._same.setdefault(shape, own)
+        self._markers.setdefault(self._identifiers[identifier], marker)
+        return [marker] if self._identifiers[identifier] == own else []
 
     def _attributes(self, element: Element, defined: bool) -> Iterator[tuple[str, str]]:
         properties = dict(_properties(element))
@@ -82,7 +94,8 @@ class _Compaction:
             if name in ("href", "clip-path"):
                 written = _REFERENCE.sub(lambda match: self._renamed(match[0]), value)
             else:
-                written = _rounded(value) if name in _LENGTHS else _coloured(value)
+                # A marker is small, and what is wrong with it would be so at every place.
+                written = _rounded(value, 2 if defined else 1) if name in _LENGTHS else _coloured(value)
             if marker is None or marker.get(name) != written:
                 yield name, written
 
@@ -91,6 +104,19 @@ class _Compaction:
         if identifier not in self._identifiers:
             self._identifiers[identifier] = next(self._fresh)
         return self._identifiers[identifier]
+
+
+def _drawn(copy: Element) -> bool:
+    """Return whether anything is seen of an element."""
+    if copy.tag == "path":
+        return not _NOTHING_DRAWN.fullmatch(copy.get("d", ""))
+    return copy.tag not in ("g", "defs") or len(copy) > 0
+
+
+def _target(place: Element, words: str) -> Element:
+    """Return a place that is pointed at, with what is then shown."""
+    x, y = (_rounded(place.get(axis, ""), 1) for axis in "xy")
+    return Element("circle", {"cx": x, "cy": y, "r": "1", "data-shows": words})
 
 
 def _clipped_together(elements: Sequence[Element]) -> list[Element]:
@@ -128,7 +154,7 @@ def _coloured(value: str) -> str:
     return f"var(--{NAMES[value]})" if value in NAMES else value
 
 
-def _rounded(lengths: str) -> str:
-    """Write lengths with two decimals, a hundredth of a point, and paths without needless spaces."""
-    shorter = _NUMBER.sub(lambda match: f"{float(match[0]):.2f}".rstrip("0").rstrip("."), lengths)
+def _rounded(lengths: str, decimals: int) -> str:
+    """Write lengths, in points, with so many decimals, and paths without needless spaces."""
+    shorter = _NUMBER.sub(lambda match: f"{float(match[0]):.{decimals}f}".rstrip("0").rstrip("."), lengths)
     return re.sub(r"\s*([MLCQz])\s*", r"\1", " ".join(shorter.split()))

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
-from simulation.analysis.numbers import short
 from simulation.pages.figures.colours import INK, SURFACE
-from simulation.pages.figures.panels import Style, note
+from simulation.pages.figures.panels import Style
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 
@@ -41,16 +41,6 @@ _LINE, _PANEL = 1.3, 0.72
 _EDGE = 0.6
 """Fraction of a panel's width beyond which a line's end counts as near the right edge."""
 
-_ARROW = {
-    "arrowstyle": "-",
-    "linewidth": 0.6,
-    "alpha": 0.55,
-    "shrinkA": 1,
-    "shrinkB": 5,
-    # From the left end of the label, so that the hairline crosses no other label.
-    "relpos": (0, 0.5),
-}
-
 
 def direct_labels(ax: Axes, style: Style, ends: Sequence[LineEnd]) -> None:
     """Label lines at their ends, moved apart if labels would touch, with a hairline to each.
@@ -73,47 +63,32 @@ def direct_labels(ax: Axes, style: Style, ends: Sequence[LineEnd]) -> None:
         else:
             beside.append((up, across + 0.035, end))
     gap = style.points * _LINE / 72 / (style.height * _PANEL)
+    hairlines, colours = [], []
     for group in (beside, beyond):
         group.sort(key=lambda entry: entry[0])
         places = spread_out([up for up, _, _ in group], gap)
-        for (_, across, end), up in zip(group, places, strict=True):
-            ax.annotate(
+        for (height, across, end), up in zip(group, places, strict=True):
+            ax.text(
+                across,
+                up,
                 end.label,
-                xy=(end.x, end.y),
-                xytext=(across, up),
-                textcoords="axes fraction",
+                transform=ax.transAxes,
                 va="center",
                 ha="left",
                 fontsize=style.points - 0.5,
                 color=end.colour,
-                annotation_clip=False,
-                arrowprops={**_ARROW, "color": end.colour},
                 bbox={"facecolor": SURFACE, "edgecolor": "none", "alpha": 0.8, "pad": 0.5},
                 parse_math=False,
             )
-
-
-def note_off_scale(ax: Axes, style: Style, values: Mapping[str, Sequence[float]]) -> None:
-    """Write at the upper edge what lies above the vertical axis, whose limits are final.
-
-    Parameters
-    ----------
-    ax : Axes
-    style : Style
-    values : mapping
-        The values of everything that the panel shows, by name.
-    """
-    top = ax.get_ylim()[1]
-    above = {name: [value for value in each if value > top] for name, each in values.items()}
-    words = [
-        f"{name} {short(min(each))}"
-        + (f" to {short(max(each))}" if short(min(each)) != short(max(each)) else "")
-        for name, each in above.items()
-        if each
-    ]
-    if words:
-        separator = ",\n" if style.narrow else ", "
-        note(ax, 0.01, 0.98, f"off the scale: {separator.join(words)}", style, va="top", zorder=3)
+            if abs(up - height) > gap / 4:
+                hairlines.append([(across - 0.024, height), (across - 0.004, up)])
+                colours.append(end.colour)
+    ax.add_collection(
+        LineCollection(
+            hairlines, colors=colours, linewidths=0.6, alpha=0.55, transform=ax.transAxes, clip_on=False
+        ),
+        autolim=False,
+    )
 
 
 def spread_out(places: Sequence[float], gap: float) -> list[float]:
@@ -142,11 +117,10 @@ def tall_enough(style: Style, labels: int) -> Style:
     return style if style.narrow else replace(style, height=max(style.height, needed))
 
 
-_LETTER, _HANDLE = 0.58, 3.6
+_LETTER, _HANDLE = 0.54, 3.6
 """Widths of a letter, and of the handle before a label in a legend, relative to the font size."""
 
-
-_USUAL_LINES, _LINE = 2, 1.5
+_USUAL_LINES, _ENTRY = 2, 1.5
 """Lines of a legend for which every figure has room, and the height of one, relative to the font size."""
 
 
@@ -156,10 +130,10 @@ def legend_below(figure: Figure, style: Style, handles: Sequence[Any], columns: 
     The figure grows with a legend of many lines, so that the panels stay as high as they are.
     """
     longest = max(len(str(handle.get_label())) for handle in handles)
-    width = (longest * _LETTER + _HANDLE) * style.points / 72
+    width = (longest * _LETTER + _HANDLE) * (style.points - 0.5) / 72
     beside = columns or max(1, min(4, int(figure.get_figwidth() / width)))
     more = max(0, math.ceil(len(handles) / beside) - _USUAL_LINES)
-    figure.set_figheight(figure.get_figheight() + more * _LINE * style.points / 72)
+    figure.set_figheight(figure.get_figheight() + more * _ENTRY * style.points / 72)
     legend = figure.legend(
         handles=list(handles),
         loc="outside lower left",

@@ -26,7 +26,7 @@ FLOOR_LINES: Mapping[str, tuple[str, Any]] = {
 """How each floor's line is drawn: in words, and for matplotlib."""
 
 TRUST_LOOKS: Mapping[Trust, tuple[str, tuple[str, ...]]] = {
-    "nobody": (SERIES[0], ("^", "v", "<", ">")),
+    "nobody": (SERIES[0], ("^", "v", "<", ">", "h")),
     "shuffler": (SERIES[2], ("D", "d")),
     "sum": (SERIES[3], ("s", "P", "X")),
     "server": (SERIES[1], ("o", "p", "*")),
@@ -70,8 +70,9 @@ def looks_of(settings: Sequence[Setting], *, by_trust: bool = False) -> dict[str
         looks |= {
             name: Look(
                 SERIES[place % len(SERIES)],
-                MARKERS[place % len(MARKERS)],
-                "solid" if place < len(SERIES) else DASHES[0],
+                # A colour comes back with another marker.
+                MARKERS[(place + place // len(SERIES)) % len(MARKERS)],
+                ("solid", *DASHES)[place // len(SERIES) % (len(DASHES) + 1)],
                 True,
             )
             for place, name in enumerate(private)

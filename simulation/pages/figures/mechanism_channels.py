@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from dprec.mechanisms.channel import Channel
 from dprec.privacy.device_channel import DeviceChannel
 from simulation.pages.figures.axes import plain_axis
 from simulation.pages.figures.colours import INK, MUTED, SERIES, SURFACE, ramp
-from simulation.pages.figures.labels import MARKERS, LineEnd, direct_labels, legend_below
+from simulation.pages.figures.labels import MARKERS, legend_below
+from simulation.pages.figures.looks import Look, legend_handle
 from simulation.pages.figures.panels import Style, axis_labels, note, panels, shortened, title
 
 _FEW_SYMBOLS = 12
@@ -29,41 +29,33 @@ def draw_noise(style: Style, noise: DeviceChannel) -> Figure:
         _draw_matrix(sent, style, noise.channel)
     else:
         _draw_densities(sent, style, noise)
-    draw_expected(expected, style, [("this mechanism", noise)], direct=False)
+    _draw_expected(expected, style, [(Look(SERIES[0], MARKERS[0], "solid", True), noise)])
     title(expected, "Mean of what is sent, E[r*|r]", style)
     return figure
 
 
-def draw_expected(
-    ax: Axes, style: Style, mechanisms: Sequence[tuple[str, DeviceChannel]], *, direct: bool = True
-) -> None:
-    """Draw E[r* | r] of mechanisms against the line of no bias."""
+def _draw_expected(ax: Axes, style: Style, mechanisms: Sequence[tuple[Look, DeviceChannel]]) -> None:
+    """Draw E[r* | r] of mechanisms for one scale against the line of no bias."""
     inputs = mechanisms[0][1].ratings
     low, high = float(inputs[0]), float(inputs[-1])
     ax.plot([low, high], [low, high], color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
-    ends = []
-    for place, (label, noise) in enumerate(mechanisms):
-        colour = SERIES[place % len(SERIES)]
+    for look, noise in mechanisms:
         ax.plot(
             noise.ratings,
             noise.expected,
-            color=colour,
-            marker=MARKERS[place % len(MARKERS)],
+            color=look.colour,
+            marker=look.marker,
+            linestyle=look.dashes,
             markersize=5,
             markevery=_shown(np.arange(noise.ratings.size)).tolist(),
         )
-        ends.append(LineEnd(float(noise.ratings[-1]), float(noise.expected[-1]), label, colour))
     if inputs.size <= 6:
         ax.set_xticks(inputs, [f"{value:g}" for value in inputs])
     else:
         plain_axis(ax)
     plain_axis(ax, which="y")
-    axis_labels(ax, style, x="true rating r")
-    if direct and not style.narrow:
-        ax.set_ylim(ax.get_ylim())
-        direct_labels(ax, style, [*ends, LineEnd(high, high, "no bias", MUTED)])
-    else:
-        note(ax, 0.03, 0.94, "dashed: no bias", style)
+    axis_labels(ax, style, x="true rating, r", side="mean of what is sent")
+    note(ax, 0.03, 0.94, "dashed: no bias", style)
 
 
 def _draw_densities(ax: Axes, style: Style, noise: DeviceChannel) -> None:
@@ -96,7 +88,7 @@ def _draw_densities(ax: Axes, style: Style, noise: DeviceChannel) -> None:
     plain_axis(ax)
     plain_axis(ax, which="y", ticks=4)
     title(ax, "Density of what is sent, by true rating", style)
-    axis_labels(ax, style, x="what is sent, r*")
+    axis_labels(ax, style, x="what is sent, r*", side="density")
     labelled = sorted({0, rows.size // 2, rows.size - 1}) if rows.size > 6 else range(rows.size)
     handles = [
         ax.plot([], [], color=colours[place], linewidth=2.5, label=f"r = {channel.inputs[rows[place]]:g}")[0]
@@ -141,7 +133,7 @@ def _draw_matrix(ax: Axes, style: Style, channel: Channel) -> None:
     ax.set_ylim(-0.5, rows - 0.5)
     ax.grid(visible=False)
     title(ax, "Probability of what is sent", style)
-    axis_labels(ax, style, x="what is sent r*, by true rating r")
+    axis_labels(ax, style, x="what is sent, r*", side="true rating, r")
 
 
 def _shown(rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -152,24 +144,19 @@ def _shown(rows: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _name(value: float) -> str:
-    return "none" if np.isnan(value) else shortened(f"{value:g}")
+    return "none" if np.isnan(value) else f"{value:.3g}"
 
 
-def draw_mechanisms(style: Style, mechanisms: Sequence[tuple[str, DeviceChannel]]) -> Figure:
-    """Draw E[r* | r] of the mechanisms of a comparison."""
+def draw_mechanisms(style: Style, mechanisms: Sequence[tuple[str, Look, DeviceChannel]]) -> Figure:
+    """Draw E[r* | r] of the mechanisms of a comparison, which have names and looks."""
     figure, (ax,) = panels(style)
-    draw_expected(ax, style, mechanisms)
+    _draw_expected(ax, style, [(look, noise) for _, look, noise in mechanisms])
     title(ax, "Mean of what is sent, E[r*|r]", style)
-    if style.narrow:
-        handles = [
-            Line2D(
-                [],
-                [],
-                color=SERIES[place % len(SERIES)],
-                marker=MARKERS[place % len(MARKERS)],
-                label=shortened(label),
-            )
-            for place, (label, _) in enumerate(mechanisms)
-        ]
-        legend_below(figure, style, handles, columns=1)
+    most = _LONGEST[style.narrow]
+    handles = [legend_handle(shortened(label, most), look) for label, look, _ in mechanisms]
+    legend_below(figure, style, handles, columns=1)
     return figure
+
+
+_LONGEST = {True: 44, False: 84}
+"""Letters of a label for which a narrow and a wide legend of one column have room."""

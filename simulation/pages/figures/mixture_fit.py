@@ -34,7 +34,7 @@ def draw_completion(
     plain_axis(steps)
     plain_axis(steps, which="y", ticks=5)
     title(steps, "Log-likelihood by step", style)
-    axis_labels(steps, style, x="step")
+    axis_labels(steps, style, x="step", side="log-likelihood")
     draw_mixture(mixture, style, pi, sigma)
     return figure
 
@@ -67,4 +67,4 @@ def draw_mixture(ax: Axes, style: Style, pi: Sequence[float], sigma: Sequence[fl
             color=colour,
         )
     title(ax, "Noise estimated by the mixture", style)
-    axis_labels(ax, style, x="residual, rating units")
+    axis_labels(ax, style, x="residual, in rating units", side="density")

@@ -82,17 +82,21 @@ def _plain(ax: Axes, style: Style) -> None:
     ax.tick_params(axis="x", which="major", length=3)
 
 
-def title(ax: Axes, text: str, style: Style) -> None:
-    """Put a heading above a panel, flush left."""
-    ax.set_title(text, loc="left", fontsize=style.points + 0.5, color=INK, parse_math=False, pad=8)
+def title(ax: Axes, text: str, style: Style, *, above: float = 8) -> None:
+    """Put a heading so many points above a panel, flush left."""
+    ax.set_title(text, loc="left", fontsize=style.points + 0.5, color=INK, parse_math=False, pad=above)
 
 
-def axis_labels(ax: Axes, style: Style, *, x: str | None = None, y: str | None = None) -> None:
-    """Label the axes; the vertical one above its upper end, so that it can be read horizontally."""
+def axis_labels(
+    ax: Axes, style: Style, *, x: str | None = None, y: str | None = None, side: str | None = None
+) -> None:
+    """Label the axes; the vertical one above its end, where it can be read, or beside it under a heading."""
     if x is not None:
         ax.set_xlabel(x, fontsize=style.points, color=MUTED, parse_math=False)
     if y is not None:
         title(ax, y, style)
+    if side is not None:
+        ax.set_ylabel(side, fontsize=style.points - 0.5, color=MUTED, parse_math=False)
 
 
 def note(ax: Axes, x: float, y: float, words: str, style: Style, **options: Any) -> None:
@@ -112,7 +116,12 @@ def empty(ax: Axes, words: str, style: Style) -> None:
 _LONGEST_LABEL = 26
 
 
-def shortened(label: str) -> str:
-    """Return a name that fits a figure, without characters that cannot be drawn."""
-    shown = "".join(character if character.isprintable() else "·" for character in label)
-    return shown if len(shown) <= _LONGEST_LABEL else shown[: _LONGEST_LABEL - 1] + "…"
+def shortened(label: str, most: int = _LONGEST_LABEL) -> str:
+    """Return a name of so many letters at most, without characters that cannot be drawn."""
+    shown = printable(label)
+    return shown if len(shown) <= most else shown[: most - 1] + "…"
+
+
+def printable(label: str) -> str:
+    """Return a name without characters that cannot be drawn."""
+    return "".join(character if character.isprintable() else "·" for character in label)

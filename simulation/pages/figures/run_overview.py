@@ -12,6 +12,7 @@ from simulation.analysis.numbers import loss, short, size
 from simulation.pages.figures.axes import plain_axis
 from simulation.pages.figures.colours import MUTED, SERIES, SURFACE
 from simulation.pages.figures.distributions import histogram
+from simulation.pages.figures.hovering import show_on_hover
 from simulation.pages.figures.panels import Style, axis_labels, empty, panels, title
 from simulation.pages.figures.run_rounds import draw_rounds, evaluated_rounds
 from simulation.storage.run_files import RunFiles
@@ -69,17 +70,21 @@ def draw_predictions(
     places = [place for place, _ in groups]
     ends = [places[0], places[-1]]
     ax.plot(ends, ends, color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
+    shown = []
     for place, quantiles in groups:
         least, lower, middle, upper, most = quantiles
         ax.vlines(place, least, most, color=SERIES[0], linewidth=1.2, alpha=0.75)
         ax.vlines(place, lower, upper, color=SERIES[0], linewidth=6, alpha=0.4)
         ax.plot([place], [middle], "o", color=SERIES[0], markersize=4.5, markeredgecolor=SURFACE)
+        words = f"true rating {place:g}: median {middle:.2f}, middle 50 % {lower:.2f} to {upper:.2f}, "
+        shown.append((place, float(middle), f"{words}middle 90 % {least:.2f} to {most:.2f}"))
+    show_on_hover(ax, shown)
     if len(places) <= 6:
         ax.set_xticks(places, [f"{place:g}" for place in places])
     else:
         plain_axis(ax)
     plain_axis(ax, which="y")
-    axis_labels(ax, style, x="true rating")
+    axis_labels(ax, style, x="true rating", side="prediction")
 
 
 def group_by_rating(

@@ -8,8 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from simulation.analysis.measures import Measure
+from simulation.analysis.numbers import size
 from simulation.pages.figures.axes import log_axis, plain_axis
-from simulation.pages.figures.colours import INK, SERIES
+from simulation.pages.figures.colours import INK, SERIES, SURFACE
+from simulation.pages.figures.hovering import show_on_hover
 from simulation.pages.figures.panels import Style, axis_labels, panels, title
 from simulation.storage.run_files import RunFiles
 from strategies.round_record import RoundRecord
@@ -50,8 +52,14 @@ def draw_rounds(ax: Axes, style: Style, run: RunFiles, measure: Measure) -> None
             va="center",
             color=INK,
             fontsize=style.points - 1,
+            bbox={"facecolor": SURFACE, "edgecolor": "none", "alpha": 0.8, "pad": 0.5},
         )
-    axis_labels(ax, style, x="bytes per user so far, both directions")
+    axis_labels(ax, style, x="bytes per user so far, both directions", side=measure.label)
+    shown = [
+        (at, value, f"round {number}: {measure.label} {value:.{measure.digits}f}, {size(at)} per user so far")
+        for at, (number, _, value) in zip(spent, rounds, strict=True)
+    ]
+    show_on_hover(ax, shown)
 
 
 def draw_rounds_figure(style: Style, run: RunFiles, measure: Measure) -> Figure:

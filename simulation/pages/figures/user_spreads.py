@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from simulation.analysis.numbers import short, size
 from simulation.pages.figures.axes import log_axis
 from simulation.pages.figures.colours import INK, RULE, SURFACE
+from simulation.pages.figures.hovering import show_on_hover
 from simulation.pages.figures.looks import Looks
-from simulation.pages.figures.panels import Style, axis_labels, panels, shortened, title
+from simulation.pages.figures.panels import Style, axis_labels, panels, printable, shortened
 
 SPREAD_QUANTILES = (0, 5, 25, 50, 75, 95, 100)
 
@@ -36,36 +37,49 @@ class Spread:
 
 
 def draw_spreads(
-    style: Style, spreads: Sequence[Spread], heading: str, axis: str, looks: Looks, *, in_bytes: bool
+    style: Style, spreads: Sequence[Spread], axis: str, looks: Looks, *, in_bytes: bool
 ) -> Figure:
-    """Draw one strip per protocol: all users, 90 %, 50 % and the median."""
-    height = 0.28 + 0.118 * max(2, len(spreads))
-    figure, (ax,) = panels(style, aspect=max(0.55, height))
+    """Draw one strip per protocol: all users, 90 %, 50 % and the median, which is also beside the name."""
+    figure, (ax,) = panels(style, aspect=(_FRAME + _ROWS[style.narrow] * len(spreads)) / style.height)
     ordered = sorted(spreads, key=lambda spread: -float(spread.quantiles[3]))
+    measured: Callable[[float], str] = size if in_bytes else lambda value: f"ε {short(value)}"
+    places = []
     for row, spread in enumerate(ordered):
         colour = looks[spread.name].colour
         least, p5, p25, median, p75, p95, most = spread.quantiles.tolist()
         ax.hlines(row, least, most, color=colour, linewidth=0.9, alpha=0.6)
-        ax.hlines(row, p5, p95, color=colour, linewidth=4, alpha=0.4)
-        ax.hlines(row, p25, p75, color=colour, linewidth=8, alpha=0.55)
-        ax.plot([median], [row], "o", color=colour, markersize=6, markeredgecolor=SURFACE)
-        measured = size(median) if in_bytes else f"ε {short(median)}"
-        ax.text(
-            0.0,
-            row + 0.38,
-            f"{shortened(spread.label)}, median {measured}",
-            transform=ax.get_yaxis_transform(),
-            color=INK,
-            fontsize=style.points - 0.5,
-            va="center",
-            parse_math=False,
-        )
+        ax.hlines(row, p5, p95, color=colour, linewidth=3.5, alpha=0.4)
+        ax.hlines(row, p25, p75, color=colour, linewidth=7, alpha=0.55)
+        ax.plot([median], [row], "o", color=colour, markersize=5, markeredgecolor=SURFACE)
+        words = f"median {measured(median)}, 95th percentile {measured(p95)}, largest {measured(most)}"
+        places.append((median, row, f"{printable(spread.label)}: {words}"))
     everything = np.concatenate([spread.quantiles for spread in spreads])
     log_axis(ax, everything[everything > 0].tolist() or [1.0], in_bytes=in_bytes)
-    ax.set_ylim(-0.55, len(ordered) - 0.3)
-    ax.set_yticks([])
+    ax.set_ylim(-0.7, len(ordered) - 0.3)
+    names = [f"{shortened(spread.label)}  {measured(float(spread.quantiles[3]))}" for spread in ordered]
+    if style.narrow:
+        ax.set_yticks([])
+        ax.set_ylim(-0.5, len(ordered) - 0.2)
+        for row, name in enumerate(names):
+            size_of_text, at = style.points - 0.5, ax.get_yaxis_transform()
+            ax.text(
+                0,
+                row + 0.42,
+                name,
+                transform=at,
+                color=INK,
+                fontsize=size_of_text,
+                va="center",
+                parse_math=False,
+            )
+    else:
+        ax.set_yticks(range(len(ordered)), names, color=INK, parse_math=False)
     ax.grid(visible=False, axis="y")
     ax.grid(visible=True, axis="x", color=RULE, linewidth=0.8)
-    title(ax, heading, style)
+    show_on_hover(ax, places)
     axis_labels(ax, style, x=axis)
     return figure
+
+
+_FRAME, _ROWS = 0.9, {True: 0.33, False: 0.2}
+"""Inches above and below the strips; and of a strip, whose name is above it in a narrow figure."""

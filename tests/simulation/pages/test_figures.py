@@ -20,12 +20,13 @@ from matplotlib.axes import Axes
 from matplotlib.container import ErrorbarContainer
 
 from simulation.analysis.floors import Gain
-from simulation.analysis.measures import MEASURES
+from simulation.analysis.measures import MEASURES, Measure
 from simulation.analysis.populations import Course, Point
 from simulation.analysis.selection import frontier
 from simulation.analysis.settings import Setting, read_settings
 from simulation.analysis.vocabulary import TRUST_IN_WORDS
 from simulation.pages.comparison_plots import epsilon_plot
+from simulation.pages.figures.accuracy_axis import accuracy_axis
 from simulation.pages.figures.accuracy_by_bytes import (
     Trace,
     draw_accuracy_against_bytes,
@@ -33,12 +34,15 @@ from simulation.pages.figures.accuracy_by_bytes import (
 )
 from simulation.pages.figures.accuracy_by_epsilon import EpsilonAxis, draw_accuracy_against_epsilon
 from simulation.pages.figures.accuracy_by_users import draw_accuracy_against_users
-from simulation.pages.figures.axes import accuracy_axis
+from simulation.pages.figures.axes import log_axis, plain_axis
 from simulation.pages.figures.colours import INK, NAMES, REFERENCE
+from simulation.pages.figures.distributions import bins
+from simulation.pages.figures.hovering import titled
 from simulation.pages.figures.inline_svg import inline_svg
-from simulation.pages.figures.labels import note_off_scale, spread_out
+from simulation.pages.figures.labels import spread_out
 from simulation.pages.figures.looks import looks_of
 from simulation.pages.figures.panels import NARROW, WIDE, Style, note, panels, shortened
+from simulation.pages.figures.point_words import PointLabel, label_points
 from simulation.pages.figures.rendering import Rendered, render, to_svg
 from simulation.pages.figures.run_overview import PREDICTION_QUANTILES, draw_summary, group_by_rating
 from simulation.pages.figures.run_rounds import evaluated_rounds
@@ -378,22 +382,137 @@ def test_a_long_legend_leaves_the_panel_its_height(style: Style) -> None:
     assert height(16) == pytest.approx(height(2), rel=0.15)
 
 
-def test_what_would_squash_the_rest_is_left_off_the_scale_and_named() -> None:
-    _, (ax,) = panels(WIDE)
-    means = {"good": [0.9, 1.0, 1.1, 1.2], "poor": [1.3, 1.25], "absurd": [2.7, 2.66]}
-    accuracy_axis(ax, [mean for each in means.values() for mean in each])
-    assert 1.3 < ax.get_ylim()[1] < 1.5
-    note_off_scale(ax, WIDE, means)
-    assert [text.get_text() for text in ax.texts] == ["off the scale: absurd 2.66 to 2.7"]
+SIGNS = next(measure for measure in MEASURES if not measure.lower_is_better)
+USUAL = {"a": [0.9, 1.0], "b": [1.1], "c": [1.25, 1.3]}
 
 
-@pytest.mark.parametrize("values", [[0.9, 1.0, 1.1], [0.9, 2.7], [0.9, 1.0, 2.6, 2.7], []])
-def test_what_is_not_far_from_all_others_or_not_few_stays_on_the_scale(values: list[float]) -> None:
+@pytest.mark.parametrize(
+    ("measure", "far", "words"),
+    [
+        (RMSE, [2.7, 2.66], "↑ off the scale: far 2.66 to 2.7"),
+        (RMSE, [1.2, 2.7, 2.7, 2.7], "↑ off the scale: far 2.7"),
+        (SIGNS, [0.2], "↓ off the scale: far 0.2"),
+    ],
+)
+def test_what_would_squash_the_rest_is_left_off_the_scale_and_named(
+    measure: Measure, far: list[float], words: str
+) -> None:
     _, (ax,) = panels(WIDE)
-    accuracy_axis(ax, values)
-    assert all(value <= ax.get_ylim()[1] for value in values)
-    note_off_scale(ax, WIDE, {"all": values})
+    accuracy_axis(ax, WIDE, measure, {**USUAL, "far": far})
+    low, high = ax.get_ylim()
+    assert 0.8 < low < 0.9
+    assert 1.3 < high < 1.4
+    (note,) = ax.texts
+    assert note.get_text().replace("\N{NO-BREAK SPACE}", " ") == words
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{}, {"a": [0.9, 1.0, 1.1]}, {"a": [0.9], "b": [2.7]}, {**USUAL, "d": [2.6], "e": [2.7]}],
+)
+def test_what_is_not_far_from_all_others_or_not_few_stays_on_the_scale(
+    values: dict[str, list[float]],
+) -> None:
+    _, (ax,) = panels(WIDE)
+    accuracy_axis(ax, WIDE, RMSE, values, ends=[1.4] if values else [])
+    assert all(value <= ax.get_ylim()[1] for each in values.values() for value in each)
     assert not ax.texts
+
+
+def test_no_figure_of_accuracy_is_squashed() -> None:
+    settings = [setting(f"p{place}", 100 + place, 1 + place / 50) for place in range(6)]
+    settings.append(setting("far", 300, 2.7))
+    looks = looks_of(settings)
+    traces = [
+        Trace(each.name, each.name, np.array([200.0, 300.0]), np.full(2, each.mean("rmse")))
+        for each in settings
+    ]
+    for figure in (
+        draw_accuracy_against_epsilon(NARROW, settings, RMSE, EpsilonAxis("rating"), looks),
+        draw_accuracy_against_bytes(NARROW, settings, RMSE, looks),
+        draw_accuracy_by_round(NARROW, traces, settings, RMSE, looks),
+    ):
+        (ax,) = figure.axes
+        assert ax.get_ylim()[1] < 1.2
+        assert any("far\N{NO-BREAK SPACE}2.7" in text.get_text() for text in ax.texts)
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ((1.0, 1.1), ["1.000", "1.025", "1.050", "1.075", "1.100"]),
+        ((2.7195, 2.7235), ["2.720", "2.721", "2.722", "2.723"]),
+        ((0, 50_000), ["0", "10k", "20k", "30k", "40k", "50k"]),
+    ],
+)
+def test_ticks_have_the_decimals_that_tell_them_apart(limits: tuple[float, float], words: list[str]) -> None:
+    _, (ax,) = panels(WIDE)
+    ax.set_ylim(*limits)
+    plain_axis(ax, which="y", ticks=5)
+    shown = ax.yaxis.get_major_formatter().format_ticks(ax.yaxis.get_majorticklocs())
+    assert [each for each in words if each not in shown] == []
+    assert [float(each.rstrip("k")) * (1e3 if "k" in each else 1) for each in shown] == pytest.approx(
+        ax.yaxis.get_majorticklocs()
+    )
+
+
+@pytest.mark.parametrize("low", [1.0, 950.0])
+def test_ticks_of_sizes_are_apart_and_enough(low: float) -> None:
+    for ratio in (1.01, 1.5, 4, 1e2, 1e9):
+        _, (ax,) = panels(NARROW)
+        log_axis(ax, [low, low * ratio], in_bytes=True)
+        ticks = [tick for tick in ax.get_xticks() if np.prod(np.subtract(ax.get_xlim(), tick)) < 0]
+        assert 2 <= len(ticks) <= 8
+        assert len(set(ax.xaxis.get_major_formatter().format_ticks(ticks))) == len(ticks)
+
+
+@given(
+    st.lists(st.integers(1, 400), min_size=2, unique=True),
+    st.sampled_from([0.25, 1.0, 8.0]),
+    st.booleans(),
+)
+def test_bins_of_whole_numbers_fit(counts: list[int], step: float, logarithmic: bool) -> None:
+    values = step * np.array(sorted([*counts, min(counts) + 1]), dtype=np.float64)
+    edges = bins(values, logarithmic=logarithmic)
+    assert edges[0] < values[0]
+    assert edges[-1] > values[-1]
+    assert edges.size <= 32
+    held = np.diff(np.searchsorted(step * np.arange(1, 500), edges))
+    assert (held > 0).all()
+    assert logarithmic or len(set(held)) == 1
+
+
+def test_a_protocol_has_one_look_and_no_two_share_theirs() -> None:
+    looks = looks_of([setting(f"p{place}", 1.0, 1.0) for place in range(40)]).values()
+    assert len({(look.colour, look.marker) for look in looks}) == 40
+
+
+def test_points_show_their_values_on_a_page_and_have_titles_in_a_file(hostile: str) -> None:
+    settings = [setting(hostile, 200, 1.1, 0.5), setting("b", 300, 1.0, 2.0), setting("b", 300, 0.9, 4.0)]
+    drawn = to_svg(draw_accuracy_against_bytes(WIDE, settings, RMSE, looks_of(settings)))
+    inside = fromstring(inline_svg(drawn, "x"))
+    shown = {place.get("data-shows"): place for place in inside.iter("circle")}
+    assert set(shown) == {
+        f"{hostile}, ε 0.5: RMSE 1.1000, 200 B per user",
+        "b, ε 2: RMSE 1.0000, 300 B per user",
+        "b, ε 4: RMSE 0.9000, 300 B per user",
+    }
+    assert all(float(place.get("cx")) > 0 and float(place.get("cy")) > 0 for place in shown.values())
+    titles = [each.text for each in fromstring(titled(drawn)).iter("{http://www.w3.org/2000/svg}title")]
+    assert sorted(titles) == sorted(shown)
+    assert {"0.5", "2", "4"} <= {text.text for text in inside.iter("text")}
+
+
+def test_a_number_beside_a_point_covers_nothing() -> None:
+    figure, (ax,) = panels(WIDE)
+    ax.set(xlim=(0, 10), ylim=(0, 10))
+    label_points(ax, WIDE, [PointLabel(5, 5 + place / 50, str(place), INK) for place in range(9)])
+    written = [text.get_text() for text in ax.texts]
+    assert written == ["0", "1", "2", "3"][: len(written)]
+    assert written
+    figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert not any(one.overlaps(other) for place, one in enumerate(boxes) for other in boxes[:place])
 
 
 def test_labels_stay_in_the_panel_where_they_fit() -> None:

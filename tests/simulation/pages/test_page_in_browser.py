@@ -371,6 +371,44 @@ def test_dark_figures_are_shown_in_the_dark(browser: Browser, pages: dict[str, P
     assert all(light != dark for light, dark in zip(*seen, strict=True))
 
 
+POINT = """
+const [wide, narrow] = document.querySelectorAll("#accuracy-bytes svg");
+const words = [...wide.querySelectorAll("[data-shows]")].map(place => place.dataset.shows);
+const places = (innerWidth < 640 ? narrow : wide).querySelectorAll("[data-shows]");
+const figure = document.querySelector("#accuracy-bytes");
+for (let folded = figure; (folded = folded.parentElement.closest("details")); ) folded.open = true;
+figure.scrollIntoView();
+const { x, y } = places[words.findIndex(each => each.startsWith("pg-mf, ε 3"))].getBoundingClientRect();
+return [Math.round(x), Math.round(y), places.length, words.length];
+"""
+BUBBLE = """
+const bubble = document.querySelector(".bubble"), { left, right } = bubble.getBoundingClientRect();
+return [bubble.hidden, bubble.textContent, left >= 0 && right <= innerWidth];
+"""
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_point_shows_its_values_when_pointed_at_or_tapped(
+    browser: Browser, pages: dict[str, Path], width: int
+) -> None:
+    browser.open(pages["comparison"], width)
+    assert browser.run(BUBBLE)[0]
+    x, y, *places = browser.run(POINT)
+    assert places == [13, 13]
+    if width == 390:
+        browser.devtools("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}])
+        browser.devtools("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+    else:
+        browser.devtools("Input.dispatchMouseEvent", type="mouseMoved", x=x + 3, y=y)
+    hidden, words, inside = browser.run(BUBBLE)
+    assert not hidden
+    assert inside
+    assert words.startswith("pg-mf, ε 3: RMSE 1.4317 ± 0.0071, 683 kB per user")
+    browser.devtools("Input.dispatchMouseEvent", type="mouseMoved", x=2, y=2)
+    assert browser.run(BUBBLE)[0]
+    assert browser.log("browser") == []
+
+
 def test_a_hostile_page_runs_nothing(
     browser: Browser, tmp_path: Path, hostile: str, writers: dict[str, Callable[..., Path]]
 ) -> None:

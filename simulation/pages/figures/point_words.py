@@ -1,0 +1,97 @@
+"""Words about points: what is shown of one when pointed at, and numbers beside points where there is room."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+
+from simulation.analysis.measures import Measure
+from simulation.analysis.numbers import loss, size, with_spread
+from simulation.analysis.settings import Setting
+from simulation.pages.figures.panels import Style, printable
+
+
+def setting_in_words(setting: Setting, measure: Measure) -> str:
+    """Return a protocol, its budget, its accuracy and its bytes in one line."""
+    budget = "" if setting.budget is None else f", ε {loss(setting.budget)}"
+    accuracy = with_spread(setting.average(measure.column), measure.digits)
+    spent = "" if setting.bytes_per_user is None else f", {size(setting.bytes_per_user)} per user"
+    return f"{printable(setting.name)}{budget}: {measure.label} {accuracy}{spent}"
+
+
+@dataclass(frozen=True)
+class PointLabel:
+    """A number beside a point.
+
+    Parameters
+    ----------
+    x, y : float
+        In data coordinates.
+    label, colour : str
+    """
+
+    x: float
+    y: float
+    label: str
+    colour: str
+
+
+_LETTER, _LINE, _APART, _MARKER = 0.62, 1.05, 5.5, 3.5
+"""Size of text relative to the font size; distance from a point, and half a marker's size, in points."""
+
+_PANEL = 0.78, 0.7
+"""Width and height of a panel as shares of the figure's."""
+
+Box = tuple[float, float, float, float]
+
+
+def label_points(ax: Axes, style: Style, labels: Sequence[PointLabel]) -> None:
+    """Write labels beside their points, the first ones first; what has no room is left out.
+
+    Parameters
+    ----------
+    ax : Axes
+        Its limits are final.
+    style : Style
+    labels : sequence of PointLabel
+        One for every point.
+    """
+    size = style.points - 2
+    width, height = (
+        72 * side * share for side, share in zip((style.width, style.height), _PANEL, strict=True)
+    )
+    to_panel = ax.transData + ax.transAxes.inverted()
+    places = [to_panel.transform((label.x, label.y)) * (width, height) for label in labels]
+    taken: list[Box] = [(x - _MARKER, y - _MARKER, x + _MARKER, y + _MARKER) for x, y in places]
+    for label, (x, y) in zip(labels, places, strict=True):
+        wide, high = len(label.label) * _LETTER * size, _LINE * size
+        if not (0 <= x <= width and 0 <= y <= height):
+            continue
+        # To the right, to the left, above and below.
+        for left, low in (
+            (_APART, -high / 2),
+            (-_APART - wide, -high / 2),
+            (-wide / 2, _APART),
+            (-wide / 2, -_APART - high),
+        ):
+            box = (x + left, y + low, x + left + wide, y + low + high)
+            if box[0] >= 0 and box[2] <= width and not any(_overlap(box, other) for other in taken):
+                taken.append(box)
+                ax.annotate(
+                    label.label,
+                    (label.x, label.y),
+                    (left + wide / 2, low + high / 2),
+                    textcoords="offset points",
+                    ha="center",
+                    va="center",
+                    fontsize=size,
+                    color=label.colour,
+                    parse_math=False,
+                )
+                break
+
+
+def _overlap(one: Box, other: Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
