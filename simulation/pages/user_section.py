@@ -69,7 +69,9 @@ def user_section(
     return Section("users", heading, tuple(content))
 
 
-_CAPTION = "Thin line: all users. Bars: the middle 90 % and 50 %. Dot, and the figure beside the name: the median user."
+_CAPTION = (
+    "Thin line: all users. Bars: the middle 90 % and 50 %. Dot, and figure beside the name: the median."
+)
 
 
 def _spreads(figures_of_users: Iterable[tuple[Setting, str, NDArray[np.float64]]]) -> list[Spread]:
