@@ -106,9 +106,10 @@ def _outline(directory: Path) -> None:
 
 def _draw(result: ComparisonResult, population: float | None, progress: Progress) -> None:
     from simulation.comparison.running import InterruptedComparison
-    from simulation.pages import report
+    from simulation.pages import report, report_runs
 
     try:
+        report_runs(result.directory, progress)
         report(result.directory, population, progress)
     except KeyboardInterrupt:
         raise InterruptedComparison(result) from None

@@ -1,6 +1,15 @@
 """Reports: a self-contained page with tables and figures, built from the files of a directory alone."""
 
-from simulation.pages.build import outline, plot, projected, report
+from simulation.pages.build import outline, plot, projected, report, report_runs
 from simulation.pages.notebook import comparison_html, plot_channel, run_html
 
-__all__ = ["comparison_html", "outline", "plot", "plot_channel", "projected", "report", "run_html"]
+__all__ = [
+    "comparison_html",
+    "outline",
+    "plot",
+    "plot_channel",
+    "projected",
+    "report",
+    "report_runs",
+    "run_html",
+]

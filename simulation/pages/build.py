@@ -17,6 +17,7 @@ from simulation.pages.figures.hovering import titled
 from simulation.pages.figures.panels import WIDE
 from simulation.pages.figures.rendering import Draw, Plot, Rendered, render
 from simulation.pages.figures.run_overview import draw_summary
+from simulation.pages.run_links import representative_runs
 from simulation.pages.run_page import run_page
 from simulation.storage.atomic import unusable, write_atomically
 from simulation.storage.names import CONFIG, FIGURES, REPORT
@@ -79,6 +80,26 @@ def _built(folder: Path, population: float | None, draw: Draw) -> Path:
     except OSError as error:
         raise unusable(folder, error) from None
     return folder / REPORT
+
+
+def report_runs(directory: str | Path, progress: Progress = silent) -> None:
+    """Build the page of one run per protocol of a comparison, to which the comparison's page then links.
+
+    Parameters
+    ----------
+    directory : str or Path
+        Of a comparison.
+    progress : callable, optional
+
+    Raises
+    ------
+    InputError
+        As `report`.
+    """
+    folders = list(representative_runs(read_comparison(Path(directory))).values())
+    for done, folder in enumerate(folders):
+        progress("writing the pages of runs", done, len(folders))
+        report(folder)
 
 
 def plot(result: RunRecord) -> Figure:

@@ -29,19 +29,21 @@ from simulation.analysis.columns import (
     trust_columns,
 )
 from simulation.analysis.comparison_files import ComparisonFiles
-from simulation.analysis.measures import Measure
 from simulation.analysis.rivals import is_best, not_told_apart
 from simulation.analysis.selection import at_reference, frontier
 from simulation.analysis.settings import Setting, measures_of
 from simulation.configuration.dotted_keys import at
+from simulation.pages.evaluation_parts import EvaluationPart
 from simulation.pages.figures.colours import SERIES
 from simulation.pages.figures.looks import Looks
 from simulation.pages.markup import Cell, Column, number_cell, table, text_cell
 from simulation.pages.page import Section, paragraph
+from simulation.pages.run_links import RunLinks
 
 
-def best_table(settings: Sequence[Setting], measure: Measure, looks: Looks) -> Markup:
+def best_table(part: EvaluationPart) -> Markup:
     """Return the most accurate setting of every budget, beside the cheapest on its frontier."""
+    settings, measure = part.settings, part.measure
     accuracy, against = accuracy_column(measure), floor_columns(measure, settings)
     of_cheap = (accuracy, *against, BYTES, STATUS, *trust_columns(settings))
     of_accurate = (*of_cheap, *LOSSES)
@@ -59,10 +61,10 @@ def best_table(settings: Sequence[Setting], measure: Measure, looks: Looks) -> M
         rows.append(
             [
                 Cell("none" if budget is None else f"ε {budget:g}", budget),
-                named_cell(accurate, looks),
+                named_cell(accurate, part.looks, part.links),
                 *(setting_cell(column, accurate) for column in of_accurate),
                 *([text_cell(_alike(accurate, competing))] if tested else []),
-                named_cell(cheap, looks),
+                named_cell(cheap, part.looks, part.links),
                 *(setting_cell(column, cheap) for column in of_cheap),
             ]
         )
@@ -81,10 +83,9 @@ def _alike(best: Setting, settings: Sequence[Setting]) -> str:
     return ", ".join(setting.name for setting in not_told_apart(best, settings)) or "none"
 
 
-def settings_table(
-    files: ComparisonFiles, settings: Sequence[Setting], measure: Measure, looks: Looks
-) -> Markup:
+def settings_table(part: EvaluationPart) -> Markup:
     """Return every figure of every protocol, one line per budget."""
+    settings, measure = part.settings, part.measure
     measures = [measure, *(other for other in measures_of(settings) if other != measure)]
     main, *others = [spread_column(each, settings, direction=True) for each in measures]
     columns = [
@@ -101,12 +102,15 @@ def settings_table(
         SERVER_SEES,
         ROUNDS,
     ]
-    columns += [*BYTES_UP, *BYTES_DOWN, *NETWORK, TOTAL_BYTES, *_timing_columns(files), RUNS]
+    columns += [*BYTES_UP, *BYTES_DOWN, *NETWORK, TOTAL_BYTES, *_timing_columns(part.files), RUNS]
     return table(
         "Means over seeds and folds; ε is the largest proved of any run",
         [_PROTOCOL, *(Column(column.title, column.hint, column.numeric) for column in columns)],
         [
-            [named_cell(setting, looks), *(setting_cell(column, setting) for column in columns)]
+            [
+                named_cell(setting, part.looks, part.links),
+                *(setting_cell(column, setting) for column in columns),
+            ]
             for setting in settings
         ],
     )
@@ -135,12 +139,14 @@ def _timing_columns(files: ComparisonFiles) -> list[SettingColumn]:
     ]
 
 
-def named_cell(setting: Setting, looks: Looks) -> Cell:
-    """Return the name of a protocol, with the colour of its lines."""
+def named_cell(setting: Setting, looks: Looks, links: RunLinks) -> Cell:
+    """Return the name of a protocol, with the colour of its lines, as a link where its run has a page."""
     colour = looks[setting.name].colour
     look = str(SERIES.index(colour)) if colour in SERIES else "reference"
+    address = links.get((setting.name, setting.budget))
+    name = Markup('<a href="{}">{}</a>').format(address, setting.name) if address else setting.name
     chip = Markup('<span class="chip look-{}" aria-hidden="true"></span>{}')
-    return Cell(chip.format(look, setting.name), setting.name)
+    return Cell(chip.format(look, name), setting.name)
 
 
 def setting_cell(column: SettingColumn, setting: Setting) -> Cell:

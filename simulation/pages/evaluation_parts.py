@@ -13,6 +13,7 @@ from simulation.analysis.evaluations import Evaluation, distinguishing_words
 from simulation.analysis.measures import Measure
 from simulation.analysis.settings import Setting, by_evaluation
 from simulation.pages.figures.looks import Looks, looks_of
+from simulation.pages.run_links import RunLinks, run_links
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +31,8 @@ class EvaluationPart:
         What distinguishes it from the others of the page; empty if there is one only.
     suffix : str
         The same, in anchors and in the names of files.
+    links : mapping
+        Addresses of the pages of runs.
     """
 
     files: ComparisonFiles
@@ -38,6 +41,7 @@ class EvaluationPart:
     looks: Looks
     words: tuple[str, ...]
     suffix: str
+    links: RunLinks
 
     @property
     def measure(self) -> Measure:
@@ -59,12 +63,13 @@ def evaluation_parts(files: ComparisonFiles) -> list[EvaluationPart]:
     groups = by_evaluation(files.settings)
     per_user = files.matched_unit == "user"
     looks = looks_of(files.settings, by_trust=per_user)
+    links = run_links(files)
     parts: list[EvaluationPart] = []
     for evaluation, own in groups.items():
         words = tuple(distinguishing_words(evaluation, list(groups)))
         suffix = _suffix(words, [part.suffix for part in parts])
         settings = by_trust(own) if per_user else own
-        parts.append(EvaluationPart(files, evaluation, settings, looks, words, suffix))
+        parts.append(EvaluationPart(files, evaluation, settings, looks, words, suffix, links))
     return parts
 
 

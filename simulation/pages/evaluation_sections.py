@@ -65,14 +65,14 @@ def evaluation_sections(
     if files.matched_unit == "user":
         sections += trust_sections(part, every)
     sections += population_section(every, measure, looks, draw, suffix)
-    best = best_table(part.settings, measure, looks)
+    best = best_table(part)
     sections.append(
         Section(f"best{suffix}", part.titled("Most accurate at each budget"), (*_sentences(part), best))
     )
     if plots:
         drawn = figures([draw(plot) for plot in plots])
         sections.append(Section(f"figures{suffix}", part.titled("Accuracy, privacy and bytes"), (drawn,)))
-    table = settings_table(files, part.settings, measure, looks)
+    table = settings_table(part)
     sections.append(Section(f"table{suffix}", part.titled("Every protocol, every figure"), (table,)))
     return sections
 

@@ -14,7 +14,6 @@ from simulation.analysis.selection import reference_budget
 from simulation.analysis.settings import Setting
 from simulation.pages.comparison_tables import named_cell
 from simulation.pages.evaluation_parts import EvaluationPart
-from simulation.pages.figures.looks import Looks
 from simulation.pages.markup import Cell, Column, render_template
 
 
@@ -28,8 +27,8 @@ def headline_table(part: EvaluationPart) -> Markup:
         "headline.html",
         caption=f"Each protocol{at}; the most accurate first",
         columns=[Column("protocol", numeric=False), *(_column(column) for column in columns)],
-        shown=[_row(setting, columns, part.looks) for setting in shown],
-        others=[_row(setting, columns, part.looks) for setting in others],
+        shown=[_row(setting, columns, part) for setting in shown],
+        others=[_row(setting, columns, part) for setting in others],
         summary=_summary(others, part) if others else "",
         table=f"table{part.suffix}",
     )
@@ -39,12 +38,14 @@ def _column(column: SettingColumn) -> Column:
     return Column(column.title, column.hint, column.numeric)
 
 
-def _row(setting: Setting, columns: Sequence[SettingColumn], looks: Looks) -> tuple[str, str, list[Cell]]:
+def _row(
+    setting: Setting, columns: Sequence[SettingColumn], part: EvaluationPart
+) -> tuple[str, str, list[Cell]]:
     """Return the kind of a row in words and for its style, and its cells."""
     words = "floor" if setting.floor else "no privacy" if setting.reference else ""
     style = "base" if setting.floor == NOTHING_SENT else ""
     cells = [Cell(column.text(setting), column.value(setting)) for column in columns]
-    return words, style, [named_cell(setting, looks), *cells]
+    return words, style, [named_cell(setting, part.looks, part.links), *cells]
 
 
 def _summary(settings: Sequence[Setting], part: EvaluationPart) -> str:

@@ -95,7 +95,7 @@ def _table(courses: Sequence[Course], measure: Measure, looks: Looks) -> Markup:
     ]
     rows = [
         [
-            named_cell(point.setting, looks),
+            named_cell(point.setting, looks, {}),
             setting_cell(TRUST, point.setting),
             setting_cell(BUDGET, point.setting),
             number_cell(point.users, 0),

@@ -15,14 +15,11 @@ from simulation.analysis.columns import (
     composed_column,
     floor_columns,
 )
-from simulation.analysis.measures import Measure
 from simulation.analysis.numbers import DASH
 from simulation.analysis.populations import Course, users_needed
-from simulation.analysis.settings import Setting
 from simulation.analysis.vocabulary import TRUST_IN_WORDS
 from simulation.pages.comparison_tables import named_cell, setting_cell
 from simulation.pages.evaluation_parts import EvaluationPart
-from simulation.pages.figures.looks import Looks
 from simulation.pages.markup import Cell, Column, table, text_cell
 from simulation.pages.page import Section, paragraph
 
@@ -48,17 +45,12 @@ def trust_sections(part: EvaluationPart, every: Sequence[Course]) -> list[Sectio
     answers = at_each_trust(part.settings, part.measure, budgets=budgets, delta=delta)
     if not answers:
         return []
-    lines = _table(answers, part.settings, part.measure, part.looks, every)
+    lines = _table(answers, part, every)
     return [Section(f"at-each-trust{part.suffix}", part.titled("At each trust"), (paragraph(_WORDS), lines))]
 
 
-def _table(
-    answers: Sequence[TrustAnswer],
-    settings: Sequence[Setting],
-    measure: Measure,
-    looks: Looks,
-    every: Sequence[Course],
-) -> Markup:
+def _table(answers: Sequence[TrustAnswer], part: EvaluationPart, every: Sequence[Course]) -> Markup:
+    settings, measure = part.settings, part.measure
     figures = [accuracy_column(measure), *floor_columns(measure, settings)]
     losses = composed_column(settings)
     costs = [BYTES_UP[0], BYTES_DOWN[0], SERVER_SEES]
@@ -80,7 +72,7 @@ def _table(
             Cell(TRUST_IN_WORDS[answer.trust], answer.trust),
             text_cell("whole profile" if answer.hides else "values only"),
             Cell(f"ε {answer.budget:g}", answer.budget),
-            named_cell(answer.best, looks),
+            named_cell(answer.best, part.looks, part.links),
             setting_cell(losses, answer.best),
             *(setting_cell(column, answer.best) for column in figures),
             text_cell(_verdict(answer)),

@@ -439,7 +439,7 @@ def test_a_run_leaves_a_page_and_can_be_plotted(tmp_path: Path) -> None:
     assert len(figure.axes) == 3
 
 
-def test_a_comparison_leaves_one_page_and_its_runs_none(tmp_path: Path) -> None:
+def test_a_comparison_leaves_a_page_and_one_of_each_protocol_to_which_it_links(tmp_path: Path) -> None:
     preset = {
         "name": "blp",
         "dataset": TINY,
@@ -463,8 +463,18 @@ def test_a_comparison_leaves_one_page_and_its_runs_none(tmp_path: Path) -> None:
     (tmp_path / "blp.yaml").write_text(yaml.safe_dump(preset))
     (tmp_path / "study.yaml").write_text(yaml.safe_dump(study))
     compare(tmp_path / "study.yaml", tmp_path / "out", population=1e6)
-    assert "No transfer" in (tmp_path / "out" / "report.html").read_text()
-    assert len(list(tmp_path.rglob("report.html"))) == 1
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "No transfer" in page
+    run_page = "cells/blp-eps1.0-seed0/report.html"
+    assert {path.relative_to(tmp_path / "out").as_posix() for path in tmp_path.rglob("report.html")} == {
+        "report.html",
+        run_page,
+    }
+    assert set(re.findall('<a href="([^#"]*)"', page)) == {run_page}
+    # The lines of the protocol at another budget are not about that run.
+    assert page.count(f'<a href="{run_page}">blp</a>') == 4
+    (tmp_path / "out" / run_page).unlink()
+    assert run_page not in words_of(tmp_path / "out").text
 
 
 def test_templates_escape_what_is_not_markup() -> None:
