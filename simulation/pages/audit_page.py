@@ -26,8 +26,8 @@ _PRESET_COLUMNS = (
     Column("preset", numeric=False),
     Column("ε promised"),
     Column("ε at least", "measured"),
-    Column("verdict", numeric=False),
     _STRENGTH,
+    Column("verdict", numeric=False),
 )
 
 _STANDS = "not broken"
@@ -99,14 +99,14 @@ def presets_page(presets: Sequence[Mapping[str, Any]]) -> str:
     overview = table("All presets", _PRESET_COLUMNS, [_preset_row(each) for each in presets])
     answer = render_template("answered.html", sentence=presets_sentence(presets), picture="", tiles="")
     sections = [Section("presets", "What every preset promises", (overview,))]
-    sections += [
-        Section(
-            f"findings-{each['name']}", each["name"], (_findings_table(each["name"], each["audit"]),), True
-        )
+    measured = [
+        _findings_table(each["name"], each["audit"])
         for each in presets
         if each["audit"] and not each["same_as"]
     ]
-    sections += [_reading(audits[0])] if audits else []
+    if measured:
+        title = "What every test measured"
+        sections += [Section("findings", title, tuple(measured), folded=True), _reading(audits[0])]
     words = "What devices send, audited for every preset; presets that send the same are audited once."
     return page("All presets", "dprec audit", words, [_NO_PROOF] if audits else [], sections, answer)
 
@@ -165,11 +165,12 @@ def _findings_table(name: str, values: Mapping[str, Any]) -> str:
 def _preset_row(preset: Mapping[str, Any]) -> tuple[Cell, ...]:
     audit, name = preset["audit"], text_cell(preset["name"])
     if audit is None:
-        return name, Cell(DASH), Cell(DASH), text_cell(preset["reason"]), Cell(DASH)
+        reason, _, _ = preset["reason"].partition("; accepted")
+        return name, Cell(DASH), Cell(DASH), Cell(DASH), text_cell(f"not audited: {reason}")
     same = f" (sends the same as {preset['same_as']})" if preset["same_as"] else ""
     verdict = _STANDS if audit["holds"] else audit["verdict"]
     figures = (Cell(loss(audit[key]), audit[key]) for key in ("promised", "lower_bound"))
-    return name, *figures, text_cell(verdict + same), _strength_cell(audit["power"])
+    return name, *figures, _strength_cell(audit["power"]), text_cell(verdict + same)
 
 
 def _nearest(values: Mapping[str, Any]) -> Mapping[str, Any]:

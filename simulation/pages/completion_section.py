@@ -39,7 +39,7 @@ def completion_sections(run: RunFiles, draw: Draw) -> list[Section]:
     if plots:
         content.append(figures([draw(plot) for plot in plots]))
     rows = [
-        [text_cell(key), text_cell(_shown(value))]
+        [text_cell(_label(key)), text_cell(_shown(value))]
         for key, value in diagnostics.items()
         if not (drawn and key == "log_likelihood") and not (plots and isinstance(value, dict))
     ]
@@ -47,6 +47,11 @@ def completion_sections(run: RunFiles, draw: Draw) -> list[Section]:
     content.append(table("Diagnostics", columns, rows, sortable=False))
     heading = f"What the completion learned ({run.summary.completion})"
     return [Section("completion-section", heading, tuple(content))]
+
+
+def _label(key: str) -> str:
+    """Write the name of a diagnostic in words."""
+    return key.replace("x_sim", "X-Sim").replace("_", " ")
 
 
 def _shown(value: Any) -> str | None:

@@ -6,7 +6,7 @@ from markupsafe import Markup
 
 from simulation.analysis.columns import SERVER_SEES, STATUS
 from simulation.analysis.measures import Measure, headlines, main_measure, measures_in
-from simulation.analysis.numbers import loss, number, size, with_claim
+from simulation.analysis.numbers import DASH, loss, number, size
 from simulation.analysis.vocabulary import TRUST_IN_WORDS, plural, server_sees
 from simulation.pages.figures.rendering import Rendered
 from simulation.pages.markup import render_template
@@ -109,22 +109,28 @@ def _tiles(summary: Summary) -> Markup:
     per_user, composed, claimed = privacy.epsilon_per_user, privacy.epsilon_composed, privacy.epsilon_claimed
     tiles += [
         (STATUS.title, privacy.status, TRUST_IN_WORDS[privacy.trust]),
-        ("ε per rating", with_claim(privacy.epsilon_per_rating, claimed.per_rating), "largest of any user"),
+        ("ε per rating", *_loss(privacy.epsilon_per_rating, claimed.per_rating, "largest of any user")),
         (
             "ε per user, sum",
-            with_claim(per_user.max, claimed.per_user),
-            f"largest; median {loss(per_user.median)}",
+            *_loss(per_user.max, claimed.per_user, f"largest; median {loss(per_user.median)}"),
         ),
-        (
-            "ε per user, composed",
-            loss(composed.max),
-            f"largest, δ = {privacy.delta:g}; median {loss(composed.median)}",
-        ),
+    ]
+    if composed.max is not None:
+        detail = f"largest, δ = {privacy.delta:g}; median {loss(composed.median)}"
+        tiles.append(("ε per user, composed", loss(composed.max), detail))
+    tiles += [
         (SERVER_SEES.title, _seen(summary), plural(traffic.rounds, "round")),
         _bytes_tile("mean bytes up per user", traffic.uplink),
         _bytes_tile("mean bytes down per user", traffic.downlink),
     ]
     return render_template("tiles.html", tiles=tiles)
+
+
+def _loss(proved: float | None, claimed: float | None, detail: str) -> tuple[str, str]:
+    """Write the loss that is proved, or else the one that is claimed, and what it is."""
+    if proved is None:
+        return (DASH, "no bound") if claimed is None else (loss(claimed), "claimed, not proved")
+    return loss(proved), detail if claimed is None else f"proved; {loss(claimed)} is claimed"
 
 
 def _bytes_tile(name: str, spent: DirectionSummary) -> tuple[str, str, str]:

@@ -14,7 +14,7 @@ from simulation.pages.figures.mechanism_channels import draw_noise
 from simulation.pages.figures.rendering import Draw, Plot
 from simulation.pages.figures.run_rounds import draw_rounds_figure, evaluated_rounds
 from simulation.pages.markup import Cell, Column, number_cell, table
-from simulation.pages.page import Section, dashed, figures, paragraph
+from simulation.pages.page import Section, figures, paragraph
 from simulation.storage.run_files import RunFiles
 from simulation.storage.summary import RankingSummary
 
@@ -137,8 +137,6 @@ def rounds_sections(run: RunFiles, draw: Draw) -> list[Section]:
             lambda style: draw_rounds_figure(style, run, measure),
         )
         content.append(figures([draw(plot)]))
-    else:
-        content.append(dashed("One evaluated round: there is no curve to draw."))
     content.append(_rounds_table(run))
     return [Section("rounds-section", "Round by round", tuple(content))]
 

@@ -33,8 +33,9 @@ def cross_domain_plots(diagnostics: dict[str, Any]) -> list[Plot]:
         Plot(
             "layers",
             "The two domains as layers",
-            "BB items have an edge into the other domain, NB items one to a BB item of their own domain, NN "
-            "items neither. An X-Sim path goes inwards on the left, across, and outwards on the right.",
+            "BB (bridge-bridge) items have an edge into the other domain, NB (non-bridge-bridge) items one "
+            "to a BB item of their own domain, NN (non-bridge-non-bridge) items neither. A path of X-Sim, "
+            "the similarity across domains, goes inwards on the left, across, and outwards on the right.",
             f"Items by layer. {counts}.",
             lambda style: draw_layers(style, diagnostics),
             full_width=True,

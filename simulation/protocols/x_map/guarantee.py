@@ -59,7 +59,8 @@ def _missing(replacement: ReplacementOptions, recommendation: RecommendationOpti
         missing.append("which replacements can be drawn depends on the ratings")
     if recommendation.neighbors > 1:
         used = recommendation.neighbors
-        missing.append(f"PNCF adds the noise of one similarity, and a prediction uses {used}")
+        adds = "PNCF (private neighbourhood-based collaborative filtering) adds the noise of one similarity"
+        missing.append(f"{adds}, and a prediction uses {used}")
     if recommendation.sensitivity == "local":
         missing.append("the sensitivity is that of these ratings, not of any")
     missing.append("recipients who pool what they see are not accounted for")
@@ -94,7 +95,8 @@ def _note_on_recommendation(options: RecommendationOptions, epsilon: float) -> s
         else "the sensitivity is the width of the similarity's range"
     )
     return (
-        f"Recommendation: PNSA spends {half:g} and PNCF {half:g} on one prediction, for two target domains "
-        f"that differ in one user; {measure}. PNCF's noise is calibrated to one similarity, but a prediction "
-        f"uses {options.neighbors}; the items' means enter it without noise."
+        f"Recommendation: PNSA (private neighbour selection) spends {half:g} and PNCF {half:g} on one "
+        f"prediction, for two target domains that differ in one user; {measure}. PNCF's noise is calibrated "
+        f"to one similarity, but a prediction uses {options.neighbors}; the items' means enter it without "
+        "noise."
     )

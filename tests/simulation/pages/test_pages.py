@@ -133,7 +133,7 @@ def test_what_does_not_apply_is_a_dash_or_absent(run_directory: Directories) -> 
     ).text
     assert "<dt>ε per rating</dt><dd>–" in page
     assert "Noise of the mechanism" not in page
-    assert "– One evaluated round" in page
+    assert "Accuracy against bytes, by round" not in page
     assert ">Traffic of a deployment</h2>" not in page
     assert "--population 10e6</code> adds the traffic of a deployment" in page
     assert ">nan<" not in page

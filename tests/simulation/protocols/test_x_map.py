@@ -183,7 +183,7 @@ def test_the_losses_charged_are_those_that_are_claimed() -> None:
     notes = " ".join(summary["privacy"]["notes"])
     for words in (
         "two data sets that differ in one user",
-        "PNSA spends 0.25 and PNCF 0.25",
+        "PNSA (private neighbour selection) spends 0.25 and PNCF 0.25",
         "local",
         "Trusted",
     ):
