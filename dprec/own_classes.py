@@ -10,12 +10,14 @@ import importlib
 import inspect
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from dprec.errors import SettingError, one_line
+from dprec.errors import InputError, RunError, SettingError, one_line
 from dprec.start import PACKAGES
 from dprec.validation import listed, shown
 
@@ -34,6 +36,32 @@ def is_ours(component: type[Any]) -> bool:
 def reference_of(component: type[Any]) -> str:
     """Return ``module:Class``, by which a configuration names a class."""
     return f"{component.__module__}:{component.__qualname__}"
+
+
+@contextmanager
+def naming(component: object, accepted: str) -> Iterator[None]:
+    """Say in one line what the code of a class from outside has raised, and name the class.
+
+    Parameters
+    ----------
+    component : object
+        Whose code runs; what one of this distribution raises is a defect, and passes as it is.
+    accepted : str
+        What the class should do.
+
+    Raises
+    ------
+    InputError
+    """
+    try:
+        yield
+    except (InputError, RunError, MemoryError):
+        raise
+    except Exception as error:
+        if is_ours(type(component)):
+            raise
+        found = f"{type(error).__name__}: {one_line(error)}"
+        raise InputError(reference_of(type(component)), found, accepted) from error
 
 
 def declares_kind(component: type[Any]) -> bool:

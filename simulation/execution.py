@@ -17,6 +17,7 @@ from dprec.binarization import Binarization
 from dprec.catalogue import Catalogue
 from dprec.datasets import Dataset
 from dprec.errors import within
+from dprec.own_classes import naming
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings
 from dprec.run_keys import ENTROPY_BYTES, RunKeys
@@ -43,7 +44,8 @@ def prepared_ratings(
     dataset: Dataset, split: Split, binarization: Binarization | None, seed: int
 ) -> tuple[Ratings, Ratings]:
     """Return the train and test ratings of a data set, as signs if a binarization is given."""
-    train, test = split.split(dataset, seed)
+    with naming(split, "a class that splits ratings"), naming(dataset, "a class that loads ratings"):
+        train, test = split.split(dataset, seed)
     if binarization is None:
         return train, test
     with within("binarization"):

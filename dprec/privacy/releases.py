@@ -160,9 +160,11 @@ class _Composer:
         return _KNOWN[case]
 
     def _composed(self, channels: tuple[Channel, ...], times: tuple[int, ...]) -> float:
+        basic = sum(channel.epsilon * count for channel, count in zip(channels, times, strict=True))
+        if basic <= self.delta:
+            return 0.0  # an ε alone is at most ε = 0 with δ = tanh(ε / 2); too small for a grid
         if channels not in self._grids:
             self._grids[channels] = common_grid(channels)
-        basic = sum(channel.epsilon * count for channel, count in zip(channels, times, strict=True))
         total = total_loss(list(zip(self._grids[channels], times, strict=True)))
         return min(basic, total.epsilon(self.delta))
 

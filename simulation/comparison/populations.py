@@ -51,9 +51,11 @@ def population_templates(config: ComparisonConfig, shared: Mapping[str, Any], so
     Raises
     ------
     InputError
-        When a name is not that of an entry, or the data set cannot be drawn in other sizes.
+        When there are none, a name is not that of an entry, or the data set cannot be drawn in other sizes.
     """
     assert config.populations is not None
+    if not config.populations.users and not config.populations.datasets:
+        raise InputError(f"{source}: populations.users", "none", "numbers of users, or datasets")
     names = [entry.name for entry in config.protocols]
     wanted = config.populations.protocols or names
     for name in wanted:

@@ -26,7 +26,12 @@ def apply_override(values: dict[str, Any], override: str) -> None:
     key, equals, text = override.partition("=")
     if not equals or not all(key.split(".")):
         raise InputError("overrides", repr(override), "dotted.key=value")
-    replace_value(values, key, parse_yaml(text, f"overrides {key}"), "overrides")
+    value = parse_yaml(text, f"overrides {key}")
+    for name, held in flatten(value).items():
+        if held is None and ":" in name:  # YAML takes {kind:csv} for a key without a value
+            first, _, rest = name.rpartition(".")[2].partition(":")
+            raise InputError(f"overrides {key}", repr(text), f"a space after a colon: {first}: {rest}")
+    replace_value(values, key, value, "overrides")
 
 
 def flatten(values: Any, prefix: str = "") -> dict[str, Any]:

@@ -80,7 +80,7 @@ def _unexpected(error: Exception) -> int:
         denied = InputError(str(error.filename), str(error.strerror), "a path with permission to use it")
         return _fail(str(denied), _INPUT)
     if isinstance(error, OSError):
-        return _fail(str(error), _FAILED)
+        return _fail(str(RunError(str(error))), _FAILED)
     raise error
 
 

@@ -25,14 +25,19 @@ class Tracker(typing.Protocol):
         """End the record, and say why if the run failed."""
 
 
-def required(module: str, package: str, extra: str) -> Any:
+PACKAGES = {
+    "mlflow": ("mlflow", "MLflow"),
+    "tensorboard": ("tensorboardX", "tensorboardX"),
+    "wandb": ("wandb", "wandb"),
+}
+"""The module that a tracker needs, and the package that holds it, by the extra of dprec that installs it."""
+
+
+def required(extra: str) -> Any:
     """Import the module of a tracker.
 
     Parameters
     ----------
-    module : str
-    package : str
-        What is installed.
     extra : str
         The extra of dprec that installs it, and the name of the tracker.
 
@@ -40,6 +45,7 @@ def required(module: str, package: str, extra: str) -> Any:
     ------
     InputError
     """
+    module, package = PACKAGES[extra]
     try:
         return importlib.import_module(module)
     except ImportError:

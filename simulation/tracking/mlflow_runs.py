@@ -31,7 +31,7 @@ class MlflowTracker:
     """
 
     def __init__(self, name: str, directory: Path) -> None:
-        self._mlflow = required("mlflow", "MLflow", "mlflow")
+        self._mlflow = required("mlflow")
         if not os.environ.get("MLFLOW_EXPERIMENT_NAME"):
             self._mlflow.set_experiment(_EXPERIMENT)
         self._mlflow.start_run(run_name=name)

@@ -15,7 +15,7 @@ from simulation.configuration.models import RunConfig
 from simulation.storage.round_lines import line_of
 from simulation.storage.run_record import RunRecord
 from simulation.tracking import TRACKERS
-from simulation.tracking.base import Scalar, Tracker
+from simulation.tracking.base import PACKAGES, Scalar, Tracker, required
 from strategies.round_record import RoundRecord
 
 _FINAL = ("accuracy", "privacy", "traffic", "time", "peak_memory_mb")
@@ -68,7 +68,7 @@ class Recording:
 
 
 def check_trackers(names: Sequence[str]) -> None:
-    """Refuse trackers that do not exist, before a directory is claimed.
+    """Refuse trackers that do not exist or are not installed, before a directory is claimed.
 
     Raises
     ------
@@ -77,6 +77,8 @@ def check_trackers(names: Sequence[str]) -> None:
     for name in names:
         if name not in TRACKERS:
             raise InputError("track", repr(name), listed(list(TRACKERS), name))
+        if name in PACKAGES:
+            required(name)
 
 
 @contextmanager

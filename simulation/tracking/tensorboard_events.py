@@ -27,7 +27,7 @@ class TensorboardTracker:
     """
 
     def __init__(self, name: str, directory: Path) -> None:
-        writers = required("tensorboardX", "tensorboardX", "tensorboard")
+        writers = required("tensorboard")
         self._writer = writers.SummaryWriter(str(directory / FOLDER / name))
 
     def settings(self, values: Mapping[str, Scalar]) -> None:

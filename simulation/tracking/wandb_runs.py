@@ -28,7 +28,7 @@ class WandbTracker:
     """
 
     def __init__(self, name: str, directory: Path) -> None:
-        wandb = required("wandb", "wandb", "wandb")
+        wandb = required("wandb")
         project = os.environ.get("WANDB_PROJECT", _PROJECT)
         self._run = wandb.init(project=project, name=name, dir=str(directory))
 

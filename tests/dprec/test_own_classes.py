@@ -12,7 +12,7 @@ from dprec.completion import COMPLETIONS
 from dprec.datasets import DATASETS
 from dprec.errors import InputError, SettingError
 from dprec.mechanisms import MECHANISMS, BoundedLaplace, Channel, Mechanism
-from dprec.own_classes import imported, is_ours, reference_of
+from dprec.own_classes import imported, is_ours, naming, reference_of
 from dprec.ratings import RatingScale
 from dprec.registry import kind_of, summary_of
 from simulation.console.listings import listing
@@ -181,3 +181,18 @@ def test_two_packages_cannot_claim_a_name(monkeypatch: pytest.MonkeyPatch, name:
         InputError, match=f"entry points of dprec.mechanisms: {name}, which {other} and .*claim"
     ):
         MECHANISMS.of_packages()
+
+
+def test_what_a_class_from_outside_raises_is_one_line_and_a_defect_of_ours_is_none() -> None:
+    class Mine:
+        pass
+
+    with pytest.raises(InputError) as caught, naming(Mine(), "a class that works"):
+        raise ValueError("bad [red]thing\x1b[31m\nhere")
+    assert str(caught.value).endswith(
+        "Mine: ValueError: bad [red]thing\\x1b[31m here; accepted: a class that works"
+    )
+    with pytest.raises(ZeroDivisionError), naming(BoundedLaplace(), ""):
+        raise ZeroDivisionError
+    with pytest.raises(InputError, match=r"^file: bad"), naming(Mine(), ""):
+        raise InputError("file", "bad", "good")

@@ -51,6 +51,14 @@ def test_the_loss_grows_with_the_draws_and_never_exceeds_the_sum() -> None:
     assert losses[-1] < 0.5 * draws[-1] * LAPLACE.epsilon
 
 
+def test_losses_that_are_too_small_for_a_grid_are_within_delta() -> None:
+    channel = least_private_channel(1e-15)
+    assert 0 < channel.epsilon < 1e-14
+    assert (
+        composed_losses([Releases((channel,), np.zeros(5, dtype=np.int64), COUNTS)], 1e-9).tolist() == [0] * 5
+    )
+
+
 def test_what_was_composed_before_is_not_composed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     from dprec.privacy import releases as module
 

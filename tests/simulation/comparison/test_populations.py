@@ -84,6 +84,8 @@ def test_given_data_are_populations_too() -> None:
             "populations.dataset: 'movielens-1m'",
         ),
         ({"sizes": [40]}, "populations.sizes"),
+        ({"users": []}, "populations.users: none; accepted: numbers of users, or datasets"),
+        ({}, "populations.users: none"),
     ],
 )
 def test_bad_populations_are_one_line(populations: Any, found: str) -> None:

@@ -140,6 +140,15 @@ def test_without_a_directory_a_run_goes_to_runs(
     assert folder.name.startswith("tiny-")
 
 
+def test_a_tracker_that_is_not_installed_is_refused_before_anything_is_written(
+    dprec: Any, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    line = one_line(dprec("run", config, "-o", tmp_path / "run", "--track", "mlflow"), 2)
+    assert "--track: mlflow, but MLflow is not installed" in line
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize(
     ("override", "parts"),
     [
@@ -187,6 +196,10 @@ def test_without_a_directory_a_run_goes_to_runs(
         ("evaluation.relevant_from=6", ["evaluation.relevant_from: 6", "a rating from 1 to 5"]),
         ("seed", ["--set: 'seed'", "dotted.key=value"]),
         ("seed=[", ["--set seed, line 1"]),
+        (
+            "dataset={kind:csv, path: x.csv}",
+            ["--set dataset: '{kind:csv, path: x.csv}'", "a space after a colon: kind: csv"],
+        ),
     ],
 )
 def test_a_bad_configuration_is_one_line(

@@ -3,7 +3,7 @@
 import csv
 import sys
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -68,8 +68,9 @@ def test_rounds_come_while_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.M
         call[2] if call[0] == "figures" else call[:2] for call in calls if call[0] in ("figures", "rounds")
     ]
     assert order == [1, ("rounds", 1), 2, ("rounds", 2), 3, ("rounds", 3), None]
-    assert calls[0][0] == "settings"
-    assert calls[0][1]["protocol.rounds"] == 3
+    assert calls[0] == ("loading the ratings", 0)
+    assert calls[1][0] == "settings"
+    assert calls[1][1]["protocol.rounds"] == 3
     assert calls[-1][:2] == ("close", None)
 
 
@@ -121,6 +122,7 @@ def test_a_tracker_that_fails_is_named_and_the_others_are_closed(
 
     monkeypatch.setitem(TRACKERS, "csv", lambda name, directory: Remembered(calls))
     monkeypatch.setitem(TRACKERS, "wandb", lambda name, directory: Broken([]))
+    monkeypatch.setitem(sys.modules, "wandb", ModuleType("wandb"))
     with pytest.raises(RunError, match="tracker wandb: OSError: no route to host"):
         run(config("federated-mf", 1), tmp_path, page=False, track=["csv", "wandb"])
     assert calls[-1][:2] == ("close", "tracker wandb: OSError: no route to host")
