@@ -63,7 +63,7 @@ def _first(answer: Answer, unit: ComparableUnit) -> str:
         return f"{at} nothing here beats sending nothing: {_nearest(answer, answer.floor)}."
     best, claimed = answer.best, answer.claimed
     if best is None:
-        named = f"; {claimed.setting.name}, which claims to, {_reaches(answer, claimed)}" if claimed else ""
+        named = "" if claimed is None else f"; {_claims(claimed.setting, unit)}, {_reaches(answer, claimed)}"
         return f"{at} no protocol here is proved to keep its budget{named}."
     if answer.floor and not best.beats_nothing_sent:
         return (
@@ -77,6 +77,12 @@ def _first(answer: Answer, unit: ComparableUnit) -> str:
         f"{at}{summed}, the most accurate protocol that is proved to keep its budget is "
         f"{best.setting.name}{alike}: it {_reaches(answer, best)}, {_costs(best.setting)}."
     )
+
+
+def _claims(setting: Setting, unit: ComparableUnit) -> str:
+    """Name a protocol with what it claims, which may be another epsilon than it was asked for."""
+    claimed = setting.claimed(unit)
+    return f"{setting.name}, which claims {'to' if claimed is None else f'ε = {loss(claimed)}'}"
 
 
 def _without_budgets(answer: Answer) -> str:

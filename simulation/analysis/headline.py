@@ -18,7 +18,7 @@ from simulation.analysis.columns import (
 )
 from simulation.analysis.floors import NOTHING_SENT, gain_digits
 from simulation.analysis.measures import Measure
-from simulation.analysis.numbers import DASH
+from simulation.analysis.numbers import DASH, loss
 from simulation.analysis.selection import at_reference
 from simulation.analysis.settings import Setting
 
@@ -71,7 +71,7 @@ def headline_columns(
     """
     rounded = replace(measure, digits=gain_digits(measure))
     return [
-        SettingColumn("ε asked", f"per {unit}", _asked, _asked_in_words),
+        SettingColumn("ε asked", f"per {unit}", _asked, lambda setting: _asked_in_words(setting, unit)),
         spread_column(rounded, settings),
         *floor_columns(measure, settings),
         replace(LOSSES[1], hint="sum"),
@@ -87,8 +87,11 @@ def _asked(setting: Setting) -> float | None:
     return 0.0 if setting.budget is None and setting.epsilon("user") == 0 else setting.budget
 
 
-def _asked_in_words(setting: Setting) -> str:
+def _asked_in_words(setting: Setting, unit: ComparableUnit) -> str:
     asked = _asked(setting)
     if asked is None:
         return DASH
-    return f"{asked:g} claimed" if setting.falls_short else f"{asked:g}"
+    if not setting.falls_short:
+        return f"{asked:g}"
+    claimed = setting.claimed(unit)
+    return f"{asked:g} claimed" if claimed in (None, asked) else f"{asked:g}, claims {loss(claimed)}"

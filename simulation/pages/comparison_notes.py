@@ -34,7 +34,7 @@ def first_notes(files: ComparisonFiles) -> list[str]:
     return [*notes, *(note for note, of_all in _notes_of_runs(files) if of_all)]
 
 
-_CLAIMED = "claimed to keep the budget, and not proved; the tables hold what is proved, and figures have a †."
+_CLAIMED = "the ε is claimed and not proved; tables hold what is proved, and figures have a †."
 
 
 def notes_sections(files: ComparisonFiles) -> list[Section]:

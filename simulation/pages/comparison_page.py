@@ -14,7 +14,7 @@ from simulation.pages.deployment import (
     projection_sections,
     reference_traffic,
 )
-from simulation.pages.evaluation_parts import evaluation_parts
+from simulation.pages.evaluation_parts import comparison_looks, evaluation_parts
 from simulation.pages.evaluation_sections import evaluation_plots, evaluation_sections
 from simulation.pages.figures.rendering import Draw
 from simulation.pages.noise_sections import mechanisms_sections, read_noise, sampled_noise_section
@@ -42,7 +42,7 @@ def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw
         if main and plots:
             picture = draw(plots.pop(0))
         sections += evaluation_sections(part, plots, draw, main=main)
-    looks, traffic = parts[0].looks, reference_traffic(files)
+    looks, traffic = comparison_looks(files), reference_traffic(files)
     sections += [
         user_section(files, traffic, looks, draw),
         *mechanisms_sections(files, looks, draw),
@@ -53,7 +53,7 @@ def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw
         _provenance(files, projected=population is not None),
     ]
     title = str(files.config.get("title") or files.config.get("name") or files.directory.name)
-    answer = comparison_answer(parts, picture)
+    answer = comparison_answer(parts, picture) if parts else None
     folded = [replace(section, folded=True) for section in sections]
     return page(title, "dprec comparison", comparison_in_words(files), first_notes(files), folded, answer)
 

@@ -58,12 +58,15 @@ class EvaluationPart:
         return f"{title} ({', '.join(self.words)})" if self.words else title
 
 
+def comparison_looks(files: ComparisonFiles) -> Looks:
+    """Return the look of every protocol of a comparison's page."""
+    return looks_of(files.settings, by_trust=files.matched_unit == "user")
+
+
 def evaluation_parts(files: ComparisonFiles) -> list[EvaluationPart]:
-    """Return the parts of a comparison, the main one first."""
-    groups = by_evaluation(files.settings)
+    """Return the parts of a comparison, the main one first; none where no accuracy was measured."""
+    groups, links, looks = by_evaluation(files.settings), run_links(files), comparison_looks(files)
     per_user = files.matched_unit == "user"
-    looks = looks_of(files.settings, by_trust=per_user)
-    links = run_links(files)
     parts: list[EvaluationPart] = []
     for evaluation, own in groups.items():
         words = tuple(distinguishing_words(evaluation, list(groups)))

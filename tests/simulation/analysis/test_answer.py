@@ -160,12 +160,31 @@ def test_where_nothing_beats_the_floor_that_is_the_answer(tmp_path: Path, measur
 
 def test_what_is_claimed_only_is_no_answer(tmp_path: Path) -> None:
     path = table(tmp_path, RMSE, -0.05, 0, promise="claimed")
-    best = best_of(lines_of(path), RMSE, competes)
-    first = sentences(path, RMSE)[0]
-    assert first.startswith(
-        "At ε = 1 per rating no protocol here is proved to keep its budget; "
-        f"{best['name']}, which claims to, reaches RMSE {float(best['rmse']):.3f}, "
+    lines = lines_of(path)
+    best = best_of(lines, RMSE, competes)
+    said = f"reaches RMSE {float(best['rmse']):.3f}, "
+    first = "At ε = 1 per rating no protocol here is proved to keep its budget; "
+    assert sentences(path, RMSE)[0].startswith(f"{first}{best['name']}, which claims to, {said}")
+    path.write_text("".join(csv_of_rows([{**each, "epsilon_claimed_per_rating": 2.0} for each in lines])))
+    assert sentences(path, RMSE)[0].startswith(f"{first}{best['name']}, which claims ε = 2, {said}")
+    shown, _ = headline_rows(read_settings(path), RMSE)
+    asked = headline_columns(shown, RMSE, "rating")[0]
+    assert "1, claims 2" in {asked.text(each) for each in shown}
+
+
+def test_what_cannot_be_told_apart_from_the_best_is_named_beside_it(tmp_path: Path) -> None:
+    rows = [line(RMSE, name, 1.0, 1, 0.9 + place / 100) for place, name in enumerate("abcdef")]
+    for place, row in enumerate(rows):
+        behind = (place / 100, -0.001 if place < 3 else 0.001, 0.1) if place else (None, None, None)
+        columns = ("behind_best", "behind_best_low", "behind_best_high")
+        row |= {"best_at_budget": "a", **dict(zip(columns, behind, strict=True))}
+    path = tmp_path / "comparison.csv"
+    path.write_text("".join(csv_of_rows(rows)))
+    assert "budget is a (not told apart: b and c): it reaches" in sentences(path, RMSE)[0]
+    path.write_text(
+        "".join(csv_of_rows([rows[0], *({**row, "behind_best_low": -0.001} for row in rows[1:])]))
     )
+    assert "budget is a (not told apart: 5 protocols): it reaches" in sentences(path, RMSE)[0]
 
 
 def test_what_beats_nothing_sent_by_a_claim_is_not_said_to_be_nothing(tmp_path: Path) -> None:

@@ -347,6 +347,42 @@ def test_names_in_a_table_do_not_lead_out_of_the_directory(
     assert "– The runs themselves are not in this directory." in words_of(directory).text
 
 
+def test_a_table_without_accuracy_makes_a_page_without_an_answer(tmp_path: Path) -> None:
+    private = {"status": "proved", "epsilon_per_rating": 1.0, "epsilon_per_user_max": 9.0, "fold": None}
+    sent = {"uplink_message_mean_per_user": 9.0, "downlink_message_mean_per_user": 9.0}
+    row = {"name": "noisy", "epsilon": 1.0, "seed": 1, **private, **sent}
+    (tmp_path / "comparison.csv").write_text("".join(csv_of_rows([row])))
+    text = words_of(tmp_path).text
+    assert "How it was made" in text
+    assert 'id="answer"' not in text
+
+
+def test_notes_of_the_whole_comparison_come_first_and_those_of_protocols_last(
+    comparison_directory: Directories,
+) -> None:
+    protocols = [
+        {"name": "one", "rmse": 1.0, "notes": ["Of both.", "Of one."]},
+        {"name": "two", "rmse": 1.1, "notes": ["Of both."], "altered": {"privacy.status": "claimed"}},
+        {"name": "plain", "rmse": 0.9, "notes": [], "epsilon": None, "mechanism": "none", "completion": "mf"},
+    ]
+    directory = comparison_directory(
+        protocols, epsilons=[1.0], seeds=[1], left_out={"other": "5 domains; accepted: 2 <domains>"}
+    )
+    table = directory / "comparison.csv"
+    table.write_text(re.sub(r"(?m)^(two,.*),proved,", r"\1,claimed,", table.read_text()))
+    (directory / "tables.json").unlink()
+    text = words_of(directory).text
+    first, last = (text.index(part) for part in ("Read this first", 'id="notes-of-protocols"'))
+    order = [
+        "other: 5 domains; accepted: 2 &lt;domains&gt;",
+        "<strong>two:</strong> the ε is claimed",
+        "Of both.",
+    ]
+    places = [first, *(text.index(note) for note in order), last, text.index("<strong>one:</strong> Of one.")]
+    assert places == sorted(places)
+    assert "<strong>Every protocol with a budget:</strong> Of both." in text
+
+
 def test_published_costs_stand_beside_measured_ones(comparison_directory: Directories) -> None:
     published = [
         {"label": "blp-mog-mf", "up": "1 bit", "down": "No transfer", "source": "Neera et al., Table 4"},
