@@ -16,7 +16,9 @@ def visit_inline(translator: HTML5Translator, node: nodes.math) -> None:
 
 def visit_block(translator: HTML5Translator, node: nodes.math_block) -> None:
     """Write a formula on lines of its own."""
-    translator.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>\n')
+    formula = convert(node.astext(), display="block")
+    # On a narrow screen the formula is scrolled, and not the page.
+    translator.body.append(f'<div class="math" style="overflow-x: auto">{formula}</div>\n')
     raise nodes.SkipNode
 
 
