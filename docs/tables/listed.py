@@ -66,4 +66,4 @@ def source_of(result: Result) -> str:
             return f"reference of {link}"
         if result.preset in system.variants:
             return f"ours, after {link}"
-    return "ours, no privacy" if result.reference else "ours"
+    return "no privacy" if result.reference else "ours"

@@ -24,7 +24,7 @@ def described(preset: str) -> Description:
 
 def index() -> str:
     """Return one line for each published system, with a link to its page."""
-    heads = ["system", "presets", "ε is for", "trusted", "rated items", "server sees", "privacy", "rounds"]
+    heads = ["system", "presets", "ε is for", "trusted", "rated items", "server sees", "privacy", "reports"]
     rows = []
     for system in systems().values():
         own = [described(preset) for preset in system.presets]
