@@ -14,6 +14,11 @@ from simulation.pages.figures.hovering import shown_by
 _LEFT_OUT = {"metadata", "style"}
 _PAGE_SETS = {"font-family", "stroke-dashoffset"}
 _LENGTHS = {"d", "x", "y", "width", "height", "points", "transform", "stroke-dasharray", "stroke-width"}
+_STYLE = {"fill", "font-size", "text-anchor"} | {
+    f"stroke{part}" for part in ("", "-width", "-opacity", "-dasharray", "-linecap", "-linejoin")
+}
+"""Properties that elements have from their group."""
+
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
 _UNTURNED = re.compile(r"rotate\(-?0 ")
 _REFERENCE = re.compile(r"(?<=#)[^)]+")
@@ -55,7 +60,7 @@ class _Compaction:
 
     def children(self, parent: Element) -> list[Element]:
         copies = [copy for child in parent for copy in self._copies(child, _local(parent.tag) == "defs")]
-        return _clipped_together(copies)
+        return _styled_together(_clipped_together(copies))
 
     def _copies(self, element: Element, defined: bool) -> list[Element]:
         tag = _local(element.tag)
@@ -69,8 +74,13 @@ class _Compaction:
             copy.text = element.text
         if defined and tag == "path":
             return self._definition(copy, element.get("id", ""))
-        if tag == "g" and not copy.attrib:
-            return list(copy)
+        if tag == "g":
+            while len(copy) == 1 and copy[0].tag == "g" and not set(copy.attrib) & set(copy[0].attrib):
+                (inner,) = copy
+                copy = Element("g", {**copy.attrib, **inner.attrib})
+                copy.extend(inner)
+            if not copy.attrib:
+                return list(copy)
         return [copy] if _drawn(copy) else []
 
     def _definition(self, marker: Element, identifier: str) -> list[Element]:
@@ -130,6 +140,25 @@ def _clipped_together(elements: Sequence[Element]) -> list[Element]:
         group = Element("g", {"clip-path": clip})
         for each in neighbours:
             del each.attrib["clip-path"]
+            group.extend(each if each.tag == "g" and not each.attrib else [each])
+        grouped.append(group)
+    return grouped
+
+
+def _styled_together(elements: Sequence[Element]) -> list[Element]:
+    """Return elements, of which neighbours of one style are in one group that has it."""
+    grouped = []
+    for style, run in groupby(
+        elements, key=lambda each: {key: each.attrib[key] for key in _STYLE & set(each.keys())}
+    ):
+        neighbours = list(run)
+        if not style or len(neighbours) == 1:
+            grouped += neighbours
+            continue
+        group = Element("g", dict(sorted(style.items())))
+        for each in neighbours:
+            for name in style:
+                del each.attrib[name]
             group.extend(each if each.tag == "g" and not each.attrib else [each])
         grouped.append(group)
     return grouped

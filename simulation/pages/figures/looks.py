@@ -72,7 +72,7 @@ def looks_of(settings: Sequence[Setting], *, by_trust: bool = False) -> dict[str
                 SERIES[place % len(SERIES)],
                 # A colour comes back with another marker.
                 MARKERS[(place + place // len(SERIES)) % len(MARKERS)],
-                ("solid", *DASHES)[place // len(SERIES) % (len(DASHES) + 1)],
+                "solid",
                 True,
             )
             for place, name in enumerate(private)

@@ -38,7 +38,7 @@ class PointLabel:
     colour: str
 
 
-_LETTER, _LINE, _APART, _MARKER = 0.62, 1.05, 5.5, 3.5
+_LETTER, _LINE, _APART, _MARKER = 0.62, 1.05, 6.0, 5.0
 """Size of text relative to the font size; distance from a point, and half a marker's size, in points."""
 
 _PANEL = 0.78, 0.7
