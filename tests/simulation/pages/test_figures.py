@@ -508,8 +508,8 @@ def test_a_number_beside_a_point_covers_nothing() -> None:
     ax.set(xlim=(0, 10), ylim=(0, 10))
     label_points(ax, WIDE, [PointLabel(5, 5 + place / 50, str(place), INK) for place in range(9)])
     written = [text.get_text() for text in ax.texts]
-    assert written == ["0", "1", "2", "3"][: len(written)]
-    assert written
+    assert written[:2] == ["0", "1"]
+    assert len(written) < 9
     figure.draw_without_rendering()
     boxes = [text.get_window_extent() for text in ax.texts]
     assert not any(one.overlaps(other) for place, one in enumerate(boxes) for other in boxes[:place])
