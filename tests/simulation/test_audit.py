@@ -205,7 +205,10 @@ def test_noise_that_is_shared_is_detected(
     assert tests <= {finding.test for finding in result.findings if not finding.holds}
 
 
-def test_the_command_reports_every_test(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_reports_every_test(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")  # so that no verdict is broken
     arguments = ["audit", CONFIGS / "zheng-rr.yaml", "-o", tmp_path / "out", "--trials", "200"]
     arguments += ["--confidence", str(CONFIDENCE)]
     with pytest.raises(SystemExit) as caught:
