@@ -128,6 +128,18 @@ class CalibratedMechanism:
                 f"at most {LARGEST_CELL_EPSILON:g}; beyond it there is practically no noise",
             )
 
+    def _check_per_user(self, reason: str) -> None:
+        """Refuse a budget that is not per user.
+
+        Raises
+        ------
+        SettingError
+            With the reason why it has to be.
+        """
+        if self.budget is not None and self.budget.per != "user":
+            found = f"{self.budget.per!r}, with mechanism {self.mechanism.kind}"
+            raise SettingError("privacy.per", found, f"'user': {reason}")
+
     def cells(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return how many cells users report who have ``counts`` ratings, shape (users,)."""
         return np.full_like(counts, self.n_items) if self.mechanism.hides_rated_items else counts

@@ -9,7 +9,6 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.errors import SettingError
 from dprec.mechanisms.channel import Channel
 from dprec.mechanisms.profile_code import ProfileCode
 from dprec.mechanisms.symbol_reports import ProfileReports
@@ -30,12 +29,7 @@ class CalibratedProfiles(CalibratedMechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.budget is not None and self.budget.per != "user":
-            raise SettingError(
-                "privacy.per",
-                f"{self.budget.per!r}, with mechanism {self.mechanism.kind}",
-                "'user': an answer is about the whole profile",
-            )
+        self._check_per_user("an answer is about the whole profile")
 
     @property
     def answers(self) -> int:

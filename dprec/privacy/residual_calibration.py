@@ -14,7 +14,6 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.errors import SettingError
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.channel import Channel
 from dprec.mechanisms.residual_bits import ResidualBits, drawn_ratings, sides_of_the_mean
@@ -39,12 +38,7 @@ class CalibratedResiduals(CalibratedMechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.budget is not None and self.budget.per != "user":
-            raise SettingError(
-                "privacy.per",
-                f"{self.budget.per!r}, with mechanism {self.mechanism.kind}",
-                "'user': a rating moves the mean that every answer depends on",
-            )
+        self._check_per_user("a rating moves the mean that every answer depends on")
 
     @property
     def most(self) -> int:

@@ -25,7 +25,7 @@ from simulation.analysis.columns import (
 from simulation.analysis.evaluations import distinguishing_words
 from simulation.analysis.measures import Measure, headlines
 from simulation.analysis.settings import Setting, by_evaluation, measures_of, settings_of
-from simulation.configuration.dotted_keys import flatten
+from simulation.storage.summary import by_column
 from simulation.storage.tables import Row
 
 _ASKED = replace(BUDGET, title="ε asked", hint="")
@@ -105,7 +105,7 @@ def _run_as_setting(summary: Mapping[str, Any]) -> Setting:
     """Return a run as a setting with a single row."""
     privacy, traffic = summary["privacy"], summary["traffic"]
     row = {
-        **{key.replace(".", "_"): value for key, value in flatten(summary["accuracy"]).items()},
+        **by_column(summary["accuracy"]),
         "epsilon_per_rating": privacy["epsilon_per_rating"],
         "epsilon_per_user_max": privacy["epsilon_per_user"]["max"],
         "delta": privacy["delta"],

@@ -30,8 +30,7 @@ from simulation.storage.summary import (
     DatasetSummary,
     DirectionSummary,
     DistanceSummary,
-    LossPerReport,
-    LossPerUser,
+    LossSpread,
     PrivacySummary,
     Summary,
     TimeSummary,
@@ -146,8 +145,8 @@ def _privacy(
         status=guarantee.status,
         trust=guarantee.trust,
         epsilon_per_rating=_largest(outcome.privacy.per_rating),
-        epsilon_per_user=_per_user(outcome.privacy.per_user),
-        epsilon_composed=_per_user(composed),
+        epsilon_per_user=_spread(outcome.privacy.per_user),
+        epsilon_composed=_spread(composed),
         **_shuffled(outcome, config.protocol.delta),
         delta=config.protocol.delta,
         composition="pld" if outcome.releases or outcome.losses_at else "sum",
@@ -170,23 +169,17 @@ def _notes(config: RunConfig, train: Ratings, test: Ratings) -> tuple[str, ...]:
     )
 
 
-def _per_user(losses: NDArray[np.float64]) -> LossPerUser:
-    return LossPerUser(**_spread(losses))
-
-
-def _spread(losses: NDArray[np.float64]) -> dict[str, float | None]:
-    return {
-        "max": _finite(losses.max()),
-        "mean": _finite(losses.mean()),
-        "median": _finite(np.median(losses)),
-    }
+def _spread(losses: NDArray[np.float64]) -> LossSpread:
+    return LossSpread(
+        max=_finite(losses.max()), mean=_finite(losses.mean()), median=_finite(np.median(losses))
+    )
 
 
 def _shuffled(outcome: ServerOutcome, delta: float) -> dict[str, Any]:
     """Return what a summary says of reports that were shuffled one by one; nothing of others."""
     if not isinstance(outcome.shuffled, ShuffledReports):
         return {}
-    loss = LossPerReport(**_spread(outcome.shuffled.per_rating(delta)))
+    loss = _spread(outcome.shuffled.per_rating(delta))
     return {"epsilon_per_rating_shuffled": loss, "unlinked": outcome.guarantee.unlinked}
 
 

@@ -6,6 +6,7 @@ A key that does not apply is null; one that was not set is not written.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -77,22 +78,16 @@ class Accuracy(Document):
 
     def measures(self) -> dict[str, float | None]:
         """Return the measures that suit the ratings, by key; those of rankings by their columns in tables."""
-        return {
-            key.replace(".", "_"): value
-            for key, value in flatten(self.model_dump(mode="json", exclude_unset=True)).items()
-        }
+        return by_column(self.model_dump(mode="json", exclude_unset=True))
 
 
-class LossPerUser(Document):
-    """Proved privacy loss of the users' whole profiles."""
-
-    max: float | None = Field(description="Largest loss.")
-    mean: float | None = Field(description="Mean loss.")
-    median: float | None = Field(description="Median loss.")
+def by_column(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return nested values of a summary by the names of their columns in tables."""
+    return {key.replace(".", "_"): value for key, value in flatten(values).items()}
 
 
-class LossPerReport(Document):
-    """Proved privacy loss of single ratings, over the reports on them."""
+class LossSpread(Document):
+    """Proved privacy losses, of users' whole profiles or of single ratings."""
 
     max: float | None = Field(description="Largest loss.")
     mean: float | None = Field(description="Mean loss.")
@@ -112,11 +107,11 @@ class PrivacySummary(Document):
     status: Status = Field(description="How far the promise carries: proved, claimed, or none is made.")
     trust: Trust = Field(description="Whom users trust: the server, one that adds up or shuffles, nobody.")
     epsilon_per_rating: float | None = Field(description="Largest proved loss of one rating, of any user.")
-    epsilon_per_user: LossPerUser = Field(description="Sum of the proved losses of everything a user sends.")
-    epsilon_composed: LossPerUser = Field(
+    epsilon_per_user: LossSpread = Field(description="Sum of the proved losses of everything a user sends.")
+    epsilon_composed: LossSpread = Field(
         description="The same by composition: holds with delta, where the sum holds without."
     )
-    epsilon_per_rating_shuffled: LossPerReport | None = Field(
+    epsilon_per_rating_shuffled: LossSpread | None = Field(
         None, description="Losses of single ratings if reports are shuffled one by one: hold with delta."
     )
     delta: float = Field(description="Probability beyond which the composed losses hold.")
