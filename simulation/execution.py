@@ -27,6 +27,7 @@ from simulation.engine.memory import check_memory
 from simulation.engine.session import Session, open_session
 from simulation.evaluation import Evaluator, check_relevance
 from simulation.protocols import Outcome, Protocol, Task
+from simulation.storage.example_user import shown_names
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_record import RunRecord, prediction_columns, traffic_columns
 from simulation.storage.summarise import summarise
@@ -194,6 +195,7 @@ def run_in(
             session.startup_seconds,
             time.perf_counter() - began,
             evaluator.nothing_sent(),
+            shown_names(config.dataset.item_names(), test, outcome.diagnostics),
         ),
         predictions=prediction_columns(test, predictions),
         traffic=traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network),

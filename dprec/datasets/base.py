@@ -98,6 +98,10 @@ class Dataset(Options):
         """
         return None
 
+    def item_names(self) -> dict[str, str]:
+        """Return what items are called, by identifier; empty where the data set has no names."""
+        return {}
+
     def load_fold(self, fold: str) -> tuple[Ratings, Ratings]:
         """Return the train and test ratings of a split that is distributed with the data.
 

@@ -49,6 +49,11 @@ class MovieLensGenres(FileDataset):
         parts = ratings.select(~second[ratings.items]), ratings.select(second[ratings.items])
         return joined(*parts, ("A", "B")) if self.target == "B" else joined(*parts[::-1], ("B", "A"))
 
+    def item_names(self) -> dict[str, str]:
+        """Return the titles of the films in either domain."""
+        titles = MovieLens100K(path=self.path).item_names()
+        return {f"{domain}:{film}": title for domain in ("A", "B") for film, title in titles.items()}
+
 
 def genres_in_b(genres: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return which films go to domain B.

@@ -27,8 +27,8 @@ _FIRST_GENRE = 5
 
 _NO_GENRES = ("unknown", "(no genres listed)")
 
-Film = tuple[int, str, list[str]]
-"""Identifier, the text that holds the year, and genres."""
+Film = tuple[int, str, str, list[str]]
+"""Identifier, title, the text that holds the year, and genres."""
 
 
 def film_rows(path: Path) -> ItemRows:
@@ -40,17 +40,28 @@ def film_rows(path: Path) -> ItemRows:
         Naming the line of what is not a film.
     """
     films = _read(path)
-    stated = ([genre for genre in genres if genre not in _NO_GENRES] for _, _, genres in films)
+    stated = ([genre for genre in genres if genre not in _NO_GENRES] for *_, genres in films)
     categories, names = categories_of(stated, "genre", str(path))
     return ItemRows(
-        np.array([film for film, _, _ in films]),
-        np.array([[_year(text)] for _, text, _ in films]),
+        np.array([film for film, *_ in films]),
+        np.array([[_year(text)] for _, _, text, _ in films]),
         categories,
         ("year",),
         names,
         str(path),
         _FORMATS[path.name].header + 1,
     )
+
+
+def film_titles(path: Path) -> dict[int, str]:
+    """Return the titles of the films of u.item, movies.dat or movies.csv, by identifier.
+
+    Raises
+    ------
+    InputError
+        Naming the line of what is not a film.
+    """
+    return {film: title for film, title, _, _ in _read(path)}
 
 
 def film_genres(path: Path) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -62,8 +73,8 @@ def film_genres(path: Path) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     genres : ndarray of bool, shape (films, 19)
     """
     films = _read(path)
-    flags = [[genre in genres for genre in GENRES] for _, _, genres in films]
-    return np.array([film for film, _, _ in films]), np.array(flags)
+    flags = [[genre in genres for genre in GENRES] for *_, genres in films]
+    return np.array([film for film, *_ in films]), np.array(flags)
 
 
 @dataclass(frozen=True)
@@ -89,8 +100,12 @@ class _Format:
 
 def _read(path: Path) -> list[Film]:
     form, films = _FORMATS[path.name], []
-    # Not all of these files are in UTF-8; only identifiers, years and genres are taken from them.
-    lines = path.read_text(encoding="latin-1").rstrip().split("\n")[form.header :]
+    data = path.read_bytes()
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:  # the older files
+        text = data.decode("latin-1")
+    lines = text.replace("\r\n", "\n").rstrip().split("\n")[form.header :]
     for place, line in enumerate(lines, start=form.header + 1):
         cells = next(csv.reader([line])) if form.separator == "," else line.split(form.separator)
         film = form.film(cells)
@@ -108,14 +123,14 @@ def _flagged(cells: list[str]) -> Film | None:
     if len(flags) != len(GENRES) or not cells[0].isdigit() or not set(flags) <= {"0", "1"}:
         return None
     genres = [genre for genre, flag in zip(GENRES, flags, strict=True) if flag == "1"]
-    return int(cells[0]), f"{cells[2]} {cells[1]}", genres
+    return int(cells[0]), cells[1], f"{cells[2]} {cells[1]}", genres
 
 
 def _listed(cells: list[str]) -> Film | None:
     """Return a film of the other files: identifier, title, genres with '|' between them."""
     if len(cells) != 3 or not cells[0].isdigit():
         return None
-    return int(cells[0]), cells[1], cells[2].strip().split("|")
+    return int(cells[0]), cells[1], cells[1], cells[2].strip().split("|")
 
 
 def _year(text: str) -> float:

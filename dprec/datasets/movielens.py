@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dprec.catalogue import Catalogue
 from dprec.datasets.base import Source, locate
 from dprec.datasets.delimited import DelimitedDataset, read_rows
-from dprec.datasets.films import film_rows
+from dprec.datasets.films import film_rows, film_titles
 from dprec.datasets.folds import read_fold
 from dprec.datasets.layout import Layout
 from dprec.errors import InputError
@@ -40,6 +40,14 @@ class MovieLens(DelimitedDataset):
             return None
         folder = locate(self.path, self.file).parent
         return film_rows(locate(str(folder), self.films)).catalogue(item_ids)
+
+    def item_names(self) -> dict[str, str]:
+        """Return the titles of the films; empty if their file is not there or is damaged."""
+        try:
+            films = film_titles(locate(self.path, self.file).with_name(self.films))
+        except (InputError, OSError):
+            return {}
+        return {str(film): title for film, title in films.items()}
 
 
 @dataclass(frozen=True, kw_only=True)

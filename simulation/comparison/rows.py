@@ -21,6 +21,7 @@ LEFT_OUT = (
     "peak_memory_mb",
     "environment",
     "completion_diagnostics",
+    "item_names",
     "nothing_sent",
     "privacy.notes",
     "files",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from simulation.analysis.numbers import DASH
@@ -35,7 +36,7 @@ def completion_sections(run: RunFiles, draw: Draw) -> list[Section]:
             full_width=True,
         )
         content.append(figures([draw(plot)]))
-    plots = cross_domain_plots(diagnostics)
+    plots = cross_domain_plots(_with_names(diagnostics, run.summary.item_names))
     if plots:
         content.append(figures([draw(plot) for plot in plots]))
     rows = [
@@ -47,6 +48,17 @@ def completion_sections(run: RunFiles, draw: Draw) -> list[Section]:
     content.append(table("Diagnostics", columns, rows, sortable=False))
     heading = f"What the completion learned ({run.summary.completion})"
     return [Section("completion-section", heading, tuple(content))]
+
+
+def _with_names(diagnostics: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Return diagnostics in which the items of an AlterEgo are called by their names."""
+    ego = diagnostics.get("alter_ego")
+    if not ego:
+        return diagnostics
+    named = {
+        side: [[names.get(item, item), rating] for item, rating in ego[side]] for side in ("before", "after")
+    }
+    return {**diagnostics, "alter_ego": {**ego, **named}}
 
 
 def _label(key: str) -> str:

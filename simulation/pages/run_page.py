@@ -12,7 +12,13 @@ from simulation.pages.markup import render_template
 from simulation.pages.page import Section, figures, page, paragraph
 from simulation.pages.run_answer import run_answer
 from simulation.pages.run_plots import summary_plot, user_bytes_plot
-from simulation.pages.run_sections import noise_sections, ranking_sections, rounds_sections, user_table
+from simulation.pages.run_sections import (
+    example_sections,
+    noise_sections,
+    ranking_sections,
+    rounds_sections,
+    user_table,
+)
 from simulation.pages.words import components_in_words, run_in_words
 from simulation.storage.run_files import RunFiles
 from simulation.storage.summary import DatasetSummary
@@ -36,6 +42,7 @@ def run_page(run: RunFiles, config_text: str, population: float | None, draw: Dr
     answer = run_answer(summary, draw(summary_plot(run)))
     projected = projection_sections(run_projections(run, population) if population else [], population)
     sections = [
+        *example_sections(run),
         *ranking_sections(run),
         Section("users", "Bytes and ε per user", (user_table(run), figures([draw(user_bytes_plot(run))]))),
         *noise_sections(run, draw),

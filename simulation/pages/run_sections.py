@@ -13,7 +13,7 @@ from simulation.analysis.numbers import loss, number, size
 from simulation.pages.figures.mechanism_channels import draw_noise
 from simulation.pages.figures.rendering import Draw, Plot
 from simulation.pages.figures.run_rounds import draw_rounds_figure, evaluated_rounds
-from simulation.pages.markup import Cell, Column, number_cell, table
+from simulation.pages.markup import Cell, Column, number_cell, table, text_cell
 from simulation.pages.page import Section, figures, paragraph
 from simulation.storage.run_files import RunFiles
 from simulation.storage.summary import RankingSummary
@@ -59,6 +59,19 @@ def _spread(values: NDArray[Any]) -> list[float]:
 def _count(value: float) -> str:
     """Write a count, or the mean of counts."""
     return number(value, 0 if value == round(value) or value >= 100 else 1)
+
+
+def example_sections(run: RunFiles) -> list[Section]:
+    """Return the section with some predictions of one user, if anybody has enough test ratings."""
+    if run.example is None:
+        return []
+    columns = [Column("item", numeric=False), Column("true rating"), Column("prediction")]
+    rows = [
+        [text_cell(run.summary.item_names.get(item, item)), Cell(f"{rating:g}", rating), number_cell(said, 2)]
+        for item, rating, said in run.example.predicted
+    ]
+    shown = table(f"Test ratings of user {run.example.user}", columns, rows)
+    return [Section("example", "Predictions for one user", (shown,))]
 
 
 def ranking_sections(run: RunFiles) -> list[Section]:

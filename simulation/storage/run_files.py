@@ -14,6 +14,7 @@ from dprec.privacy.device_channel import DeviceChannel
 from simulation.configuration.strict_yaml import read_yaml
 from simulation.storage.channel_file import read_channel
 from simulation.storage.documents import FROM_RUN, read_text
+from simulation.storage.example_user import ExampleUser, read_example
 from simulation.storage.integrity import check_recorded
 from simulation.storage.names import (
     CHANNEL,
@@ -64,6 +65,8 @@ class RunFiles:
         The columns rating and prediction.
     channel : DeviceChannel or None
         The channel that the devices applied to their ratings; None if it adds no noise.
+    example : ExampleUser or None
+        Some of a user's predictions.
     """
 
     config: dict[str, Any]
@@ -72,6 +75,7 @@ class RunFiles:
     traffic: Columns
     predictions: Columns
     channel: DeviceChannel | None
+    example: ExampleUser | None = None
 
     @classmethod
     def of(cls, record: RunRecord) -> RunFiles:
@@ -134,13 +138,15 @@ def read_run(directory: Path) -> RunFiles:
     summary = read_summary(directory)
     # No page shows the history of charges, but a page should not look whole if it was changed.
     checked(directory, summary, LEDGER)
+    predictions = checked(directory, summary, PREDICTIONS)
     return RunFiles(
         config=read_yaml(directory / CONFIG),
         summary=summary,
         rounds=read_rounds(directory, summary),
         traffic=read_traffic(directory, summary),
-        predictions=read_columns(checked(directory, summary, PREDICTIONS), _PREDICTION_TYPES, FROM_RUN),
+        predictions=read_columns(predictions, _PREDICTION_TYPES, FROM_RUN),
         channel=read_device_channel(directory, summary),
+        example=read_example(predictions),
     )
 
 

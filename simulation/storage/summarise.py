@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import platform
 import resource
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
 from importlib.metadata import version
@@ -51,6 +52,7 @@ def summarise(
     startup_seconds: float,
     total_seconds: float,
     nothing_sent: float | None = None,
+    item_names: Mapping[str, str] | None = None,
 ) -> Summary:
     """Return the summary of a run that is not stored yet."""
     summary = summary_of(
@@ -63,7 +65,7 @@ def summarise(
         startup_seconds=startup_seconds,
         total_seconds=total_seconds,
     )
-    return summary.model_copy(update={"nothing_sent": nothing_sent})
+    return summary.model_copy(update={"nothing_sent": nothing_sent, "item_names": dict(item_names or {})})
 
 
 def summary_of(

@@ -203,6 +203,9 @@ class Summary(Document):
     )
     dataset: DatasetSummary
     accuracy: Accuracy
+    item_names: dict[str, str] = Field(
+        default={}, description="What the items that the page names are called; empty without names."
+    )
     nothing_sent: float | None = Field(
         default=None,
         description="RMSE, or sign accuracy, of devices that predict alone; null in a deployment.",

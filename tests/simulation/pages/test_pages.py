@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -27,7 +27,9 @@ from simulation.pages.figures.rendering import Plot, Rendered
 from simulation.pages.markup import Cell, Column, table
 from simulation.pages.page import Section, page
 from simulation.pages.run_page import run_page
+from simulation.pages.run_sections import example_sections
 from simulation.pages.words import merged_notes
+from simulation.storage.example_user import ExampleUser
 from simulation.storage.run_files import holds_comparison, read_run
 from simulation.storage.tables import csv_of_rows
 
@@ -165,6 +167,18 @@ def test_what_is_beyond_the_paper_is_said_of_a_run_and_once_for_a_comparison(
     compared = words_of(comparison_directory([*others, {"name": "three", "rmse": 1.1}])).text
     assert compared.count(note) == 1
     assert f"<strong>one and two:</strong> Beyond the paper: {note}" in compared
+
+
+def test_items_are_called_by_their_names(run_directory: Directories, hostile: str) -> None:
+    files = read_run(run_directory(altered={"item_names": {"1": hostile, "2": "Heat (1995)"}}))
+    assert files.example is None
+    example = ExampleUser("9", (("1", 4.0, 3.456), ("2", 5.0, 4.0), ("3", 2.0, 1.0)))
+    (section,) = example_sections(replace(files, example=example))
+    assert str(escape(hostile)) in section.content[0]
+    assert hostile not in section.content[0]
+    assert "Heat (1995)</th>" in section.content[0]
+    assert ">3</th>" in section.content[0]
+    assert ">3.46</td>" in section.content[0]
 
 
 def test_an_iterative_run_shows_its_course(run_directory: Directories) -> None:
