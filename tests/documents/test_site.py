@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from typer.main import get_command
 
 from docs.extensions.generated import GENERATED, expand
@@ -50,3 +51,10 @@ def test_no_page_is_generated_from_something_unknown() -> None:
 
 def test_continuous_integration_builds_the_site() -> None:
     assert "make docs" in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize("document", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_links_of_documents_outside_the_site_lead_to_files(document: str) -> None:
+    text = re.sub(r"`[^`\n]+`", "", (ROOT / document).read_text(encoding="utf-8"))
+    links = re.findall(r"\]\((?!https?:)([^)#\s]+)", text)
+    assert [link for link in links if not (ROOT / link).is_file()] == []
