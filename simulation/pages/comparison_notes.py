@@ -12,6 +12,11 @@ from simulation.analysis.vocabulary import listed, plural
 from simulation.pages.page import Section
 from simulation.pages.words import merged_notes
 
+_UNFINISHED = (
+    "While the comparison runs, this page is written again now and then: load it again. "
+    "After an interrupt or a failure, --resume goes on."
+)
+
 _MOST_NAMES = 4
 """Names that a note lists; of more, only their number is said."""
 
@@ -20,8 +25,11 @@ def first_notes(files: ComparisonFiles) -> list[str]:
     """Return what a reader must know of the whole comparison."""
     notes: list[str] = []
     if files.unfinished:
-        missing = _few(files.unfinished)
-        notes.append(f"{plural(len(files.unfinished), 'unfinished run')} left out: {missing}.")
+        planned = len(files.config["cells"])
+        notes.append(
+            f"{planned - len(files.unfinished)} of {plural(planned, 'run')} are finished, without "
+            f"{_few(files.unfinished)}. {_UNFINISHED}"
+        )
     left_out = files.config.get("left_out")
     if isinstance(left_out, dict) and left_out:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
