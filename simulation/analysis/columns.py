@@ -182,7 +182,7 @@ def _loss_column(unit: ComparableUnit, hint: str) -> SettingColumn:
 def _bytes_columns(title: str, direction: str) -> tuple[SettingColumn, ...]:
     return tuple(
         mean_column(title, f"per user, {which}", f"{direction}_message_{statistic}_per_user", 0)
-        for which, statistic in (("mean", "mean"), ("95 %", "p95"), ("largest", "max"))
+        for which, statistic in (("mean", "mean"), ("95th percentile", "p95"), ("largest", "max"))
     )
 
 
