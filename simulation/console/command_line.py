@@ -312,7 +312,7 @@ def fetch(
     """Download a data set from its distributor and check it."""
     from dprec.datasets.fetch import fetch as fetch_dataset
 
-    with progress_bar(False) as progress:
+    with progress_bar(False, "downloading") as progress:
         folder = fetch_dataset(dataset, cache or Path.home() / ".cache" / "dprec", url=url, progress=progress)
     typer.echo(str(folder))
 
