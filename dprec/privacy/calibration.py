@@ -129,13 +129,7 @@ class CalibratedMechanism:
             )
 
     def _check_per_user(self, reason: str) -> None:
-        """Refuse a budget that is not per user.
-
-        Raises
-        ------
-        SettingError
-            With the reason why it has to be.
-        """
+        """Refuse a budget that is not per user, with the reason why it has to be."""
         if self.budget is not None and self.budget.per != "user":
             found = f"{self.budget.per!r}, with mechanism {self.mechanism.kind}"
             raise SettingError("privacy.per", found, f"'user': {reason}")
