@@ -3,7 +3,7 @@
 from simulation.analysis.advice import Advice, advise
 from simulation.analysis.advice_words import advice_lines
 from simulation.analysis.averages import Average
-from simulation.analysis.limits import Limits
+from simulation.analysis.limits import AdviceLimits
 from simulation.analysis.measures import MEASURES, Measure
 from simulation.analysis.projection import Projection, project
 from simulation.analysis.selection import frontier
@@ -12,8 +12,8 @@ from simulation.analysis.settings import Setting, read_settings
 __all__ = [
     "MEASURES",
     "Advice",
+    "AdviceLimits",
     "Average",
-    "Limits",
     "Measure",
     "Projection",
     "Setting",

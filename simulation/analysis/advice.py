@@ -10,7 +10,7 @@ from pathlib import Path
 from dprec.errors import InputError
 from simulation.analysis.averages import Average
 from simulation.analysis.floors import Gain, gain, nothing_sent
-from simulation.analysis.limits import Limits
+from simulation.analysis.limits import AdviceLimits
 from simulation.analysis.measures import Measure
 from simulation.analysis.populations import courses, users_needed
 from simulation.analysis.rivals import not_told_apart
@@ -47,7 +47,7 @@ class Offer:
         """Whether it is better than nothing sent by more than its uncertainty."""
         return self.against_floor is not None and self.against_floor.beyond_doubt
 
-    def inside(self, limits: Limits) -> bool:
+    def inside(self, limits: AdviceLimits) -> bool:
         """Return whether it is within limits."""
         return self.within(limits.epsilon, limits.max_bytes)
 
@@ -62,7 +62,7 @@ class Advice:
 
     Parameters
     ----------
-    limits : Limits
+    limits : AdviceLimits
     measure : Measure
     best : Offer
     alike : tuple of Offer
@@ -81,7 +81,7 @@ class Advice:
         With how many users the best beats nothing sent; None where that was not tried.
     """
 
-    limits: Limits
+    limits: AdviceLimits
     measure: Measure
     best: Offer
     alike: tuple[Offer, ...]
@@ -94,7 +94,7 @@ class Advice:
     users_needed: str | None
 
 
-def advise(directory: str | Path, limits: Limits, measure: str | None = None) -> Advice:
+def advise(directory: str | Path, limits: AdviceLimits, measure: str | None = None) -> Advice:
     """Find the most accurate protocol of a comparison within limits.
 
     Where the comparison has the floor with nothing sent, what is not better than that by more than its
@@ -106,7 +106,7 @@ def advise(directory: str | Path, limits: Limits, measure: str | None = None) ->
     ----------
     directory : str or Path
         A comparison's directory; only its comparison.csv is read.
-    limits : Limits
+    limits : AdviceLimits
     measure : str, optional
         Column of the accuracy; by default the first of `MEASURES` that any protocol has.
 
@@ -167,7 +167,7 @@ def _comparable(settings: Sequence[Setting], measure: Measure) -> list[Setting]:
 
 
 def _next_better(
-    better: Sequence[Offer], limits: Limits, sign: int
+    better: Sequence[Offer], limits: AdviceLimits, sign: int
 ) -> tuple[Offer | None, Offer | None, Offer | None]:
     """Return what costs the least additional epsilon, the fewest additional bytes, or both."""
 
@@ -196,7 +196,7 @@ def _measure(settings: Sequence[Setting], column: str | None) -> Measure:
 
 
 def _offers(
-    settings: Sequence[Setting], measure: Measure, limits: Limits
+    settings: Sequence[Setting], measure: Measure, limits: AdviceLimits
 ) -> tuple[Offer | None, list[Offer]]:
     """Return nothing sent, if the comparison has it, and all other settings that the conditions allow."""
     floor = nothing_sent([setting for setting in settings if setting.average(measure.column)])
@@ -208,7 +208,7 @@ def _offers(
     return None if floor is None else _offer(floor, measure, limits, None), offers
 
 
-def _offer(setting: Setting, measure: Measure, limits: Limits, floor: Setting | None) -> Offer | None:
+def _offer(setting: Setting, measure: Measure, limits: AdviceLimits, floor: Setting | None) -> Offer | None:
     accuracy, spent = setting.average(measure.column), setting.bytes_per_user
     if accuracy is None or spent is None:
         return None
@@ -216,7 +216,7 @@ def _offer(setting: Setting, measure: Measure, limits: Limits, floor: Setting | 
     return Offer(setting, accuracy, limits.loss(setting), spent, against)
 
 
-def _claimed_only(settings: Sequence[Setting], measure: Measure, limits: Limits) -> list[Offer]:
+def _claimed_only(settings: Sequence[Setting], measure: Measure, limits: AdviceLimits) -> list[Offer]:
     """Return what a claim would bring within the limits."""
     if limits.claimed:
         return []
@@ -224,7 +224,7 @@ def _claimed_only(settings: Sequence[Setting], measure: Measure, limits: Limits)
     return [offer for offer in offers if offer.setting.status != "proved" and offer.inside(limits)]
 
 
-def _composed_only(settings: Sequence[Setting], measure: Measure, limits: Limits) -> list[Offer]:
+def _composed_only(settings: Sequence[Setting], measure: Measure, limits: AdviceLimits) -> list[Offer]:
     """Return what a delta would bring within the limits."""
     deltas = [delta for setting in settings if (delta := setting.delta) is not None]
     if limits.delta is not None or limits.unit != "user" or not deltas:
@@ -237,13 +237,13 @@ def _composed_only(settings: Sequence[Setting], measure: Measure, limits: Limits
     ]
 
 
-def nothing_within(limits: Limits) -> str:
+def nothing_within(limits: AdviceLimits) -> str:
     """Say that nothing is within limits."""
     within = f"nothing within {limits.privacy} and {limits.max_bytes:,.0f} bytes per user"
     return " ".join([within, *limits.conditions])
 
 
-def least_needed(offers: Sequence[Offer], limits: Limits) -> str:
+def least_needed(offers: Sequence[Offer], limits: AdviceLimits) -> str:
     """Return, in words, the nearest limits that could be met."""
     private = [offer for offer in offers if math.isfinite(offer.epsilon)]
     if not private:

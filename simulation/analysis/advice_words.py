@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from simulation.analysis.advice import Advice, Offer
 from simulation.analysis.floors import NOTHING_SENT, Gain, gain_digits
-from simulation.analysis.limits import Limits, counted_loss
+from simulation.analysis.limits import AdviceLimits, counted_loss
 from simulation.analysis.numbers import loss, spread_in_words, with_spread
 from simulation.analysis.settings import Setting
 from simulation.analysis.vocabulary import TRUST_IN_WORDS, listed
@@ -96,7 +96,7 @@ def _next_better(advice: Advice) -> Iterator[str]:
         yield "nothing in this comparison is more accurate"
 
 
-def _price(offer: Offer, limits: Limits) -> str:
+def _price(offer: Offer, limits: AdviceLimits) -> str:
     """Say what an offer costs in privacy."""
     if math.isfinite(offer.epsilon):
         return f"{offer.epsilon - limits.epsilon:,.4g} more ε"
@@ -119,7 +119,7 @@ def _on_the_network(setting: Setting) -> str:
     return "" if spent is None else f" in messages, {spent:,.0f} on the network"
 
 
-def _privacy(setting: Setting, limits: Limits) -> str:
+def _privacy(setting: Setting, limits: AdviceLimits) -> str:
     per_rating = counted_loss(setting, "rating", claimed=True)
     per_user = counted_loss(setting, "user", claimed=True)
     mark = "" if setting.status == "proved" else " (claimed, not proved)"

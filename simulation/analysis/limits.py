@@ -20,7 +20,7 @@ _AT_MOST_IN_WORDS: dict[Trust, str] = {
 
 
 @dataclass(frozen=True)
-class Limits:
+class AdviceLimits:
     """What may be spent.
 
     Parameters

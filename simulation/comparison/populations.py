@@ -19,7 +19,7 @@ from simulation.protocols.floors import NOTHING_SENT
 
 
 @dataclass(frozen=True)
-class Population:
+class ComparedPopulation:
     """One population.
 
     Parameters
@@ -77,7 +77,7 @@ def population_templates(config: ComparisonConfig, shared: Mapping[str, Any], so
 
 def _populations(
     options: PopulationOptions, config: ComparisonConfig, shared: Mapping[str, Any], where: str
-) -> Iterator[Population]:
+) -> Iterator[ComparedPopulation]:
     drawn = options.dataset or config.dataset
     if options.users and not isinstance(drawn, Synthetic):
         accepted = "kind: synthetic, or populations.datasets, each with the users that it has"
@@ -89,7 +89,7 @@ def _populations(
     sizes = [_sized(drawn, users) for users in options.users if isinstance(drawn, Synthetic)]
     for name, dataset in zip(names, [*sizes, *options.datasets], strict=True):
         fitting = fitting_split(dataset, options.split or config.split)
-        yield Population(name, {**shared, "dataset": as_values(dataset), "split": as_values(fitting)})
+        yield ComparedPopulation(name, {**shared, "dataset": as_values(dataset), "split": as_values(fitting)})
 
 
 def _sized(dataset: Synthetic, users: int) -> Synthetic:

@@ -234,11 +234,11 @@ def advise(
     """
     from simulation.analysis.advice import advise as advice
     from simulation.analysis.advice_words import advice_lines
-    from simulation.analysis.limits import Limits, most_trust, privacy_unit
+    from simulation.analysis.limits import AdviceLimits, most_trust, privacy_unit
     from simulation.console.terminal import print_lines
 
     most = most_trust("sum" if untrusted and trust == "server" else trust)
-    limits = Limits(epsilon, privacy_unit(per), max_bytes, most, hide_items, claimed, delta)
+    limits = AdviceLimits(epsilon, privacy_unit(per), max_bytes, most, hide_items, claimed, delta)
     print_lines(advice_lines(advice(directory, limits, measure)))
 
 

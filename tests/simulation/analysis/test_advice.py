@@ -13,7 +13,7 @@ import pytest
 from dprec.errors import InputError
 from simulation.analysis.advice import advise
 from simulation.analysis.advice_words import advice_lines
-from simulation.analysis.limits import Limits, privacy_unit
+from simulation.analysis.limits import AdviceLimits, privacy_unit
 from simulation.analysis.vocabulary import TRUST_IN_WORDS
 from simulation.storage.tables import csv_of_rows
 
@@ -61,11 +61,11 @@ def table(tmp_path: Path) -> Table:
 
 def test_what_predicts_other_ratings_is_not_weighed(table: Table) -> None:
     rows = [line("stars", 1.0, 1.2, dataset="stars"), line("genres", 1.0, 0.8, dataset="genres")]
-    assert advise(table(rows), Limits(1.0, "rating", 1000)).best.setting.name == "stars"
+    assert advise(table(rows), AdviceLimits(1.0, "rating", 1000)).best.setting.name == "stars"
 
 
 def test_best_within_the_limits_and_the_price_of_the_next(table: Table) -> None:
-    advice = advise(table(), Limits(1.0, "rating", 1000))
+    advice = advise(table(), AdviceLimits(1.0, "rating", 1000))
     assert (advice.best.setting.name, advice.best.epsilon) == ("cheap", 1.0)
     assert advice.for_epsilon is not None
     assert (advice.for_epsilon.setting.name, advice.for_epsilon.epsilon) == ("cheap", 3.0)
@@ -78,7 +78,7 @@ def test_best_within_the_limits_and_the_price_of_the_next(table: Table) -> None:
 
 
 def test_beyond_every_budget_lies_giving_up_privacy(table: Table) -> None:
-    advice = advise(table(), Limits(3.0, "rating", 10_000))
+    advice = advise(table(), AdviceLimits(3.0, "rating", 10_000))
     assert advice.for_epsilon is not None
     assert advice.for_epsilon.setting.name == "plain"
     assert "giving up privacy" in "\n".join(advice_lines(advice))
@@ -86,54 +86,54 @@ def test_beyond_every_budget_lies_giving_up_privacy(table: Table) -> None:
 
 def test_only_beyond_both_limits(table: Table) -> None:
     rows = [line("a", 1.0, 1.2), line("b", 2.0, 1.0, up=9000.0)]
-    advice = advise(table(rows), Limits(1.0, "rating", 500))
+    advice = advise(table(rows), AdviceLimits(1.0, "rating", 500))
     assert (advice.for_epsilon, advice.for_bytes) == (None, None)
     assert advice.for_both is not None
     assert advice.for_both.setting.name == "b"
 
 
 def test_nothing_is_better_than_the_best(table: Table) -> None:
-    advice = advise(table([line("a", 1.0, 1.2)]), Limits(1.0, "rating", 500))
+    advice = advise(table([line("a", 1.0, 1.2)]), AdviceLimits(1.0, "rating", 500))
     assert advice_lines(advice)[-1] == "nothing in this comparison is more accurate"
 
 
 def test_units_are_told_apart(table: Table) -> None:
-    assert advise(table(), Limits(2.0, "user", 1000)).best.setting.name == "whole"
+    assert advise(table(), AdviceLimits(2.0, "user", 1000)).best.setting.name == "whole"
 
 
 def test_conditions_leave_protocols_out(table: Table) -> None:
-    assert advise(table(), Limits(9.0, "rating", 9e9, hide_items=True)).best.setting.name == "whole"
-    advice = advise(table(), Limits(9.0, "rating", 9e9, trust="sum"))
+    assert advise(table(), AdviceLimits(9.0, "rating", 9e9, hide_items=True)).best.setting.name == "whole"
+    advice = advise(table(), AdviceLimits(9.0, "rating", 9e9, trust="sum"))
     assert advice.for_epsilon is None
 
 
 def test_an_epsilon_above_its_promise_by_rounding_is_within(table: Table) -> None:
     rows = [line("a", 1.0, 1.2, epsilon_per_rating=1.0000000000000284)]
-    assert advise(table(rows), Limits(1.0, "rating", 500)).best.setting.name == "a"
+    assert advise(table(rows), AdviceLimits(1.0, "rating", 500)).best.setting.name == "a"
 
 
 def test_the_largest_loss_of_any_run_counts(table: Table) -> None:
     rows = [line("a", 1.0, 1.2), line("a", 1.0, 1.2, seed=2, epsilon_per_rating=1.5), line("b", 1.0, 1.4)]
-    assert advise(table(rows), Limits(1.0, "rating", 500)).best.setting.name == "b"
+    assert advise(table(rows), AdviceLimits(1.0, "rating", 500)).best.setting.name == "b"
 
 
 def test_higher_is_better_where_it_is(table: Table) -> None:
     rows = [line("a", 1.0, 1.2, f_score_at_k=0.5), line("b", 1.0, 1.1, f_score_at_k=0.4)]
-    assert advise(table(rows), Limits(1.0, "rating", 500), "f_score_at_k").best.setting.name == "a"
+    assert advise(table(rows), AdviceLimits(1.0, "rating", 500), "f_score_at_k").best.setting.name == "a"
     with pytest.raises(InputError, match="--measure: 'sign_accuracy'; accepted: rmse, f_score_at_k"):
-        advise(table(rows), Limits(1.0, "rating", 500), "sign_accuracy")
+        advise(table(rows), AdviceLimits(1.0, "rating", 500), "sign_accuracy")
 
 
 @pytest.mark.parametrize(
     ("limits", "least"),
     [
-        (Limits(0.5, "rating", 1000), r"with these bytes, ε from 1 \(cheap\)"),
-        (Limits(1.0, "rating", 100), r"with this ε, bytes from 400 \(cheap\)"),
-        (Limits(0.5, "rating", 100), r"ε from 1 and 400 bytes \(cheap\)"),
+        (AdviceLimits(0.5, "rating", 1000), r"with these bytes, ε from 1 \(cheap\)"),
+        (AdviceLimits(1.0, "rating", 100), r"with this ε, bytes from 400 \(cheap\)"),
+        (AdviceLimits(0.5, "rating", 100), r"ε from 1 and 400 bytes \(cheap\)"),
     ],
 )
 def test_nothing_within_the_limits_says_what_the_least_would_be(
-    table: Table, limits: Limits, least: str
+    table: Table, limits: AdviceLimits, least: str
 ) -> None:
     with pytest.raises(InputError, match=f"nothing within ε.*{least}"):
         advise(table(), limits)
@@ -141,15 +141,15 @@ def test_nothing_within_the_limits_says_what_the_least_would_be(
 
 def test_nothing_private_at_all(table: Table) -> None:
     with pytest.raises(InputError, match="a comparison with such a protocol"):
-        advise(table([ROWS[0]]), Limits(1.0, "rating", 500))
+        advise(table([ROWS[0]]), AdviceLimits(1.0, "rating", 500))
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, 0.0, -1.0])
 def test_limits_are_numbers_above_zero(value: float) -> None:
     with pytest.raises(InputError, match="--epsilon"):
-        Limits(value, "rating", 100)
+        AdviceLimits(value, "rating", 100)
     with pytest.raises(InputError, match="--max-bytes"):
-        Limits(1.0, "rating", value)
+        AdviceLimits(1.0, "rating", value)
 
 
 def test_unknown_unit() -> None:
@@ -160,7 +160,7 @@ def test_unknown_unit() -> None:
 def test_foreign_directories(tmp_path: Path) -> None:
     for directory in (tmp_path, tmp_path / "missing"):
         with pytest.raises(InputError, match=r"no comparison.csv; accepted: a directory"):
-            advise(directory, Limits(1.0, "rating", 100))
+            advise(directory, AdviceLimits(1.0, "rating", 100))
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_foreign_directories(tmp_path: Path) -> None:
 def test_damaged_tables(tmp_path: Path, text: str, complaint: str) -> None:
     (tmp_path / "comparison.csv").write_bytes(text.encode("latin-1"))
     with pytest.raises(InputError, match=complaint):
-        advise(tmp_path, Limits(1.0, "rating", 100))
+        advise(tmp_path, AdviceLimits(1.0, "rating", 100))
 
 
 def test_exit_codes(table: Table, capsys: pytest.CaptureFixture[str]) -> None:
@@ -216,16 +216,16 @@ def repeated(rows: list[dict[str, Any]], spread: float = 0.001) -> list[dict[str
 def test_a_table_with_a_number_below_0_is_refused(table: Table, column: str) -> None:
     place = re.escape(f"comparison.csv, line 3: {column}: '-0.5'; accepted: a number of 0 or more")
     with pytest.raises(InputError, match=place):
-        advise(table([ROWS[0], {**ROWS[1], column: -0.5}]), Limits(1.0, "rating", 1000))
+        advise(table([ROWS[0], {**ROWS[1], column: -0.5}]), AdviceLimits(1.0, "rating", 1000))
 
 
 def test_a_table_may_hold_a_gain_and_a_scale_below_0(table: Table) -> None:
     rows = [{**row, "rmse_gain": -0.1, "scale_low": -10.0} for row in ROWS]
-    assert advise(table(rows), Limits(1.0, "rating", 1000)).best.setting.name == "cheap"
+    assert advise(table(rows), AdviceLimits(1.0, "rating", 1000)).best.setting.name == "cheap"
 
 
 def test_what_is_worse_than_nothing_sent_is_not_recommended(table: Table) -> None:
-    advice = advise(table(repeated([*ROWS, quiet(1.05)])), Limits(1.0, "rating", 10_000))
+    advice = advise(table(repeated([*ROWS, quiet(1.05)])), AdviceLimits(1.0, "rating", 10_000))
     assert advice.best.setting.floor == "nothing-sent"
     assert {offer.setting.name for offer in advice.not_better} == {"cheap", "dear"}
     assert advice.for_epsilon is not None
@@ -244,7 +244,7 @@ def test_what_is_worse_than_nothing_sent_is_not_recommended(table: Table) -> Non
 def test_what_is_better_by_less_than_its_uncertainty_is_not_recommended(table: Table) -> None:
     rows = [line("noisy", 1.0, 1.04), quiet(1.05)]
     for spread, name in ((0.02, "quiet"), (0.001, "noisy")):
-        advice = advise(table(repeated(rows, spread)), Limits(1.0, "rating", 1000))
+        advice = advise(table(repeated(rows, spread)), AdviceLimits(1.0, "rating", 1000))
         assert advice.best.setting.name == name
     assert "  against nothing sent: 0.010 ± 0.002 better (± is the" in "\n".join(advice_lines(advice))
 
@@ -253,7 +253,7 @@ def test_the_best_of_those_beyond_doubt_is_recommended(table: Table) -> None:
     steady, noisy = line("steady", 1.0, 1.0), line("noisy", 1.0, 0.99)
     seeds = [{**noisy, "seed": seed, "rmse": 0.99 + (seed - 2) * 0.2} for seed in (1, 2, 3)]
     rows = [*repeated([steady, quiet(1.05)]), *seeds]
-    advice = advise(table(rows), Limits(1.0, "rating", 1000))
+    advice = advise(table(rows), AdviceLimits(1.0, "rating", 1000))
     assert advice.best.setting.name == "steady"
     others = "  not better than nothing sent by more than their uncertainty: noisy"
     assert others in advice_lines(advice)
@@ -263,19 +263,19 @@ def test_a_protocol_that_beats_nothing_sent_at_one_budget_is_not_listed_as_worse
     rows = repeated(
         [line("better", 1.0, 1.0), line("better", 0.5, 1.2), line("worse", 1.0, 1.2), quiet(1.05)]
     )
-    words = "\n".join(advice_lines(advise(table(rows), Limits(1.0, "rating", 1000))))
+    words = "\n".join(advice_lines(advise(table(rows), AdviceLimits(1.0, "rating", 1000))))
     assert "by more than their uncertainty: worse" in words
 
 
 def test_one_run_is_weighed_by_its_plain_difference_and_says_so(table: Table) -> None:
-    advice = advise(table([line("a", 1.0, 1.0), quiet(1.05)]), Limits(1.0, "rating", 1000))
+    advice = advise(table([line("a", 1.0, 1.0), quiet(1.05)]), AdviceLimits(1.0, "rating", 1000))
     assert advice.best.setting.name == "a"
     remark = "0.050 better (one run: the plain difference, nothing is known of its uncertainty)"
     assert f"  against nothing sent: {remark}" in advice_lines(advice)
 
 
 def test_nothing_sent_is_within_every_limit(table: Table) -> None:
-    strict = Limits(0.01, "user", 1, trust="nobody", hide_items=True)
+    strict = AdviceLimits(0.01, "user", 1, trust="nobody", hide_items=True)
     advice = advise(table([*ROWS, quiet(1.5)]), strict)
     assert advice.best.setting.name == "quiet"
     assert "  nothing else is within these limits" in advice_lines(advice)
@@ -283,20 +283,20 @@ def test_nothing_sent_is_within_every_limit(table: Table) -> None:
 
 def test_what_ran_on_other_seeds_cannot_be_told_to_be_better(table: Table) -> None:
     rows = [line("a", 1.0, 0.5, seed=7), quiet(1.05)]
-    assert advise(table(rows), Limits(1.0, "rating", 1000)).best.setting.name == "quiet"
+    assert advise(table(rows), AdviceLimits(1.0, "rating", 1000)).best.setting.name == "quiet"
 
 
 def test_only_what_is_proved_counts_unless_claims_are_asked_for(table: Table) -> None:
     claim = {"status": "claimed", "epsilon_per_rating": None, "epsilon_per_user_max": None}
     promised = {"epsilon_claimed_per_rating": 1.0, "epsilon_claimed_per_user": 50.0}
     rows = [line("sound", 1.0, 1.0), line("paper", 1.0, 0.9, **claim, **promised), quiet(1.05)]
-    advice = advise(table(rows), Limits(1.0, "rating", 1000))
+    advice = advise(table(rows), AdviceLimits(1.0, "rating", 1000))
     assert advice.best.setting.name == "sound"
     words = "\n".join(advice_lines(advice))
     assert "left out, because ε is claimed and not proved: paper; --claimed counts a claim" in words
     assert "next better for ε: paper at ε 1 per rating, 50 per user (claimed, not proved)" in words
     assert "costs the proof: its ε is only claimed" in words
-    counted = advise(table(rows), Limits(1.0, "rating", 1000, claimed=True))
+    counted = advise(table(rows), AdviceLimits(1.0, "rating", 1000, claimed=True))
     assert (counted.best.setting.name, counted.best.epsilon) == ("paper", 1.0)
     assert "left out" not in "\n".join(advice_lines(counted))
 
@@ -305,12 +305,12 @@ def test_a_loss_that_is_proved_beside_a_claim_does_not_count_as_a_proof_of_what_
     table: Table,
 ) -> None:
     rows = [line("a", 1.0, 1.0, status="claimed"), line("b", 1.0, 1.2, status="none"), line("c", 1.0, 1.4)]
-    assert advise(table(rows), Limits(1.0, "rating", 1000)).best.setting.name == "c"
+    assert advise(table(rows), AdviceLimits(1.0, "rating", 1000)).best.setting.name == "c"
 
 
 def test_a_floor_that_is_within_the_limits_competes(table: Table) -> None:
     mean = line("mean", None, 1.0, floor="global-mean", status="proved", epsilon_per_rating=1.0)
-    advice = advise(table([mean, quiet(1.05)]), Limits(1.0, "rating", 1000))
+    advice = advise(table([mean, quiet(1.05)]), AdviceLimits(1.0, "rating", 1000))
     assert advice.best.setting.name == "mean"
 
 
@@ -338,7 +338,7 @@ def test_what_may_be_as_good_is_named(table: Table) -> None:
             "dear", 1.0, 1.001, up=5e3, **best, behind_best=0.001, behind_best_low=-1.0, behind_best_high=1.0
         ),
     ]
-    advice = advise(table(rows), Limits(1.0, "rating", 1000))
+    advice = advise(table(rows), AdviceLimits(1.0, "rating", 1000))
     assert [offer.setting.name for offer in advice.alike] == ["near"]
     assert "not told apart from it by the 95 % interval over users: near" in "\n".join(advice_lines(advice))
 
@@ -363,7 +363,7 @@ def test_every_word_of_advice_within_a_trust_is_in_the_table(table: Table, most:
         for kind, extra, up in (("a", 0.0, 300.0), ("b", 0.005, 250.0), ("dear", -0.01, 9000.0))
     ]
     rows = repeated([*rows, quiet(reached)])
-    lines = advice_lines(advise(table(rows), Limits(1.0, "user", 1000, trust=most, delta=1e-6)))
+    lines = advice_lines(advise(table(rows), AdviceLimits(1.0, "user", 1000, trust=most, delta=1e-6)))
     allowed = TRUSTS[: TRUSTS.index(most) + 1]
     inside = [
         row
@@ -407,12 +407,12 @@ def test_every_word_of_advice_within_a_trust_is_in_the_table(table: Table, most:
 
 def test_what_holds_by_composition_only_counts_with_a_delta(table: Table) -> None:
     rows = [trusting("composed", "sum", 1.0, 0.9), line("summed", 0.01, 1.0)]
-    advice = advise(table(rows), Limits(1.0, "user", 1000))
+    advice = advise(table(rows), AdviceLimits(1.0, "user", 1000))
     assert advice.best.setting.name == "summed"
     left_out = "  left out, because ε holds by composition only: composed; --delta 1e-06 counts it"
     assert left_out in advice_lines(advice)
-    assert advise(table(rows), Limits(1.0, "user", 1000, delta=1e-5)).best.setting.name == "composed"
-    assert advise(table(rows), Limits(1.0, "user", 1000, delta=1e-7)).best.setting.name == "summed"
+    assert advise(table(rows), AdviceLimits(1.0, "user", 1000, delta=1e-5)).best.setting.name == "composed"
+    assert advise(table(rows), AdviceLimits(1.0, "user", 1000, delta=1e-7)).best.setting.name == "summed"
 
 
 def test_how_many_users_the_best_needs_is_said_where_it_was_tried(table: Table) -> None:
@@ -421,10 +421,14 @@ def test_how_many_users_the_best_needs_is_said_where_it_was_tried(table: Table) 
         return [line("cheap", 1.0, rmse, **same), quiet(1.05, **same)]
 
     rows = [line("cheap", 1.0, 1.0), quiet(1.05)]
-    tried = advise(table([*rows, *crowd(1000, 1.15), *crowd(100_000, 0.95)]), Limits(1.0, "rating", 1000))
+    tried = advise(
+        table([*rows, *crowd(1000, 1.15), *crowd(100_000, 0.95)]), AdviceLimits(1.0, "rating", 1000)
+    )
     assert (tried.best.setting.name, tried.best.setting.population) == ("cheap", None)
     assert "  users needed to beat nothing sent: about 10,000" in advice_lines(tried)
-    assert "users needed" not in "\n".join(advice_lines(advise(table(rows), Limits(1.0, "rating", 1000))))
+    assert "users needed" not in "\n".join(
+        advice_lines(advise(table(rows), AdviceLimits(1.0, "rating", 1000)))
+    )
 
 
 @pytest.mark.parametrize(
