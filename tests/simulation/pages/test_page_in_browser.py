@@ -145,7 +145,7 @@ def _visit(browser: Browser, page: Path, width: int) -> Visit:
     figures, window, needed, escaping = browser.run(LOOK)
     if keep := os.environ.get("DPREC_SCREENSHOTS"):
         browser.screenshot(Path(keep) / f"{page.parent.name}-{width}.png")
-    violations = _violations(browser, width)
+    violations = _violations(browser)
     return Visit(
         figures,
         window,
@@ -157,18 +157,17 @@ def _visit(browser: Browser, page: Path, width: int) -> Visit:
     )
 
 
-def _violations(browser: Browser, width: int) -> list[str] | None:
+def _violations(browser: Browser) -> list[str] | None:
     try:
         script = files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
     except ModuleNotFoundError:
         return None
+    # To assistive technology a drawing is its words alone, and axe takes long for what is inside.
+    browser.run("for (const each of document.querySelectorAll('.plot svg')) each.remove()")
     browser.evaluate(f"{script}; 0")
     found: list[str] = []
     # Of all rules, the one on contrast alone depends on the colour scheme.
     for dark, rules in ((False, '["wcag2a", "wcag2aa"]'), (True, '["color-contrast"]')):
-        if dark or width < 640:
-            # To assistive technology a drawing is its words alone, and axe takes long for what is inside.
-            browser.run("for (const each of document.querySelectorAll('.plot svg')) each.remove()")
         browser.scheme(dark=dark)
         found += browser.evaluate(AXE.replace("RULES", rules).replace("SCHEME", "dark" if dark else "light"))
     return found
