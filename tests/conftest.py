@@ -1,15 +1,27 @@
-"""What all tests share: one thread of linear algebra, little collection of garbage, the slowest first."""
+"""What all tests share: one thread of linear algebra, little collection of garbage, no lines of progress."""
 
 import gc
 import os
+from collections.abc import Iterator
 
 import pytest
+
+from dprec.progress import silent
 
 # As in a run. The processes that share the tests, and those that a test starts, inherit it.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # What imports and the collection of the tests make stays until the end: nobody need search it for garbage.
 gc.disable()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_lines_of_progress() -> Iterator[None]:
+    """Keep off standard error what depends on how busy the machine is; `test_progress` has its own clock."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("simulation.console.progress.Lines", lambda write: silent)
+        yield
+
 
 SLOWEST_MODULES = (
     "test_determinism_on_ray.py",

@@ -68,8 +68,9 @@ def test_a_terminal_shows_the_first_stage_at_once_and_then_the_time_left(width: 
 
 
 def test_without_a_terminal_nothing_precedes_the_refusal_of_a_configuration(
-    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr("simulation.console.progress.Lines", lambda write: Lines(write, Clock()))
     with progress_bar(quiet=False) as progress:
         progress("loading the ratings", 0, 0)
     with progress_bar(quiet=True) as progress:
