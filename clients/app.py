@@ -38,7 +38,7 @@ from dprec.messages import (
     STATISTICS,
     TRAIN,
     CountRequest,
-    Delivery,
+    FinalFactors,
     GradientRequest,
     Personalization,
     Recommendations,
@@ -117,11 +117,11 @@ def _receive(app: ClientApp, cohort_for: CohortFor) -> None:
     def deliver(message: Message, context: Context) -> Message:
         """Receive what was learned of the items, from which a device makes its own predictions."""
         cohort = cohort_for(message, context)
-        delivery = _request(Delivery.of, message)
+        final = _request(FinalFactors.of, message)
         if isinstance(cohort.population.setup, PrivateAlsSetup):
-            private_als.receive_model(cohort, delivery)
+            private_als.receive_model(cohort, final)
         else:
-            iterative.receive_factors(cohort, delivery, context)
+            iterative.receive_factors(cohort, final, context)
         return Message(RecordDict(), reply_to=message)
 
     @app.query(action_of(PERSONALIZE))

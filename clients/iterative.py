@@ -25,7 +25,7 @@ from clients.replies import AddUp
 from dprec.completion.factors import inner_products
 from dprec.completion.local_factors import Profiles, solve_user_factors
 from dprec.gradients import RoundDraws
-from dprec.messages import Delivery, GradientRequest
+from dprec.messages import FinalFactors, GradientRequest
 from dprec.personalization.ordinal_process import OrdinalProcess
 from dprec.ragged import offsets
 from dprec.refusals import refusing_malformed
@@ -69,7 +69,7 @@ def adding_up(population: Population) -> AddUp:
     return partial(setup.gradient.decode, shape=(population.n_items, setup.rank))
 
 
-def receive_factors(cohort: Cohort, delivery: Delivery, context: Context) -> Factors:
+def receive_factors(cohort: Cohort, final: FinalFactors, context: Context) -> Factors:
     """Return the item factors of a message that asks for no report.
 
     Raises
@@ -79,7 +79,7 @@ def receive_factors(cohort: Cohort, delivery: Delivery, context: Context) -> Fac
     """
     population, setup = cohort.population, cohort.population.installed(IterativeSetup)
     memory = Memory.of(population, setup.rounds, context)
-    factors = _decoded(delivery.factors, setup, memory, population.n_items)
+    factors = _decoded(final.factors, setup, memory, population.n_items)
     _hold(factors, setup, memory)
     base = np.zeros(population.n_items)
     population.show(ReceivedFactors(cohort, factors.astype(np.float64), setup.ridge, base))

@@ -21,7 +21,7 @@ from dprec.setups import OneShotSetup
 from dprec.wire.item_table import ItemTable
 
 
-def receive_table(cohort: Cohort, delivery: Personalization) -> tuple[ItemTable, NDArray[np.float64]]:
+def receive_table(cohort: Cohort, known: Personalization) -> tuple[ItemTable, NDArray[np.float64]]:
     """Return the table of items and the priors of the cohort's users, shape (users, 1 + factors).
 
     Raises
@@ -34,12 +34,12 @@ def receive_table(cohort: Cohort, delivery: Personalization) -> tuple[ItemTable,
         raise Refusal(RefusalCode.NOT_SET_UP, "a table of items for devices that predict nothing")
     levels, n_items = population.scale.levels, population.n_items
     with refusing_malformed():
-        table = ItemTable.decode(delivery.table, n_levels=levels, n_items=n_items)
+        table = ItemTable.decode(known.table, n_levels=levels, n_items=n_items)
     shape = cohort.size, 1 + table.traits.shape[1]
-    if len(delivery.priors) != shape[0] * shape[1] * PRIOR.itemsize:
-        what = f"priors of {len(delivery.priors)} bytes for {shape[0]} users of {shape[1]} numbers"
+    if len(known.priors) != shape[0] * shape[1] * PRIOR.itemsize:
+        what = f"priors of {len(known.priors)} bytes for {shape[0]} users of {shape[1]} numbers"
         raise Refusal(RefusalCode.MALFORMED_REQUEST, what)
-    priors = np.frombuffer(delivery.priors, dtype=PRIOR).astype(np.float64).reshape(shape)
+    priors = np.frombuffer(known.priors, dtype=PRIOR).astype(np.float64).reshape(shape)
     if not np.isfinite(priors).all():
         raise Refusal(RefusalCode.MALFORMED_REQUEST, "priors that are not finite")
     population.show(ReceivedTable(cohort, table, priors))

@@ -19,7 +19,7 @@ from clients.population import Cohort
 from clients.replies import AddUp
 from dprec.errors import SettingError
 from dprec.gradients import RoundDraws
-from dprec.messages import Delivery, GradientRequest
+from dprec.messages import FinalFactors, GradientRequest
 from dprec.private_als import Aggregation, ItemModel
 from dprec.private_als.device import contributions_of, with_level
 from dprec.refusals import Refusal, RefusalCode, refusing_malformed
@@ -57,7 +57,7 @@ def contributions(cohort: Cohort, request: GradientRequest, context: Context) ->
     return reports, partial(aggregation.decode, layout=layout, multiplier=multiplier)
 
 
-def receive_model(cohort: Cohort, delivery: Delivery) -> ItemModel:
+def receive_model(cohort: Cohort, final: FinalFactors) -> ItemModel:
     """Return what was learned of the items.
 
     Raises
@@ -65,7 +65,7 @@ def receive_model(cohort: Cohort, delivery: Delivery) -> ItemModel:
     Refusal
         When it is malformed.
     """
-    model, population = _decoded(delivery.factors, cohort), cohort.population
+    model, population = _decoded(final.factors, cohort), cohort.population
     options = population.installed(PrivateAlsSetup).factorization
     ridge = options.predict_ridge * (population.scale.high - population.scale.low) ** 2
     factors = with_level(model.all_factors, ridge, options.level_ridge)

@@ -27,7 +27,7 @@ STATISTICS = "train.statistics"
 SLOPES = "train.slopes"
 """Report how the entries at the rated items should move: a `SlopesRequest`."""
 DELIVER = "query.deliver"
-"""Take the final item factors: a `Delivery`."""
+"""Take the final item factors: a `FinalFactors`."""
 PERSONALIZE = "query.personalize"
 """Take what is known of the items, and predict from the own ratings: a `Personalization`."""
 RECOMMEND = "query.recommend"
@@ -92,7 +92,7 @@ class GradientRequest:
 
 
 @dataclass(frozen=True)
-class Delivery:
+class FinalFactors:
     """Take the final item factors, from which a device makes its own predictions.
 
     Parameters
@@ -103,12 +103,12 @@ class Delivery:
     factors: bytes
 
     @classmethod
-    def of(cls, record: Record) -> Delivery:
-        """Read the delivery; raises ValueError when it is malformed."""
+    def of(cls, record: Record) -> FinalFactors:
+        """Read the request; raises ValueError when it is malformed."""
         return cls(_bytes(record, "factors"))
 
     def entries(self) -> Entries:
-        """Return the entries of the delivery's record."""
+        """Return the entries of the request's record."""
         return {"factors": self.factors}
 
 
@@ -130,11 +130,11 @@ class Personalization:
 
     @classmethod
     def of(cls, record: Record) -> Personalization:
-        """Read the delivery; raises ValueError when it is malformed."""
+        """Read the request; raises ValueError when it is malformed."""
         return cls(_bytes(record, "table"), _bytes(record, "priors"))
 
     def entries(self) -> Entries:
-        """Return the entries of the delivery's record."""
+        """Return the entries of the request's record."""
         return {"table": self.table, "priors": self.priors}
 
 
@@ -152,11 +152,11 @@ class Recommendations:
 
     @classmethod
     def of(cls, record: Record) -> Recommendations:
-        """Read the delivery; raises ValueError when it is malformed."""
+        """Read the request; raises ValueError when it is malformed."""
         return cls(_list_of_bytes(record, "lists"))
 
     def entries(self) -> Entries:
-        """Return the entries of the delivery's record."""
+        """Return the entries of the request's record."""
         return {"lists": self.lists}
 
 
@@ -246,7 +246,7 @@ class ReplacementRequest:
 
 Request = (
     GradientRequest
-    | Delivery
+    | FinalFactors
     | Personalization
     | Recommendations
     | CountRequest

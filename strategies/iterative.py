@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dprec.completion.item_updates import Start, StepOptions, initial_item_factors, step_item_factors
 from dprec.errors import RunError
 from dprec.gradients import Aggregate, GradientReport
-from dprec.messages import DELIVER, TRAIN, Delivery, GradientRequest, bitmap_of
+from dprec.messages import DELIVER, TRAIN, FinalFactors, GradientRequest, bitmap_of
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.wire.broadcast import BroadcastOptions, Factors, encode_broadcast
 from dprec.wire.traffic import TrafficLedger
@@ -218,7 +218,7 @@ class IterativeFactorization(TrainingRounds):
         """
         factors = self.broadcast.rounded(self.state.factors)
         payload = encode_broadcast(factors)
-        content = request_content(Delivery(payload))
+        content = request_content(FinalFactors(payload))
         account = RoundAccount(DELIVER, self.group, self.state.traffic)
         account.charge_request(slice(None), content, len(payload))
         contents = dict.fromkeys(range(len(self.roster.node_ids)), content)

@@ -15,7 +15,7 @@ from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
 from dprec.gradients import Aggregate
-from dprec.messages import DELIVER, STATISTICS, Delivery, GradientRequest
+from dprec.messages import DELIVER, STATISTICS, FinalFactors, GradientRequest
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.private_als import Aggregation, ItemLearner, StatisticsLayout
 from dprec.wire.traffic import TrafficLedger
@@ -149,7 +149,7 @@ class PrivateAls(OwnModelRounds):
         The bytes are charged to the last round: its accuracy depends on them.
         """
         payload = self.learner.learned.encode()
-        content = request_content(Delivery(payload))
+        content = request_content(FinalFactors(payload))
         account = RoundAccount(DELIVER, self.group, self.traffic)
         account.charge_request(slice(None), content, len(payload))
         account.deliver(grid, self.roster, dict.fromkeys(range(len(self.roster.node_ids)), content))

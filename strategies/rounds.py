@@ -12,7 +12,7 @@ from flwr.app import RecordDict
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
-from dprec.messages import Delivery
+from dprec.messages import FinalFactors
 from dprec.wire.traffic import WITH_RECORD, WITHOUT_RECORD, TrafficLedger, Users
 from strategies.arrivals import Attendance
 from strategies.envelope import (
@@ -102,7 +102,7 @@ class RoundAccount:
     ) -> None:
         """Charge messages that hold so many bytes of payload each to all these users."""
         for payload in downlink:
-            content = request_content(Delivery(bytes(payload))) if payload else RecordDict()
+            content = request_content(FinalFactors(bytes(payload))) if payload else RecordDict()
             self.charge_request(users, content, payload)
         for payload in uplink:
             payloads = np.full(users.size, payload, dtype=np.int64)

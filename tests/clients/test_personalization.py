@@ -45,16 +45,16 @@ def test_a_cohort_takes_the_table_and_the_levels_of_its_users(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("delivery", "reason"),
+    ("known", "reason"),
     [
         (Personalization(TABLE.encode(), priors(0, 0, 0)), "priors of 12 bytes for 4 users"),
         (Personalization(TABLE.encode(), priors(0, np.nan, 0, 0)), "not finite"),
         (Personalization(TABLE.encode()[:-2], priors(0, 0, 0, 0)), "a table of"),
     ],
 )
-def test_a_malformed_delivery_is_refused(tmp_path: Path, delivery: Personalization, reason: str) -> None:
+def test_a_malformed_table_is_refused(tmp_path: Path, known: Personalization, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
-        receive_table(cohort(tmp_path / "run"), delivery)
+        receive_table(cohort(tmp_path / "run"), known)
 
 
 def test_devices_that_predict_nothing_take_no_table(tmp_path: Path) -> None:

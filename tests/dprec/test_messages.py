@@ -10,7 +10,7 @@ from dprec.messages import (
     IDENTIFY,
     SLOPES,
     TRAIN,
-    Delivery,
+    FinalFactors,
     GradientRequest,
     Recommendations,
     ReplacementRequest,
@@ -24,7 +24,7 @@ from dprec.replies import Identity, Reports
 WRITTEN = [
     GradientRequest(3, b"factors"),
     GradientRequest(3, b"", b"\x01"),
-    Delivery(b"factors"),
+    FinalFactors(b"factors"),
     SlopesRequest(1, [b"", b"row"]),
     SlopesRequest(1, []),
     Recommendations([b"list", b""]),
