@@ -3,8 +3,8 @@
 The noise of every cell is drawn from one of a few Gaussians around 0. Expectation maximisation divides
 each cell among them (E-step); the mixture is then estimated from these shares, and the factors by weighted
 least squares (M-step). Everything is a point estimate, and the model is u_u . v_i alone (Algorithm 2). Two
-misprints are mended: Eq. (6) has a product where a mixture has a sum over components, and Eq. (10)
-puts the root of the weight on the squared residual.
+misprints are mended: the likelihood before Eq. (6) has a product where a mixture has a sum over components,
+and Eq. (10) puts the root of the weight on the squared residual.
 
 The paper gives no rank, threshold or limit of steps, and does not say which change it compares with the
 threshold; here it is that of the log-likelihood. Each M-step sweeps over users and items once. Without a
