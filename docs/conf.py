@@ -11,6 +11,8 @@ project = "dprec"
 author = "The authors of dprec"
 release = version = __version__
 html_title = "dprec"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_theme = "furo"
 html_show_copyright = False
 html_math_renderer = "mathml"
