@@ -34,11 +34,9 @@ from simulation.analysis.selection import at_reference, frontier
 from simulation.analysis.settings import Setting, measures_of
 from simulation.configuration.dotted_keys import at
 from simulation.pages.evaluation_parts import EvaluationPart
-from simulation.pages.figures.colours import SERIES
-from simulation.pages.figures.looks import Looks
 from simulation.pages.markup import Cell, Column, number_cell, table, text_cell
 from simulation.pages.page import Section, paragraph
-from simulation.pages.run_links import RunLinks
+from simulation.pages.setting_cells import heading, named_cell, setting_cell
 
 
 def best_table(part: EvaluationPart) -> Markup:
@@ -71,10 +69,10 @@ def best_table(part: EvaluationPart) -> Markup:
     columns = [
         Column("budget", numeric=False),
         Column("most accurate", numeric=False),
-        *(Column(column.title, column.hint, column.numeric) for column in of_accurate),
+        *map(heading, of_accurate),
         *([Column("not told apart from it", numeric=False)] if tested else []),
         Column("fewest bytes", numeric=False),
-        *(Column(column.title, column.hint, column.numeric) for column in of_cheap),
+        *map(heading, of_cheap),
     ]
     return table("The two ends of each budget's frontier", columns, rows)
 
@@ -105,7 +103,7 @@ def settings_table(part: EvaluationPart) -> Markup:
     columns += [*BYTES_UP, *BYTES_DOWN, *NETWORK, TOTAL_BYTES, *_timing_columns(part.files), RUNS]
     return table(
         "Means over seeds and folds; ε is the largest proved of any run",
-        [_PROTOCOL, *(Column(column.title, column.hint, column.numeric) for column in columns)],
+        [_PROTOCOL, *map(heading, columns)],
         [
             [
                 named_cell(setting, part.looks, part.links),
@@ -137,21 +135,6 @@ def _timing_columns(files: ComparisonFiles) -> list[SettingColumn]:
         figure_column("device", "ms per user", device, 3),
         figure_column("server", "s", server, 2),
     ]
-
-
-def named_cell(setting: Setting, looks: Looks, links: RunLinks) -> Cell:
-    """Return the name of a protocol, with the colour of its lines, as a link where its run has a page."""
-    colour = looks[setting.name].colour
-    look = str(SERIES.index(colour)) if colour in SERIES else "reference"
-    address = links.get((setting.name, setting.budget))
-    name = Markup('<a href="{}">{}</a>').format(address, setting.name) if address else setting.name
-    chip = Markup('<span class="chip look-{}" aria-hidden="true"></span>{}')
-    return Cell(chip.format(look, name), setting.name)
-
-
-def setting_cell(column: SettingColumn, setting: Setting) -> Cell:
-    """Return what a column says of a setting."""
-    return Cell(column.text(setting), column.value(setting))
 
 
 def published_section(files: ComparisonFiles) -> list[Section]:

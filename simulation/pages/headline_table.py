@@ -12,9 +12,9 @@ from simulation.analysis.headline import headline_columns, headline_rows
 from simulation.analysis.numbers import number
 from simulation.analysis.selection import reference_budget
 from simulation.analysis.settings import Setting
-from simulation.pages.comparison_tables import named_cell
 from simulation.pages.evaluation_parts import EvaluationPart
 from simulation.pages.markup import Cell, Column, render_template
+from simulation.pages.setting_cells import heading, named_cell, setting_cell
 
 
 def headline_table(part: EvaluationPart) -> Markup:
@@ -26,16 +26,12 @@ def headline_table(part: EvaluationPart) -> Markup:
     return render_template(
         "headline.html",
         caption=f"Each protocol{at}; the most accurate first",
-        columns=[Column("protocol", numeric=False), *(_column(column) for column in columns)],
+        columns=[Column("protocol", numeric=False), *map(heading, columns)],
         shown=[_row(setting, columns, part) for setting in shown],
         others=[_row(setting, columns, part) for setting in others],
         summary=_summary(others, part) if others else "",
         table=f"table{part.suffix}",
     )
-
-
-def _column(column: SettingColumn) -> Column:
-    return Column(column.title, column.hint, column.numeric)
 
 
 def _row(
@@ -44,7 +40,7 @@ def _row(
     """Return the kind of a row in words and for its style, and its cells."""
     words = "floor" if setting.floor else "no privacy" if setting.reference else ""
     style = "base" if setting.floor == NOTHING_SENT else ""
-    cells = [Cell(column.text(setting), column.value(setting)) for column in columns]
+    cells = [setting_cell(column, setting) for column in columns]
     return words, style, [named_cell(setting, part.looks, part.links), *cells]
 
 

@@ -13,6 +13,7 @@ from simulation.analysis.small_tables import SmallTable, run_table, tables_of_co
 from simulation.pages.figures.mechanism_channels import draw_noise
 from simulation.pages.figures.panels import WIDE
 from simulation.pages.markup import Column, table, text_cell
+from simulation.pages.setting_cells import heading
 from simulation.storage.tables import Row
 
 
@@ -33,8 +34,7 @@ def comparison_html(rows: Sequence[Row], name: str) -> str:
 
 
 def _html(small: SmallTable, name: str) -> str:
-    columns = [Column(small.first, numeric=False)]
-    columns += [Column(each.title, each.hint, each.numeric) for each in small.columns]
+    columns = [Column(small.first, numeric=False), *map(heading, small.columns)]
     rows = [
         [text_cell(setting.name), *(text_cell(column.text(setting)) for column in small.columns)]
         for setting in small.settings

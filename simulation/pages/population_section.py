@@ -11,12 +11,12 @@ from simulation.analysis.columns import BUDGET, BYTES_DOWN, BYTES_UP, TRUST
 from simulation.analysis.floors import gain_digits
 from simulation.analysis.measures import Measure
 from simulation.analysis.populations import Course, population_sentences
-from simulation.pages.comparison_tables import named_cell, setting_cell
 from simulation.pages.figures.accuracy_by_users import draw_accuracy_against_users
 from simulation.pages.figures.looks import Looks, trust_in_words
 from simulation.pages.figures.rendering import Draw, Plot
 from simulation.pages.markup import Cell, Column, number_cell, table
 from simulation.pages.page import Section, figures, paragraph
+from simulation.pages.setting_cells import heading, named_cell, setting_cell
 
 _WORDS = (
     "What a protocol learns improves with the number of users; with nothing sent, nothing does. From how "
@@ -85,12 +85,12 @@ def _table(courses: Sequence[Course], measure: Measure, looks: Looks) -> Markup:
     costs = (BYTES_UP[0], BYTES_DOWN[0])
     columns = [
         Column("protocol", numeric=False),
-        Column(TRUST.title, numeric=False),
-        Column(BUDGET.title, BUDGET.hint),
+        heading(TRUST),
+        heading(BUDGET),
         Column("users"),
         Column(measure.label),
         Column("against nothing sent"),
-        *(Column(column.title, column.hint) for column in costs),
+        *map(heading, costs),
         Column("users needed", numeric=False),
     ]
     rows = [

@@ -18,10 +18,10 @@ from simulation.analysis.columns import (
 from simulation.analysis.numbers import DASH
 from simulation.analysis.populations import Course, users_needed
 from simulation.analysis.vocabulary import TRUST_IN_WORDS
-from simulation.pages.comparison_tables import named_cell, setting_cell
 from simulation.pages.evaluation_parts import EvaluationPart
 from simulation.pages.markup import Cell, Column, table, text_cell
 from simulation.pages.page import Section, paragraph
+from simulation.pages.setting_cells import heading, named_cell, setting_cell
 
 _WORDS = (
     "The most accurate protocol of each trust that is proved to keep its budget. It beats nothing sent where "
@@ -60,11 +60,11 @@ def _table(answers: Sequence[TrustAnswer], part: EvaluationPart, every: Sequence
         Column("protected", numeric=False),
         Column("budget", numeric=False),
         Column("most accurate", numeric=False),
-        Column(losses.title, losses.hint),
-        *(Column(column.title, column.hint, column.numeric) for column in figures),
+        heading(losses),
+        *map(heading, figures),
         Column("beats nothing sent", numeric=False),
         *needed,
-        *(Column(column.title, column.hint, column.numeric) for column in costs),
+        *map(heading, costs),
         Column("as good with less trust", numeric=False),
     ]
     rows = [
