@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from docs.extensions.schema_tables import Schema, description, range_in_words, referred, table, type_in_words
+from docs.extensions.schema_tables import Schema, description, range_in_words, referred, type_in_words
+from docs.tables.markdown import table
 from simulation.comparison.rows import LEFT_OUT, column_of
 from simulation.storage import Summary
 

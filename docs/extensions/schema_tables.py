@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
+
+from docs.tables.markdown import table
 
 Schema = Mapping[str, Any]
 Link = Callable[[Schema], str | None]
@@ -107,9 +109,3 @@ def key_table(schema: Schema, definitions: Schema, link: Link) -> str:
         if key != "kind"
     ]
     return table(("key", "type", "default", "range", "meaning"), rows) if rows else ""
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table."""
-    escaped = [[cell.replace("|", r"\|") for cell in row] for row in rows]
-    return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *escaped])

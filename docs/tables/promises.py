@@ -42,7 +42,7 @@ def index() -> str:
                 ),
             ]
         )
-    return table(heads, rows, [False] * len(heads))
+    return table(heads, rows)
 
 
 def promises(page: str) -> str:
@@ -71,7 +71,7 @@ def deviations(page: str) -> str:
     heads = ["preset", "setting", "here", "paper", "where the paper says so"]
     names = (*system.presets, *system.references, *system.variants)
     rows = [[f"`{name}`", *cells] for name in names for cells in _beyond(name)]
-    return table(heads, rows, [False] * len(heads))
+    return table(heads, rows)
 
 
 def settings(page: str) -> str:
@@ -90,7 +90,7 @@ def settings(page: str) -> str:
         for name in held
         for setting in published[name]["settings"]
     ]
-    return table(["preset", "setting", "paper", "here", "place in the paper"], rows, [False] * 5)
+    return table(["preset", "setting", "paper", "here", "place in the paper"], rows)
 
 
 def _beyond(name: str) -> Iterator[Sequence[str]]:
