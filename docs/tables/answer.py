@@ -10,6 +10,7 @@ from docs.tables.results import Result, summary
 from dprec.privacy.guarantee import LEAST_TRUST_FIRST
 from simulation.analysis.floors import NOTHING_SENT, gain_digits
 from simulation.analysis.numbers import number
+from simulation.analysis.seen_sets import SETS_ONLY
 from simulation.analysis.vocabulary import TRUST_IN_WORDS, listed, plural
 
 
@@ -43,7 +44,7 @@ def statements(results: Sequence[Result]) -> Iterator[str]:
         yield f"With nothing sent, a device alone reaches {accuracy(floor)}."
         yield from _published(results)
     yield from _proved([result for result in results if result.epsilon is not None])
-    seen = next((result for result in results if result.floor and _is(result, "sets-only")), None)
+    seen = next((result for result in results if result.floor and _is(result, SETS_ONLY)), None)
     if seen is not None:
         yield f"Sending which items were rated, and no value, reaches {accuracy(seen)} (`{seen.protocol}`)."
     clear = [result for result in results if result.reference]

@@ -9,6 +9,8 @@ from typing import Any
 from matplotlib.lines import Line2D
 
 from dprec.privacy.guarantee import Trust
+from simulation.analysis.floors import NOTHING_SENT
+from simulation.analysis.seen_sets import SETS_ONLY
 from simulation.analysis.settings import Setting
 from simulation.analysis.vocabulary import TRUST_IN_WORDS
 from simulation.pages.figures.colours import INK, REFERENCE, SERIES
@@ -18,10 +20,10 @@ from simulation.pages.figures.panels import shortened
 DASHES = ((0, (6, 3)), (0, (2, 2)), (0, (7, 2, 1.5, 2)), (0, (1, 1.5)))
 
 FLOOR_LINES: Mapping[str, tuple[str, Any]] = {
-    "nothing-sent": ("solid", "solid"),
+    NOTHING_SENT: ("solid", "solid"),
     "global-mean": ("dash-dotted", (0, (4, 1.5, 1, 1.5))),
     "item-average": ("dotted", (0, (1.5, 1.5))),
-    "sets-only": ("dashed", (0, (5, 2))),
+    SETS_ONLY: ("dashed", (0, (5, 2))),
 }
 """How each floor's line is drawn: in words, and for matplotlib."""
 
