@@ -65,8 +65,7 @@ def draw_accuracy_against_bytes(
         )
         ends.append(LineEnd(right, best_values[-1], label, INK if dashes == "solid" else REFERENCE))
     axis_labels(ax, style, x="bytes per user, both directions")
-    low, high = ax.get_ylim()
-    direct_labels(ax, style, [end for end in ends if low <= end.y <= high])
+    direct_labels(ax, style, ends)
     first = sorted(competing, key=lambda setting: setting not in on_frontiers)
     _label(ax, style, first, measure, looks)
     handles = [
@@ -181,10 +180,8 @@ def draw_accuracy_by_round(
         handles = [legend_handle(shortened(trace.label), looks[trace.name]) for trace in traces]
         legend_below(figure, style, [*trust_handles(looks), *handles, *floor_handles(floors)])
     else:
-        low, high = ax.get_ylim()
-        direct_labels(ax, style, [end for end in ends if low <= end.y <= high])
-        if trusts := trust_handles(looks):
-            legend_below(figure, style, trusts)
+        direct_labels(ax, style, ends)
+        legend_below(figure, style, trust_handles(looks))
     return figure
 
 

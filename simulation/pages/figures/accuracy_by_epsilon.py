@@ -95,8 +95,6 @@ def draw_accuracy_against_epsilon(
     reached = {curve.label: curve.mean.tolist() for curve in curves}
     accuracy_axis(ax, style, measure, reached | flat, ranges)
     ends += draw_floors(ax, settings, measure, floors)
-    low, high = ax.get_ylim()
-    ends = [end for end in ends if low <= end.y <= high]
     axis_labels(ax, style, x=axis.label)
     show_on_hover(ax, _shown(settings, measure, axis))
     if style.narrow:
@@ -106,8 +104,7 @@ def draw_accuracy_against_epsilon(
         legend_below(figure, style, [*trust_handles(looks), *handles, *floor_handles(floors)])
     else:
         direct_labels(ax, style, ends)
-        if trusts := trust_handles(looks):
-            legend_below(figure, style, trusts)
+        legend_below(figure, style, trust_handles(looks))
     return figure
 
 

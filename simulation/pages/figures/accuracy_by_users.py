@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from simulation.analysis.floors import NOTHING_SENT
 from simulation.analysis.measures import Measure
 from simulation.analysis.populations import Course
 from simulation.pages.figures.accuracy_axis import accuracy_axis
@@ -19,8 +20,6 @@ from simulation.pages.figures.labels import LineEnd, direct_labels, legend_below
 from simulation.pages.figures.looks import FLOOR_LINES, Look, Looks, legend_handle, trust_handles
 from simulation.pages.figures.panels import Style, axis_labels, panels, shortened
 from simulation.pages.figures.point_words import setting_in_words
-
-_NOTHING_SENT = "nothing-sent"
 
 
 def draw_accuracy_against_users(
@@ -39,11 +38,11 @@ def draw_accuracy_against_users(
     """
     figure, (ax,) = panels(style)
     floor = _floor(courses, measure)
-    ends = [LineEnd(floor[-1][0], floor[-1][1], _NOTHING_SENT, INK)]
+    ends = [LineEnd(floor[-1][0], floor[-1][1], NOTHING_SENT, INK)]
     ends += [_draw_course(ax, course, looks[course.name]) for course in courses]
     every = {shortened(each.name): [point.accuracy for point in each.points] for each in courses}
     log_axis(ax, [users for users, _ in floor], ticks_at_values=True)
-    accuracy_axis(ax, style, measure, every | {_NOTHING_SENT: [value for _, value in floor]})
+    accuracy_axis(ax, style, measure, every | {NOTHING_SENT: [value for _, value in floor]})
     _mark(ax, courses, floor, measure)
     axis_labels(ax, style, x="users")
     show_on_hover(ax, _shown(courses, measure))
@@ -53,10 +52,8 @@ def draw_accuracy_against_users(
         lines = [legend_handle(shortened(course.name), looks[course.name]) for course in courses]
         legend_below(figure, style, [*handles, *lines, _floor_handle()])
     else:
-        low, high = ax.get_ylim()
-        direct_labels(ax, style, [end for end in ends if low <= end.y <= high])
-        if handles:
-            legend_below(figure, style, handles)
+        direct_labels(ax, style, ends)
+        legend_below(figure, style, handles)
     return figure
 
 
@@ -112,7 +109,7 @@ def _mark(
         linewidth=0,
         zorder=0,
     )
-    ax.plot(users, reached, color=INK, linestyle=FLOOR_LINES[_NOTHING_SENT][1], linewidth=1.1)
+    ax.plot(users, reached, color=INK, linestyle=FLOOR_LINES[NOTHING_SENT][1], linewidth=1.1)
     crossings = [course.crossing for course in courses if course.crossing]
     ax.add_line(_ring(crossings, np.interp(np.log(crossings), np.log(users), reached).tolist()))
 
@@ -134,4 +131,4 @@ def _ring(x: Sequence[float] = (), y: Sequence[float] = ()) -> Line2D:
 
 
 def _floor_handle() -> Line2D:
-    return Line2D([], [], color=INK, linestyle=FLOOR_LINES[_NOTHING_SENT][1], label=_NOTHING_SENT)
+    return Line2D([], [], color=INK, linestyle=FLOOR_LINES[NOTHING_SENT][1], label=NOTHING_SENT)

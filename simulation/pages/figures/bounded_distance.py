@@ -13,7 +13,7 @@ from simulation.pages.figures.axes import log_axis
 from simulation.pages.figures.colours import INK, SURFACE
 from simulation.pages.figures.labels import legend_below
 from simulation.pages.figures.looks import Looks
-from simulation.pages.figures.panels import Style, axis_labels, panels, shortened
+from simulation.pages.figures.panels import Style, axis_labels, panels, shortened, title
 from simulation.pages.figures.rendering import Plot
 
 _BOUND, _MEASURED = "distance_bound", "distance_measured"
@@ -78,7 +78,8 @@ def draw_distances(style: Style, settings: Sequence[Setting], looks: Looks) -> F
             values += [value for _, value in drawn]
     log_axis(ax, losses, ticks_at_values=True)
     log_axis(ax, values, which="y")
-    axis_labels(ax, style, x="ε per cell, rated or not", y="Root mean square per cell, in rating units")
+    axis_labels(ax, style, x="ε per cell, rated or not")
+    title(ax, "Root mean square per cell, in rating units", style)
     protocols = [
         Line2D([], [], color=looks[name].colour, marker=looks[name].marker, label=shortened(name))
         for name in by_protocol(settings)

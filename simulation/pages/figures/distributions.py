@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from simulation.analysis.numbers import short, size
 from simulation.pages.figures.axes import log_axis, plain_axis
-from simulation.pages.figures.colours import INK, SURFACE
-from simulation.pages.figures.panels import Style, axis_labels, empty, note
+from simulation.pages.figures.colours import INK
+from simulation.pages.figures.panels import BACKING, Style, axis_labels, empty, note
 
 
 def histogram(
@@ -56,7 +56,7 @@ def histogram(
             va="center",
             fontsize=style.points - 1,
             color=INK,
-            bbox={"facecolor": SURFACE, "edgecolor": "none", "alpha": 0.8, "pad": 0.5},
+            bbox=BACKING,
             parse_math=False,
         )
 

@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
-from simulation.pages.figures.colours import INK, SURFACE
-from simulation.pages.figures.panels import Style
+from simulation.pages.figures.colours import INK
+from simulation.pages.figures.panels import BACKING, Style
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 
@@ -45,7 +45,8 @@ _EDGE = 0.6
 def direct_labels(ax: Axes, style: Style, ends: Sequence[LineEnd]) -> None:
     """Label lines at their ends, moved apart if labels would touch, with a hairline to each.
 
-    A line that ends near the right edge is labelled beyond it, any other beside its end.
+    A line that ends near the right edge is labelled beyond it, any other beside its end; one that ends above
+    or below the panel is not labelled.
 
     Parameters
     ----------
@@ -56,7 +57,10 @@ def direct_labels(ax: Axes, style: Style, ends: Sequence[LineEnd]) -> None:
     """
     beside: list[tuple[float, float, LineEnd]] = []
     beyond: list[tuple[float, float, LineEnd]] = []
+    low, high = ax.get_ylim()
     for end in ends:
+        if not low <= end.y <= high:
+            continue
         across, up = ax.transAxes.inverted().transform(ax.transData.transform((end.x, end.y))).tolist()
         if across > _EDGE:
             beyond.append((up, 1.025, end))
@@ -77,7 +81,7 @@ def direct_labels(ax: Axes, style: Style, ends: Sequence[LineEnd]) -> None:
                 ha="left",
                 fontsize=style.points - 0.5,
                 color=end.colour,
-                bbox={"facecolor": SURFACE, "edgecolor": "none", "alpha": 0.8, "pad": 0.5},
+                bbox=BACKING,
                 parse_math=False,
             )
             if abs(up - height) > gap / 4:
@@ -125,10 +129,12 @@ _USUAL_LINES, _ENTRY = 2, 1.5
 
 
 def legend_below(figure: Figure, style: Style, handles: Sequence[Any], columns: int | None = None) -> None:
-    """Put a legend below all panels, in as many columns as its longest label leaves room for.
+    """Put a legend, if there is anything in it, below all panels, with as many columns as its labels allow.
 
     The figure grows with a legend of many lines, so that the panels stay as high as they are.
     """
+    if not handles:
+        return
     longest = max(len(str(handle.get_label())) for handle in handles)
     width = (longest * _LETTER + _HANDLE) * (style.points - 0.5) / 72
     beside = columns or max(1, min(4, int(figure.get_figwidth() / width)))

@@ -87,14 +87,9 @@ def title(ax: Axes, text: str, style: Style, *, above: float = 8) -> None:
     ax.set_title(text, loc="left", fontsize=style.points + 0.5, color=INK, parse_math=False, pad=above)
 
 
-def axis_labels(
-    ax: Axes, style: Style, *, x: str | None = None, y: str | None = None, side: str | None = None
-) -> None:
-    """Label the axes; the vertical one above its end, where it can be read, or beside it under a heading."""
-    if x is not None:
-        ax.set_xlabel(x, fontsize=style.points, color=MUTED, parse_math=False)
-    if y is not None:
-        title(ax, y, style)
+def axis_labels(ax: Axes, style: Style, *, x: str, side: str | None = None) -> None:
+    """Label the horizontal axis, and the vertical one if the heading of the panel does not name it."""
+    ax.set_xlabel(x, fontsize=style.points, color=MUTED, parse_math=False)
     if side is not None:
         ax.set_ylabel(side, fontsize=style.points - 0.5, color=MUTED, parse_math=False)
 
@@ -112,6 +107,9 @@ def empty(ax: Axes, words: str, style: Style) -> None:
     ax.spines["bottom"].set_visible(False)
     note(ax, 0.5, 0.5, words, style, ha="center")
 
+
+BACKING = {"facecolor": SURFACE, "edgecolor": "none", "alpha": 0.8, "pad": 0.5}
+"""The box behind text that may lie on lines."""
 
 _LONGEST_LABEL = 26
 

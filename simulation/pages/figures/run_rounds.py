@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from simulation.analysis.measures import Measure
 from simulation.analysis.numbers import size
 from simulation.pages.figures.axes import log_axis, plain_axis
-from simulation.pages.figures.colours import INK, SERIES, SURFACE
+from simulation.pages.figures.colours import INK, SERIES
 from simulation.pages.figures.hovering import show_on_hover
-from simulation.pages.figures.panels import Style, axis_labels, panels, title
+from simulation.pages.figures.panels import BACKING, Style, axis_labels, panels, title
 from simulation.storage.run_files import RunFiles
 from strategies.round_record import RoundRecord
 
@@ -52,7 +52,7 @@ def draw_rounds(ax: Axes, style: Style, run: RunFiles, measure: Measure) -> None
             va="center",
             color=INK,
             fontsize=style.points - 1,
-            bbox={"facecolor": SURFACE, "edgecolor": "none", "alpha": 0.8, "pad": 0.5},
+            bbox=BACKING,
         )
     axis_labels(ax, style, x="bytes per user so far, both directions", side=measure.label)
     shown = [

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from simulation.pages.figures.axes import plain_axis
 from simulation.pages.figures.labels import legend_below
 from simulation.pages.figures.looks import Looks
-from simulation.pages.figures.panels import Style, axis_labels, panels
+from simulation.pages.figures.panels import Style, axis_labels, panels, title
 from simulation.pages.figures.rendering import Plot
 
 
@@ -81,7 +81,8 @@ def draw_sampled_noise(style: Style, noises: Sequence[SampledNoise], looks: Look
     ax.set_ylim(0, 1.06 * most)
     plain_axis(ax)
     plain_axis(ax, which="y", ticks=4)
-    axis_labels(ax, style, x="noise r* − r", y="Density of the noise: samples filled, theory as a line")
+    axis_labels(ax, style, x="noise r* − r")
+    title(ax, "Density of the noise: samples filled, theory as a line", style)
     legend_below(figure, style, handles, columns=1 if style.narrow else 2)
     return figure
 
