@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from scipy.optimize import brentq, minimize_scalar
+from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 _PRECISION = 1e-12
@@ -73,30 +73,3 @@ def largest_mu(epsilon: float, delta: float) -> float:
         lambda mu: gaussian_delta(mu, epsilon) - delta, _SMALLEST, _LARGEST, xtol=1e-15, rtol=_PRECISION
     )
     return float(root) * (1 - 2 * _PRECISION)
-
-
-def zcdp_epsilon(rho: float, delta: float) -> float:
-    """Return an epsilon of everything that is rho-zero-concentrated private, at a delta.
-
-    The conversion of Canonne, Kamath and Steinke [canonne2020], Corollary 13, at the best order. Releases add
-    up; one with Gaussian noise, also on the integers, has ``rho = mu^2 / 2``.
-
-    Parameters
-    ----------
-    rho : float
-        At least 0.
-    delta : float
-        Above 0 and below 1.
-    """
-    if rho == 0:
-        return 0.0
-
-    def epsilon(log_excess: float) -> float:
-        excess = math.exp(log_excess)
-        order = 1 + excess
-        return order * rho - (math.log(delta) + math.log(order)) / excess + math.log1p(-1 / order)
-
-    # At the optimum order - 1 is about sqrt(log(1 / delta) / rho).
-    middle = 0.5 * math.log(math.log(1 / delta) / rho)
-    best = minimize_scalar(epsilon, bounds=(middle - 5, middle + 5), method="bounded")
-    return max(0.0, float(best.fun))
