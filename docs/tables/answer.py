@@ -58,10 +58,16 @@ def _published(results: Sequence[Result]) -> Iterator[str]:
     published = [result for result in results if result.preset in names and result.epsilon is not None]
     if not published:
         return
+    better = [result for result in published if _beats(result)]
+    if len(published) == 1:
+        said = f"is {_gained(published[0])}" if better else "does not do better"
+        yield f"The one preset of a published system, `{published[0].protocol}`, {said}."
+        return
     several = f"{plural(len(published), 'preset')} of published systems"
-    better = [f"`{result.protocol}` ({_gained(result)})" for result in published if _beats(result)]
     if better:
-        yield f"Of {several}, these do better: {listed(better)}."
+        do = "one does" if len(better) == 1 else "these do"
+        gains = listed([f"`{result.protocol}` ({_gained(result)})" for result in better])
+        yield f"Of {several}, {do} better: {gains}."
     else:
         yield f"Of {several}, none does better."
 

@@ -111,12 +111,16 @@ def test_the_headline_of_the_results_is_that_of_the_summary() -> None:
 
 
 def test_statements_where_a_published_system_beats_nothing_sent_and_where_none_does() -> None:
-    assert "Of 1 preset of published systems, none does better." in list(
-        statements([FLOOR, PUBLISHED, RESULT])
-    )
     better = replace(PUBLISHED, accuracy=1.0, gain=0.1, gain_low=0.05, gain_high=0.15)
-    said = " ".join(statements([FLOOR, better]))
-    assert "these do better: `isgd` (0.100 ± 0.050 better)" in said
+    gained = "`isgd` (0.100 ± 0.050 better)"
+    for results, said in [
+        ([PUBLISHED, RESULT], "The one preset of a published system, `isgd`, does not do better."),
+        ([better], "The one preset of a published system, `isgd`, is 0.100 ± 0.050 better."),
+        ([PUBLISHED, PUBLISHED], "Of 2 presets of published systems, none does better."),
+        ([PUBLISHED, better], f"Of 2 presets of published systems, one does better: {gained}."),
+        ([better, better], f"Of 2 presets of published systems, these do better: {gained} and {gained}."),
+    ]:
+        assert said in list(statements([FLOOR, *results]))
 
 
 def test_a_loss_that_is_only_claimed_is_no_best() -> None:
