@@ -13,7 +13,7 @@ from simulation.analysis.settings import Setting
 
 _AT_MOST_IN_WORDS: dict[Trust, str] = {
     "nobody": "with nobody trusted",
-    "shuffler": "with nobody trusted but who shuffles",
+    "shuffler": "with nobody trusted but whoever shuffles",
     "sum": "without trusting the server",
 }
 """What a limit of trust asks for; trusting the server asks for nothing."""

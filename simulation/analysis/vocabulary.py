@@ -9,8 +9,8 @@ from dprec.privacy.units import PrivacyUnit
 
 TRUST_IN_WORDS: dict[Trust, str] = {
     "server": "the server is trusted",
-    "sum": "who adds up is trusted",
-    "shuffler": "who shuffles is trusted",
+    "sum": "whoever adds up is trusted",
+    "shuffler": "whoever shuffles is trusted",
     "nobody": "nobody is trusted",
 }
 

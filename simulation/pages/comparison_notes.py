@@ -65,7 +65,12 @@ def _notes_of_runs(files: ComparisonFiles) -> Iterator[tuple[str, bool]]:
     ]
     protocols = {setting.name for setting in files.settings if not setting.floor}
     budgeted = {setting.name for setting in files.settings if setting.budget is not None}
-    wholes = (("Every protocol", protocols), ("Every protocol with a budget", budgeted))
+    rows = {setting.name for setting in files.settings}
+    wholes = (
+        ("Every protocol and every floor", rows),
+        ("Every protocol", protocols),
+        ("Every protocol with a budget", budgeted),
+    )
     for names, note, others in merged_notes(every):
         held = ((title, own) for title, own in wholes if len(own) > 1 and own <= set(names))
         title, own = next(held, ("", set()))

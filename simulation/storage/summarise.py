@@ -197,8 +197,8 @@ def _note_on_own_ratings(config: RunConfig, train: Ratings, test: Ratings) -> tu
         return ()
     chosen = [f"{name} {value}" for name, value in asdict(config.split).items() if name != "kind"]
     split = " ".join([config.split.kind, *chosen])
-    settings = "low, high and step of the data set decide otherwise"
-    scale = "" if is_binary(train.scale) else f"A rating is {train.scale.describe()} ({settings}). "
+    settings = "low, high and step of the data set replace it"
+    scale = "" if is_binary(train.scale) else f"Scale: {train.scale.describe()} ({settings}). "
     count, lowest = train.count + test.count, int(np.sum(train.levels == 1) + np.sum(test.levels == 1))
     unrated = ""
     if scale and train.scale.low <= 0 and lowest > _MANY * count:

@@ -378,7 +378,7 @@ def test_every_word_of_advice_within_a_trust_is_in_the_table(table: Table, most:
     )
     words = {
         "nobody": ", with nobody trusted",
-        "shuffler": ", with nobody trusted but who shuffles",
+        "shuffler": ", with nobody trusted but whoever shuffles",
         "sum": ", without trusting the server",
         "server": "",
     }[most]

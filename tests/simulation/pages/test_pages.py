@@ -319,7 +319,7 @@ def test_a_note_of_every_protocol_is_not_one_of_a_floor(comparison_directory: Di
     (directory / "tables.json").unlink()
     page = words_of(directory).text
     assert "<strong>a and item-average:</strong> Which items" in page
-    assert "<strong>Every protocol and item-average:</strong> Proved: as made up." in page
+    assert "<strong>Every protocol and every floor:</strong> Proved: as made up." in page
 
 
 def test_a_comparison_says_what_the_visible_set_alone_gives(
