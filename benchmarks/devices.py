@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from counting_proxy import Passed, counting_proxy
 from process_memory import Peak, processes_below
-from superlink import SuperLink, started_superlink
+from superlink import SuperLink, started_superlink, write_app
 
 PATIENCE_SECONDS = 900.0
 SETTLE_SECONDS, LEAVE_SECONDS = 15.0, 20.0
@@ -53,22 +53,6 @@ def main(grid, context):
 def report(message, context):
     record = ConfigRecord({{"first": 0, "reports": [bytes({size})]}})
     return Message(RecordDict({{"reply": record}}), reply_to=message)
-"""
-
-PROJECT = """
-[project]
-name = "wire"
-version = "1.0.0"
-
-[tool.hatch.build.targets.wheel]
-packages = ["."]
-
-[tool.flwr.app]
-publisher = "dprec"
-
-[tool.flwr.app.components]
-serverapp = "asking:app"
-clientapp = "asking:node"
 """
 
 
@@ -243,12 +227,9 @@ def main() -> None:
         superlink = stack.enter_context(started_superlink(folder))
         passed = stack.enter_context(counting_proxy(("127.0.0.1", superlink.port)))
         group = make_devices(superlink, folder / "devices", given.devices)
-        app = folder / "app"
-        app.mkdir()
         answered, patience = str(folder / "answered"), PATIENCE_SECONDS
         text = SERVER.format(group=group, patience=patience, answered=answered, size=REPORT_BYTES)
-        (app / "asking.py").write_text(text)
-        (app / "pyproject.toml").write_text(PROJECT)
+        write_app(folder / "app", text, client="node")
         place = Place(superlink, passed, folder)
         print(f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|", sep="\n")
         command = [sys.executable, "-m", "dprec", "device", str(folder / "devices"), "--ca"]

@@ -22,7 +22,7 @@ from typing import Any
 
 from counting_proxy import Passed, counting_proxy
 from flwr.app import ConfigRecord, Message, RecordDict
-from superlink import SuperLink, started_superlink
+from superlink import SuperLink, started_superlink, write_app
 
 from clients.device.fleet import Fleet, NodeKey
 from dprec.wire.network import MEASURED, Contacts, NetworkConstants, Octets, network_bytes
@@ -51,22 +51,6 @@ def main(grid, context):
     for size in {SOLVED + COMPARED}:
         record = {{}} if size is None else {{"request": ConfigRecord({{"factors": bytes(size)}})}}
         list(grid.send_and_receive([Message(RecordDict(record), node, "train", group_id="0" * 8)]))
-"""
-
-PROJECT = """
-[project]
-name = "wire"
-version = "1.0.0"
-
-[tool.hatch.build.targets.wheel]
-packages = ["."]
-
-[tool.flwr.app]
-publisher = "dprec"
-
-[tool.flwr.app.components]
-serverapp = "wire_server:app"
-clientapp = "wire_server:app"
 """
 
 
@@ -183,10 +167,7 @@ def measure() -> tuple[NetworkConstants, list[Exchange]]:
     """Start a SuperLink, a run and a device, and measure."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        app = folder / "app"
-        app.mkdir()
-        (app / "wire_server.py").write_text(SERVER)
-        (app / "pyproject.toml").write_text(PROJECT)
+        app = write_app(folder / "app", SERVER)
         target = started_superlink(folder)
         with target as superlink, counting_proxy(("127.0.0.1", superlink.port)) as passed:
             device = Device(superlink, passed)

@@ -18,6 +18,22 @@ from typing import Any
 
 START_SECONDS = 60.0
 
+PROJECT = """
+[project]
+name = "wire"
+version = "1.0.0"
+
+[tool.hatch.build.targets.wheel]
+packages = ["."]
+
+[tool.flwr.app]
+publisher = "dprec"
+
+[tool.flwr.app.components]
+serverapp = "serving:app"
+clientapp = "serving:{client}"
+"""
+
 
 @dataclass(frozen=True)
 class SuperLink:
@@ -75,6 +91,23 @@ def started_superlink(folder: Path) -> Iterator[SuperLink]:
         # With its ServerApps; it would wait for devices to leave.
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+def write_app(folder: Path, code: str, client: str = "app") -> Path:
+    """Write a Flower app to a new folder, which is returned.
+
+    Parameters
+    ----------
+    folder : Path
+    code : str
+        Of the module that holds the server's part, `app`.
+    client : str
+        What a SuperNode runs, in the same module; by default the server's part, where there is none.
+    """
+    folder.mkdir()
+    (folder / "serving.py").write_text(code)
+    (folder / "pyproject.toml").write_text(PROJECT.format(client=client))
+    return folder
 
 
 def _environment(folder: Path) -> dict[str, str]:
