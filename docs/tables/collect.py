@@ -21,7 +21,6 @@ from simulation.analysis.comparison_files import ComparisonFiles, read_compariso
 from simulation.analysis.floors import Gain, gain, nothing_sent
 from simulation.analysis.settings import Setting, by_evaluation
 from simulation.storage.names import TABLE, cell_key
-from simulation.storage.summary import read_summary
 
 _DIGITS = 8
 """Significant digits that are kept."""
@@ -52,7 +51,7 @@ def provenance_of(files: ComparisonFiles, command: str) -> Provenance:
         for key in ("seed", "fold")
     }
     title = str(files.config.get("title") or files.config.get("name"))
-    version = read_summary(files.cells(files.settings[0])[0]).environment["dprec"]
+    version = files.summary(files.cells(files.settings[0])[0]).environment["dprec"]
     return Provenance(
         title, command, tuple(runs["seed"]), tuple(runs["fold"]), str(version), finished.date().isoformat()
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +47,16 @@ class ComparisonFiles:
         return [folder for folder in inside if (folder / SUMMARY).is_file()]
 
     @cached_property
+    def summary(self) -> Callable[[Path], Summary]:
+        """What reads the summary of a run directory, and each only once."""
+        return cache(read_summary)
+
+    @cached_property
     def summaries(self) -> dict[str, list[Summary]]:
         """The summaries of every protocol's cells, by the protocol's name."""
         by_name: dict[str, list[Summary]] = {}
         for setting in self.settings:
-            read = [read_summary(folder) for folder in self.cells(setting)]
-            by_name.setdefault(setting.name, []).extend(read)
+            by_name.setdefault(setting.name, []).extend(map(self.summary, self.cells(setting)))
         return by_name
 
     @property

@@ -25,7 +25,6 @@ from simulation.pages.figures.rendering import Plot
 from simulation.pages.figures.run_rounds import evaluated_rounds
 from simulation.pages.words import label_of
 from simulation.storage.run_files import read_rounds
-from simulation.storage.summary import read_summary
 
 
 def epsilon_plot(
@@ -154,7 +153,7 @@ def traces_of(files: ComparisonFiles, settings: Sequence[Setting], measure: Meas
     traces = []
     for setting in at_reference([setting for setting in settings if setting.floor is None]):
         courses = [
-            evaluated_rounds(read_rounds(cell, read_summary(cell)), measure) for cell in files.cells(setting)
+            evaluated_rounds(read_rounds(cell, files.summary(cell)), measure) for cell in files.cells(setting)
         ]
         users = setting.mean("users")
         shared = (

@@ -15,7 +15,6 @@ from simulation.pages.markup import Cell, Column, number_cell, table
 from simulation.pages.page import Section, paragraph
 from simulation.pages.words import label_of
 from simulation.storage.run_files import RunFiles, network_bytes_per_user, read_traffic
-from simulation.storage.summary import read_summary
 from simulation.storage.tables import Columns
 
 _NETWORK = (
@@ -50,7 +49,7 @@ def reference_traffic(files: ComparisonFiles) -> list[tuple[Setting, str, Column
     """Return the setting, label and traffic of one run per protocol, at the reference budget."""
     reference = reference_budget(files.settings)
     return [
-        (setting, label_of(setting, reference), read_traffic(cells[0], read_summary(cells[0])))
+        (setting, label_of(setting, reference), read_traffic(cells[0], files.summary(cells[0])))
         for setting in at_reference(files.settings)
         if (cells := files.cells(setting))
     ]

@@ -20,7 +20,6 @@ from simulation.pages.page import Section, figures, paragraph
 from simulation.pages.words import label_of
 from simulation.storage.names import NOISE
 from simulation.storage.run_files import read_device_channel
-from simulation.storage.summary import read_summary
 from simulation.storage.tables import Row
 
 
@@ -33,7 +32,7 @@ def mechanisms_sections(files: ComparisonFiles, looks: Looks, draw: Draw) -> lis
     scales: dict[tuple[float, ...], dict[str, tuple[list[str], Look, DeviceChannel]]] = {}
     for setting in at_reference(files.settings):
         cells = files.cells(setting) if setting.private else []
-        noise = read_device_channel(cells[0], read_summary(cells[0])) if cells else None
+        noise = read_device_channel(cells[0], files.summary(cells[0])) if cells else None
         if noise is None:
             continue
         # Protocols that share a mechanism share a line.
