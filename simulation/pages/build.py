@@ -8,7 +8,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from dprec.progress import Progress, silent
-from simulation.analysis.comparison_files import ComparisonFiles, read_comparison
+from simulation.analysis.comparison_files import read_comparison
 from simulation.analysis.projection import Projection, check_population
 from simulation.pages.comparison_page import comparison_page
 from simulation.pages.deployment import comparison_projections, reference_traffic, run_projections
@@ -118,8 +118,7 @@ def projected(directory: str | Path, population: float) -> list[tuple[str, Proje
     check_population(population)
     folder = Path(directory)
     if holds_comparison(folder):
-        files: ComparisonFiles = read_comparison(folder)
-        return comparison_projections(reference_traffic(files), population)
+        return comparison_projections(reference_traffic(read_comparison(folder)), population)
     return run_projections(read_run(folder), population)
 
 

@@ -14,8 +14,9 @@ from simulation.pages.deployment import (
     projection_sections,
     reference_traffic,
 )
-from simulation.pages.evaluation_parts import comparison_looks, evaluation_parts
+from simulation.pages.evaluation_parts import evaluation_parts
 from simulation.pages.evaluation_sections import evaluation_plots, evaluation_sections
+from simulation.pages.figures.looks import looks_of
 from simulation.pages.figures.rendering import Draw
 from simulation.pages.noise_sections import mechanisms_sections, read_noise, sampled_noise_section
 from simulation.pages.page import Section, page, paragraph
@@ -34,7 +35,8 @@ def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw
     draw : callable
         Renders a figure and writes its files.
     """
-    parts = evaluation_parts(files)
+    looks, traffic = looks_of(files.settings, by_trust=files.matched_unit == "user"), reference_traffic(files)
+    parts = evaluation_parts(files, looks)
     picture = None
     sections: list[Section] = []
     for part in parts:
@@ -42,7 +44,6 @@ def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw
         if main and plots:
             picture = draw(plots.pop(0))
         sections += evaluation_sections(part, plots, draw, main=main)
-    looks, traffic = comparison_looks(files), reference_traffic(files)
     sections += [
         user_section(files, traffic, looks, draw),
         *mechanisms_sections(files, looks, draw),

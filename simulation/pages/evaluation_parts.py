@@ -12,7 +12,7 @@ from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.evaluations import Evaluation, distinguishing_words
 from simulation.analysis.measures import Measure
 from simulation.analysis.settings import Setting, by_evaluation
-from simulation.pages.figures.looks import Looks, looks_of
+from simulation.pages.figures.looks import Looks
 from simulation.pages.run_links import RunLinks, run_links
 
 
@@ -58,14 +58,16 @@ class EvaluationPart:
         return f"{title} ({', '.join(self.words)})" if self.words else title
 
 
-def comparison_looks(files: ComparisonFiles) -> Looks:
-    """Return the look of every protocol of a comparison's page."""
-    return looks_of(files.settings, by_trust=files.matched_unit == "user")
+def evaluation_parts(files: ComparisonFiles, looks: Looks) -> list[EvaluationPart]:
+    """Return the parts of a comparison, the main one first; none where no accuracy was measured.
 
-
-def evaluation_parts(files: ComparisonFiles) -> list[EvaluationPart]:
-    """Return the parts of a comparison, the main one first; none where no accuracy was measured."""
-    groups, links, looks = by_evaluation(files.settings), run_links(files), comparison_looks(files)
+    Parameters
+    ----------
+    files : ComparisonFiles
+    looks : mapping
+        Of all protocols of the page.
+    """
+    groups, links = by_evaluation(files.settings), run_links(files)
     per_user = files.matched_unit == "user"
     parts: list[EvaluationPart] = []
     for evaluation, own in groups.items():

@@ -23,9 +23,8 @@ from simulation.pages.trust_section import trust_sections
 
 def evaluation_plots(part: EvaluationPart) -> list[Plot]:
     """Return the figures of accuracy against privacy, bytes and rounds; that against epsilon comes first."""
-    files, settings, measure, looks, suffix = (
-        part.files, part.settings, part.measure, part.looks, part.suffix,
-    )  # fmt: skip
+    files, settings, measure = part.files, part.settings, part.measure
+    looks, suffix = part.looks, part.suffix
     delta = files.matched_delta
     axes = [EpsilonAxis(unit) for unit in COMPARABLE_UNITS] if delta is None else [EpsilonAxis("user", delta)]
     if any(setting.falls_short for setting in settings):
