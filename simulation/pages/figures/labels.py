@@ -58,9 +58,7 @@ def direct_labels(ax: Axes, style: Style, ends: Sequence[LineEnd]) -> None:
     beside: list[tuple[float, float, LineEnd]] = []
     beyond: list[tuple[float, float, LineEnd]] = []
     low, high = ax.get_ylim()
-    for end in ends:
-        if not low <= end.y <= high:
-            continue
+    for end in (end for end in ends if low <= end.y <= high):
         across, up = ax.transAxes.inverted().transform(ax.transData.transform((end.x, end.y))).tolist()
         if across > _EDGE:
             beyond.append((up, 1.025, end))
