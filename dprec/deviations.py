@@ -43,7 +43,7 @@ class Deviation:
             value, published = as_in_a_file(self.value), as_in_a_file(self.published)
             return f"{self.key} is {value}; published: {published} ({self.source})"
         if not self.source:
-            whose = "of one's own" if ":" in str(self.value) else "ours"
+            whose = "your own" if ":" in str(self.value) else "ours"
             return f"{self.key} is {self.value}, which is {whose}: no paper has it as it is"
         return f"{self.key} is {self.value}, a combination that no paper has ({self.source})"
 
