@@ -50,6 +50,8 @@ class Answer:
     best : Candidate or None
         The most accurate protocol that is proved to keep the budget, among those that beat nothing sent if
         any of them does.
+    in_doubt : tuple of Setting
+        What is proved to keep the budget and more accurate on average, but hardly better than nothing sent.
     alike : tuple of Setting
         What cannot be told apart from it.
     claimed : Candidate or None
@@ -57,7 +59,8 @@ class Answer:
     set_alone : Candidate or None
         The floor from which items were rated, with no value sent.
     published, published_better : tuple of str
-        The protocols at the budget as their papers have them, and those of them that beat nothing sent.
+        The protocols at the budget as their papers have them, of those held against nothing sent, and those
+        of them that beat it.
     without_privacy : Candidate or None
         The most accurate protocol without privacy.
     """
@@ -66,6 +69,7 @@ class Answer:
     budget: float | None
     floor: Candidate | None
     best: Candidate | None
+    in_doubt: tuple[Setting, ...]
     alike: tuple[Setting, ...]
     claimed: Candidate | None
     set_alone: Candidate | None
@@ -77,7 +81,14 @@ class Answer:
     def nothing_beats_the_floor(self) -> bool:
         """Whether no protocol at the budget, whatever its promise, beats nothing sent."""
         named = [each for each in (self.best, self.claimed) if each]
-        return self.floor is not None and not any(each.beats_nothing_sent for each in named)
+        # Before a comparison is finished, there may be no run of both on the same ratings.
+        compared = bool(named) and all(each.against for each in named)
+        return compared and not any(each.beats_nothing_sent for each in named)
+
+    @property
+    def nearest(self) -> Candidate | None:
+        """The more accurate of the best that is proved and the best that is claimed."""
+        return most_accurate((each for each in (self.best, self.claimed) if each), self.measure)
 
 
 def answer_to(settings: Sequence[Setting], measure: Measure, published: Collection[str]) -> Answer:
@@ -94,20 +105,22 @@ def answer_to(settings: Sequence[Setting], measure: Measure, published: Collecti
     floor, budget = nothing_sent(settings), reference_budget(settings)
     given = [each for each in settings if each.floor is None and each.budget == budget is not None]
     candidates = list(_candidates(given, floor, measure))
-    best = _best((each for each in candidates if not each.setting.falls_short), measure)
-    papers = [each for each in candidates if each.setting.name in published]
+    proved = [each for each in candidates if not each.setting.falls_short]
+    best = most_accurate(proved, measure)
+    papers = [each for each in candidates if each.setting.name in published and each.against]
     alone = [each for each in settings if each.floor == SETS_ONLY]
     return Answer(
         measure,
         budget,
-        _best(_candidates([floor] if floor else [], None, measure), measure),
+        most_accurate(_candidates([floor] if floor else [], None, measure), measure),
         best,
+        tuple(each.setting for each in proved if best and measure.better(each.accuracy, best.accuracy)),
         tuple(not_told_apart(best.setting, settings)) if best else (),
-        _best((each for each in candidates if each.setting.falls_short), measure),
-        _best(_candidates(alone, floor, measure), measure),
+        most_accurate((each for each in candidates if each.setting.falls_short), measure),
+        most_accurate(_candidates(alone, floor, measure), measure),
         tuple(each.setting.name for each in papers),
         tuple(each.setting.name for each in papers if each.beats_nothing_sent),
-        _best(_candidates([each for each in settings if each.reference], floor, measure), measure),
+        most_accurate(_candidates([each for each in settings if each.reference], floor, measure), measure),
     )
 
 
@@ -119,7 +132,7 @@ def _candidates(settings: Iterable[Setting], floor: Setting | None, measure: Mea
             yield Candidate(setting, accuracy, gain(setting, floor, measure) if floor else None)
 
 
-def _best(candidates: Iterable[Candidate], measure: Measure) -> Candidate | None:
+def most_accurate(candidates: Iterable[Candidate], measure: Measure) -> Candidate | None:
     """Return the most accurate of those that beat nothing sent, or of all where none does."""
     sign = 1 if measure.lower_is_better else -1
     return min(

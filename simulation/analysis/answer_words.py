@@ -45,10 +45,12 @@ def trust_sentences(answer: Answer, at_trusts: Sequence[TrustAnswer], delta: flo
     if not at_trusts:
         return answer_sentences(answer, "user")
     with_delta = "" if delta is None else f" with δ = {delta:g}"
-    lead = (
-        f"At ε = {answer.budget:g} per user{with_delta}, the most accurate protocol that is proved to keep "
-        "its budget depends on whom users trust"
+    depends = (
+        "every protocol here that is proved to keep its budget asks for the same trust"
+        if len(at_trusts) == 1
+        else "the most accurate protocol that is proved to keep its budget depends on whom users trust"
     )
+    lead = f"At ε = {answer.budget:g} per user{with_delta}, {depends}"
     if answer.floor:
         lead += f"; nothing sent reaches {_reached(answer.floor, answer.measure)}"
     return (f"{lead}.", *(_at_trust(each, answer) for each in at_trusts))
@@ -60,21 +62,22 @@ def _first(answer: Answer, unit: ComparableUnit) -> str:
         return _without_budgets(answer)
     at = f"At ε = {answer.budget:g} per {unit}"
     if answer.floor and answer.nothing_beats_the_floor:
-        return f"{at} nothing here beats sending nothing: {_nearest(answer, answer.floor)}."
+        return f"{at} nothing here beats sending nothing: {_nearest(answer, answer.floor, answer.nearest)}."
     best, claimed = answer.best, answer.claimed
     if best is None:
         named = "" if claimed is None else f"; {_claims(claimed.setting, unit)}, {_reaches(answer, claimed)}"
         return f"{at} no protocol here is proved to keep its budget{named}."
-    if answer.floor and not best.beats_nothing_sent:
+    if answer.floor and best.against and not best.beats_nothing_sent:
         return (
             f"{at} no protocol that is proved to keep its budget beats sending nothing: "
-            f"{_nearest(answer, answer.floor)}."
+            f"{_nearest(answer, answer.floor, best)}."
         )
     alike = f" (not told apart: {_few(answer.alike)})" if answer.alike else ""
+    beyond_doubt = " and beats nothing sent beyond doubt" if answer.in_doubt else ""
     per_user = best.setting.epsilon("user") if unit == "rating" else None
     summed = "" if per_user is None else f", up to {loss(per_user)} per user"
     return (
-        f"{at}{summed}, the most accurate protocol that is proved to keep its budget is "
+        f"{at}{summed}, the most accurate protocol that is proved to keep its budget{beyond_doubt} is "
         f"{best.setting.name}{alike}: it {_reaches(answer, best)}, {_costs(best.setting)}."
     )
 
@@ -92,15 +95,14 @@ def _without_budgets(answer: Answer) -> str:
     return f"No protocol here has a budget; {named.setting.name} {_reaches(answer, named)}."
 
 
-def _nearest(answer: Answer, floor: Candidate) -> str:
+def _nearest(answer: Answer, floor: Candidate, nearest: Candidate | None) -> str:
     """Say what nothing sent reaches, and which protocol comes nearest to it or is hardly better."""
     reached = f"every device alone reaches {_reached(floor, answer.measure)}"
-    nearest = answer.best or answer.claimed
     if nearest is None or nearest.against is None:
         return reached
     doubt = ", which may be chance" if nearest.against.mean > 0 else ""
     written = nearest.against.written(gain_digits(answer.measure))
-    promise = "" if answer.best else " (claimed, not proved)"
+    promise = " (claimed, not proved)" if nearest.setting.falls_short else ""
     return f"{reached}, and the nearest protocol, {nearest.setting.name}{promise}, is {written}{doubt}"
 
 
@@ -160,7 +162,8 @@ def _at_trust(at_trust: TrustAnswer, answer: Answer) -> str:
     measure, best, against = answer.measure, at_trust.best, at_trust.against
     trusted = TRUST_IN_WORDS[at_trust.trust]
     kept = "ratings and rated items protected" if at_trust.hides else "ratings protected, rated items seen"
-    reached = f"{best.name}, {_label(measure)} {_number(best.mean(measure.column), measure)}"
+    budget = "" if best.budget == at_trust.budget else f" at ε = {best.budget:g}"
+    reached = f"{best.name}{budget}, {_label(measure)} {_number(best.mean(measure.column), measure)}"
     if against is not None:
         reached += f", {against.written(gain_digits(measure))}"
     nothing = "nothing beats sending nothing; nearest is "

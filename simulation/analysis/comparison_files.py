@@ -103,7 +103,7 @@ class ComparisonFiles:
 def _keys(setting: Setting) -> list[str]:
     """Return the keys of a setting's cells, in the order of its lines."""
     return [
-        cell_key(setting.name, setting.budget, row["fold"], row["seed"], setting.population)
+        cell_key(setting.name, setting.budget, row.get("fold"), row.get("seed"), setting.population)
         for row in setting.rows
     ]
 

@@ -18,6 +18,7 @@ from simulation.analysis.averages import Average, average, grouped
 from simulation.analysis.evaluations import Evaluation
 from simulation.analysis.measures import MEASURES, Measure, measures_in
 from simulation.analysis.vocabulary import server_sees
+from simulation.protocols.floors import FLOORS
 from simulation.storage.table_record import check_table
 from simulation.storage.tables import Row, read_lines
 
@@ -59,6 +60,14 @@ _COUNTED = (
     *("ranking_", "sampled_ranking_"),
 )
 """Beginnings of the columns of losses, bytes, counts and rankings, which are never negative."""
+
+_FLAGS = frozenset({"hides_rated_items", "trusts_server", "unlinked"})
+"""Columns that hold True or False."""
+
+_SIZES = frozenset({"users", "items", "train_ratings", "test_ratings"})
+
+_LARGEST = 1e100
+"""Above it, sums of numbers might have no value."""
 
 _MEASURED = frozenset(measure.column for measure in MEASURES)
 """Columns of accuracy, which is never negative either."""
@@ -269,16 +278,28 @@ def _cell(column: str, text: str, where: str) -> str | float | bool | None:
         if column == "name":
             raise InputError(f"{where}: {column}", "nothing", "the name of a protocol")
         return None
-    if column in _TEXT or text in ("True", "False"):
+    if column == "floor" and text not in FLOORS:
+        raise InputError(f"{where}: {column}", repr(text), f"{', '.join(FLOORS)}, or nothing")
+    if column in _FLAGS and text not in ("True", "False"):
+        raise InputError(f"{where}: {column}", repr(text), "True, False, or nothing")
+    if column in _TEXT or column in _FLAGS:
         return text
+    return _number(column, text, f"{where}: {column}")
+
+
+def _number(column: str, text: str, where: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise InputError(f"{where}: {column}", repr(text), "a number, or nothing") from None
+        raise InputError(where, repr(text), "a number, or nothing") from None
+    if math.isfinite(value) and abs(value) > _LARGEST:
+        raise InputError(where, repr(text), f"a number of at most {_LARGEST:g}, or nothing")
+    if column in _SIZES and not value.is_integer():
+        raise InputError(where, repr(text), "a whole number, or nothing")
     if value < 0 and (column.startswith(_COUNTED) or column in _MEASURED):
-        raise InputError(f"{where}: {column}", repr(text), "a number of 0 or more, or nothing")
+        raise InputError(where, repr(text), "a number of 0 or more, or nothing")
     if column == "epsilon" and not (math.isfinite(value) and value > 0):
-        raise InputError(f"{where}: {column}", repr(text), "a number above 0, or nothing")
+        raise InputError(where, repr(text), "a number above 0, or nothing")
     return value
 
 

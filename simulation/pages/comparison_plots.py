@@ -83,7 +83,7 @@ def _how_to_read(
         if all(setting.budget and axis.value(setting) is None for setting in points)
     ]
     if unproved:
-        yield f"Not drawn, because no ε is proved: {listed(unproved)}."
+        yield f"Not drawn, because no {axis.name} is proved: {listed(unproved)}."
     hiding = [name for name, points in by_protocol(drawn).items() if points[0].flag("hides_rated_items")]
     if hiding and axis.unit == "rating":
         yield f"For {listed(hiding)}, ε covers every entry, rated or not."
@@ -93,9 +93,9 @@ _DAGGER = "†: not proved to keep its budget; the table says what is proved and
 
 
 def bytes_plot(settings: Sequence[Setting], measure: Measure, looks: Looks, suffix: str) -> Plot | None:
-    """Return the plot of accuracy against bytes per user; None if there are floors only."""
+    """Return the plot of accuracy against bytes per user; None if no protocol's bytes are known."""
     competing = [setting for setting in settings if setting.floor is None]
-    if not competing:
+    if not any(setting.bytes_per_user for setting in competing):
         return None
     dagger = [_DAGGER] if any(setting.falls_short for setting in competing) else []
     lines = [

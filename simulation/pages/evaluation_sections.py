@@ -26,7 +26,8 @@ def evaluation_plots(part: EvaluationPart) -> list[Plot]:
     files, settings, measure = part.files, part.settings, part.measure
     looks, suffix = part.looks, part.suffix
     delta = files.matched_delta
-    axes = [EpsilonAxis(unit) for unit in COMPARABLE_UNITS] if delta is None else [EpsilonAxis("user", delta)]
+    units = sorted(COMPARABLE_UNITS, key=lambda unit: unit != files.matched_unit)
+    axes = [EpsilonAxis(unit) for unit in units] if delta is None else [EpsilonAxis("user", delta)]
     if any(setting.falls_short for setting in settings):
         axes.insert(0, EpsilonAxis(files.matched_unit, delta=delta, asked=True))
     plots = [plot for axis in axes if (plot := epsilon_plot(settings, measure, axis, looks, suffix))]

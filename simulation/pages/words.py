@@ -51,7 +51,7 @@ def comparison_in_words(files: ComparisonFiles) -> str:
     floors = {setting.name for setting in settings if setting.floor}
     budgets = sorted({setting.budget for setting in settings if setting.budget is not None})
     runs = [row for setting in settings for row in setting.rows]
-    seeds, folds = ({str(row[key]) for row in runs if row[key] is not None} for key in ("seed", "fold"))
+    seeds, folds = ({str(row[key]) for row in runs if row.get(key) is not None} for key in ("seed", "fold"))
     at_budgets = (
         f" at {plural(len(budgets), 'budget')}, ε = {listed(f'{budget:g}' for budget in budgets)} per "
         f"{files.matched_unit},"

@@ -147,12 +147,13 @@ def test_where_nothing_beats_the_floor_that_is_the_answer(tmp_path: Path, measur
     first, second = sentences(path, measure)
     lines = lines_of(path)
     assert all(float(each[f"{measure.column}_gain_low"]) <= 0 for each in lines if competes(each))
-    nearest = best_of(lines, measure, lambda each: competes(each) and each["status"] == "proved")
+    nearest = best_of(lines, measure, competes)
+    promise = "" if nearest["status"] == "proved" else " (claimed, not proved)"
     behind = abs(float(nearest[measure.column]) - FLOOR[measure])
     assert first == (
         f"At ε = 1 per rating nothing here beats sending nothing: every device alone reaches "
         f"{'RMSE' if measure is RMSE else 'sign accuracy'} {FLOOR[measure]:.3f}, and the nearest protocol, "
-        f"{nearest['name']}, is {behind:.3f} ± 0.020 worse."
+        f"{nearest['name']}{promise}, is {behind:.3f} ± 0.020 worse."
     )
     assert "none of the 3 published systems" in second
     check_context(second, lines, measure)
@@ -201,6 +202,43 @@ def test_what_beats_nothing_sent_by_a_claim_is_not_said_to_be_nothing(tmp_path: 
     )
 
 
+def intervals(rows: list[dict[str, Any]], base: float, half_width: float = 0.02) -> list[dict[str, Any]]:
+    """Return lines with the interval of how much lower their error is than a floor's."""
+    ends = ((-1, "low"), (1, "high"))
+    return [
+        {**row, **{f"rmse_gain_{end}": base - row["rmse"] + sign * half_width for sign, end in ends}}
+        for row in rows
+    ]
+
+
+def test_the_nearest_to_the_floor_may_be_one_that_only_claims(tmp_path: Path) -> None:
+    rows = [line(RMSE, "proved", 1.0, 1, 1.2), {**line(RMSE, "claimed", 1.0, 1, 1.1), "status": "claimed"}]
+    path = tmp_path / "comparison.csv"
+    path.write_text("".join(csv_of_rows(intervals([floor(RMSE, "nothing-sent", 1.0), *rows], 1.0))))
+    assert sentences(path, RMSE)[0].endswith(
+        "the nearest protocol, claimed (claimed, not proved), is 0.100 ± 0.020 worse."
+    )
+
+
+def test_what_was_not_held_against_the_floor_is_not_said_to_be_beaten_by_it(tmp_path: Path) -> None:
+    rows = [floor(RMSE, "nothing-sent", 1.0), line(RMSE, "protocol-3", 1.0, 2, 0.9)]
+    path = tmp_path / "comparison.csv"
+    path.write_text("".join(csv_of_rows(rows)))
+    said = sentences(path, RMSE)
+    assert len(said) == 1
+    assert "that is proved to keep its budget is protocol-3: it reaches RMSE 0.900, for 410 bytes" in said[0]
+
+
+def test_a_protocol_that_is_passed_by_one_in_doubt_is_not_called_the_most_accurate(tmp_path: Path) -> None:
+    sure = intervals([floor(RMSE, "nothing-sent", 1.0), line(RMSE, "sure", 1.0, 1, 0.95)], 1.0)
+    path = tmp_path / "comparison.csv"
+    path.write_text("".join(csv_of_rows([*sure, *intervals([line(RMSE, "rash", 1.0, 1, 0.9)], 1.0, 0.2)])))
+    assert (
+        "the most accurate protocol that is proved to keep its budget and beats nothing sent beyond doubt is "
+        "sure: it reaches RMSE 0.950, 0.050 ± 0.020 better"
+    ) in sentences(path, RMSE)[0]
+
+
 def test_without_budgets_and_without_floors_there_is_an_answer(tmp_path: Path) -> None:
     path = tmp_path / "comparison.csv"
     path.write_text(
@@ -240,6 +278,19 @@ def test_for_whole_users_there_is_a_line_for_each_trust(tmp_path: Path) -> None:
         "which the server sees, give 0.940 (sets-only).",
     ]
     assert trust_sentences(answer, [], None) == answer_sentences(answer, "user")
+
+
+def test_of_a_single_trust_nothing_depends_on_it_and_another_budget_is_named(tmp_path: Path) -> None:
+    rows = [line(RMSE, "values", epsilon, 1, value) for epsilon, value in ((2.0, 0.9), (4.0, 0.95))]
+    path = tmp_path / "comparison.csv"
+    path.write_text("".join(csv_of_rows([*rows, line(RMSE, "other", 4.0, 1, 0.99)])))
+    settings = read_settings(path)
+    lead, only = trust_sentences(
+        answer_to(settings, RMSE, ()), at_each_trust(settings, RMSE, budgets=[4.0]), None
+    )
+    same = "every protocol here that is proved to keep its budget asks for the same trust"
+    assert lead == f"At ε = 4 per user, {same}."
+    assert ": values at ε = 2, RMSE 0.900, for 406 bytes up" in only
 
 
 def test_the_headline_has_a_row_per_protocol_by_accuracy_and_always_the_floor(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import subprocess
 import sys
@@ -25,7 +26,7 @@ from simulation.analysis.populations import Course, Point
 from simulation.analysis.selection import frontier
 from simulation.analysis.settings import Setting, read_settings
 from simulation.analysis.vocabulary import TRUST_IN_WORDS
-from simulation.pages.comparison_plots import epsilon_plot
+from simulation.pages.comparison_plots import bytes_plot, epsilon_plot
 from simulation.pages.figures.accuracy_axis import accuracy_axis
 from simulation.pages.figures.accuracy_by_bytes import (
     Trace,
@@ -130,7 +131,14 @@ def test_what_has_no_place_on_the_axis_is_named(delta: float | None, missing: st
     settings, axis = [composed, summed], EpsilonAxis("user", delta)
     plot = epsilon_plot(settings, RMSE, axis, looks_of(settings), "")
     assert plot is not None
-    assert f"Not drawn, because no ε is proved: {missing}." in plot.caption
+    assert f"Not drawn, because no {axis.name} is proved: {missing}." in plot.caption
+
+
+def test_without_any_bytes_there_is_no_figure_of_them() -> None:
+    settings = [setting("a", 1, 1)]
+    assert bytes_plot(settings, RMSE, looks_of(settings), "") is not None
+    settings[0].rows[0]["uplink_message_mean_per_user"] = math.inf
+    assert bytes_plot(settings, RMSE, looks_of(settings), "") is None
 
 
 def test_points_on_the_frontier_are_filled(comparison_directory: Directories) -> None:
