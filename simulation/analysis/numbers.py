@@ -10,6 +10,12 @@ from simulation.analysis.averages import Average
 DASH = "–"
 """Stands for a value that does not apply."""
 
+THOUSANDS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k"))
+"""From which numbers on a suffix is written; "k" from 10,000 on."""
+
+SIZES = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+"""The units of bytes, with decimal prefixes."""
+
 
 def number(value: float | None, digits: int) -> str:
     """Write a number with the given decimals, or with two significant digits if it is too small for them."""
@@ -57,7 +63,7 @@ def short(value: float) -> str:
     """Write a number in about five characters: 0.25, 12.5, 340, 12.3k, 3.4M."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
-    for limit, suffix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k")):
+    for limit, suffix in THOUSANDS:
         if abs(value) >= limit:
             divisor = 1e3 if suffix == "k" else limit
             return f"{value / divisor:.3g}{suffix}"
@@ -66,7 +72,7 @@ def short(value: float) -> str:
 
 def size(count: float) -> str:
     """Write a number of bytes: 340 B, 1.2 kB, 3.4 MB (decimal prefixes)."""
-    for limit, unit in ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+    for limit, unit in SIZES:
         if abs(count) >= limit:
             return f"{count / limit:.3g} {unit}" if count < 1000 * limit else f"{count / limit:,.0f} {unit}"
     return f"{count:.3g} B" if count < 100 else f"{count:.0f} B"

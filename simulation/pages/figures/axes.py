@@ -17,7 +17,7 @@ from matplotlib.ticker import (
     NullLocator,
 )
 
-from simulation.analysis.numbers import short, size
+from simulation.analysis.numbers import SIZES, THOUSANDS, short, size
 
 _STEPS = (
     (1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9),
@@ -98,10 +98,6 @@ def plain_axis(
     axis.set_major_formatter(_Alike(percent=percent, in_bytes=in_bytes))
 
 
-_THOUSANDS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k"))
-_SIZES = ((1e12, " TB"), (1e9, " GB"), (1e6, " MB"), (1e3, " kB"))
-
-
 class _Alike(Formatter):
     """Writes the ticks of an axis in one unit, with the decimals that none of them can do without."""
 
@@ -125,6 +121,8 @@ class _Alike(Formatter):
         if self._percent:
             return 0.01, " %"
         largest = max((abs(tick) for tick in self._ticks), default=0.0)
-        units = _SIZES if self._in_bytes else _THOUSANDS
-        limit, suffix = next(((limit, suffix) for limit, suffix in units if largest >= limit), (1.0, ""))
-        return 1e3 if suffix == "k" else limit, suffix or (" B" if self._in_bytes else "")
+        if self._in_bytes:
+            limit, unit = next((size for size in SIZES if largest >= size[0]), (1.0, "B"))
+            return limit, f" {unit}"
+        limit, suffix = next((each for each in THOUSANDS if largest >= each[0]), (1.0, ""))
+        return 1e3 if suffix == "k" else limit, suffix
