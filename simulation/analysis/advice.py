@@ -121,10 +121,9 @@ def advise(directory: str | Path, limits: AdviceLimits, measure: str | None = No
     floor, offers = _offers(comparable, chosen, limits)
     worthwhile = [offer for offer in offers if floor is None or offer.beyond_doubt]
     inside = [offer for offer in offers if offer.inside(limits)]
-    sign = 1 if chosen.lower_is_better else -1
     best = min(
         (offer for offer in inside if offer in worthwhile),
-        key=lambda offer: (sign * offer.accuracy.mean, offer.bytes_per_user, offer.epsilon),
+        key=lambda offer: (chosen.sort_key(offer.accuracy.mean), offer.bytes_per_user, offer.epsilon),
         default=floor,
     )
     if best is None:
@@ -140,7 +139,7 @@ def advise(directory: str | Path, limits: AdviceLimits, measure: str | None = No
         tuple(offer for offer in inside if offer.setting.name not in beating),
         tuple(_claimed_only(comparable, chosen, limits)),
         tuple(_composed_only(comparable, chosen, limits)),
-        *_next_better(better, limits, sign),
+        *_next_better(better, limits, chosen),
         users_needed(courses(settings, chosen), best.setting),
     )
 
@@ -167,15 +166,15 @@ def _comparable(settings: Sequence[Setting], measure: Measure) -> list[Setting]:
 
 
 def _next_better(
-    better: Sequence[Offer], limits: AdviceLimits, sign: int
+    better: Sequence[Offer], limits: AdviceLimits, measure: Measure
 ) -> tuple[Offer | None, Offer | None, Offer | None]:
     """Return what costs the least additional epsilon, the fewest additional bytes, or both."""
 
     def by_epsilon(offer: Offer) -> tuple[float, float]:
-        return offer.epsilon, sign * offer.accuracy.mean
+        return offer.epsilon, measure.sort_key(offer.accuracy.mean)
 
     def by_bytes(offer: Offer) -> tuple[float, float]:
-        return offer.bytes_per_user, sign * offer.accuracy.mean
+        return offer.bytes_per_user, measure.sort_key(offer.accuracy.mean)
 
     cheap = [offer for offer in better if offer.within(math.inf, limits.max_bytes)]
     private = [offer for offer in better if offer.within(limits.epsilon, math.inf)]

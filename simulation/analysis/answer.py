@@ -134,9 +134,8 @@ def _candidates(settings: Iterable[Setting], floor: Setting | None, measure: Mea
 
 def most_accurate(candidates: Iterable[Candidate], measure: Measure) -> Candidate | None:
     """Return the most accurate of those that beat nothing sent, or of all where none does."""
-    sign = 1 if measure.lower_is_better else -1
     return min(
         candidates,
-        key=lambda each: (not each.beats_nothing_sent, sign * each.accuracy, each.setting.name),
+        key=lambda each: (not each.beats_nothing_sent, measure.sort_key(each.accuracy), each.setting.name),
         default=None,
     )

@@ -114,8 +114,7 @@ def _proved(settings: Sequence[Setting], measure: Measure) -> list[Setting]:
 
 
 def _best(settings: Sequence[Setting], measure: Measure) -> Setting:
-    sign = 1 if measure.lower_is_better else -1
-    return min(settings, key=lambda each: (sign * (each.mean(measure.column) or 0.0), each.name))
+    return min(settings, key=lambda each: (measure.sort_key(each.mean(measure.column) or 0.0), each.name))
 
 
 def _with_less(best: Setting, others: Sequence[Setting], measure: Measure) -> Setting | None:

@@ -40,9 +40,8 @@ def headline_rows(settings: Sequence[Setting], measure: Measure) -> tuple[list[S
     tuple of list
         Those that are shown, nothing sent always among them, and the others.
     """
-    sign = 1 if measure.lower_is_better else -1
     known = [
-        (sign * accuracy, setting.name, setting)
+        (measure.sort_key(accuracy), setting.name, setting)
         for setting in at_reference(settings)
         if (accuracy := setting.mean(measure.column)) is not None
     ]

@@ -41,6 +41,10 @@ class Measure:
         """Return whether one value is strictly better than another."""
         return one < other if self.lower_is_better else one > other
 
+    def sort_key(self, value: float) -> float:
+        """Return what values are sorted by, the best first."""
+        return value if self.lower_is_better else -value
+
     def best(self, values: Sequence[float]) -> float:
         """Return the best of some values."""
         return min(values) if self.lower_is_better else max(values)

@@ -29,12 +29,11 @@ def rivals(settings: Sequence[Setting], measure: Measure) -> list[tuple[Setting,
         Those that predict the same.
     measure : Measure
     """
-    sign = 1 if measure.lower_is_better else -1
     by_budget: dict[float | None, list[tuple[float, str, Setting]]] = {}
     for setting in settings:
         mean = setting.mean(measure.column)
         if setting.floor is None and mean is not None:
-            by_budget.setdefault(setting.budget, []).append((sign * mean, setting.name, setting))
+            by_budget.setdefault(setting.budget, []).append((measure.sort_key(mean), setting.name, setting))
     ordered = [sorted(own, key=lambda each: each[:2]) for own in by_budget.values()]
     return [(best, [each for *_, each in others]) for (*_, best), *others in ordered if others]
 

@@ -12,16 +12,15 @@ from simulation.analysis.settings import Setting
 def frontier(settings: Sequence[Setting], measure: Measure) -> list[Setting]:
     """Return the settings that none beats in both accuracy and bytes, by ascending bytes."""
     known = [
-        (setting.bytes_per_user, accuracy.mean, setting)
+        (setting.bytes_per_user, measure.sort_key(accuracy.mean), setting)
         for setting in settings
         if setting.bytes_per_user is not None and (accuracy := setting.average(measure.column))
     ]
-    sign = 1 if measure.lower_is_better else -1
     unbeaten: list[Setting] = []
     best = math.inf
-    for _, value, setting in sorted(known, key=lambda entry: (entry[0], sign * entry[1])):
-        if sign * value < best:
-            best = sign * value
+    for _, key, setting in sorted(known, key=lambda entry: entry[:2]):
+        if key < best:
+            best = key
             unbeaten.append(setting)
     return unbeaten
 

@@ -46,15 +46,15 @@ def accuracy_axis(
     ends : sequence of float
         Ends of error bars.
     """
-    sign = 1.0 if measure.lower_is_better else -1.0
-    turned = {name: [sign * value for value in each] for name, each in values.items() if each}
+    key = measure.sort_key
+    turned = {name: [key(value) for value in each] for name, each in values.items() if each}
     limit = _worst_shown(turned)
     shown = [value for each in turned.values() for value in each if value <= limit]
-    beyond = {name: [value for value in values[name] if sign * value > limit] for name in turned}
+    beyond = {name: [value for value in values[name] if key(value) > limit] for name in turned}
     beyond = {name: each for name, each in beyond.items() if each}
     most = limit + _FEW * (limit - min(shown)) if beyond else float("inf")
-    shown += [sign * end for end in ends if sign * end <= most]
-    low, high = sorted((sign * min(shown, default=0.0), sign * max(shown, default=1.0)))
+    shown += [key(end) for end in ends if key(end) <= most]
+    low, high = sorted((key(min(shown, default=0.0)), key(max(shown, default=1.0))))
     if 0 < _WIDE_RANGE * low < high:
         log_axis(ax, [low, high], which="y")
     else:
