@@ -58,10 +58,10 @@ def compare(
     from simulation.comparison.running import run_comparison
 
     _check(population)
-    comparison, look = _loaded(config, overrides, parts), _outline if page else None
+    comparison, tabulated = _loaded(config, overrides, parts), _outline if page else None
     with _kept_when_interrupted(page):
         result = run_comparison(
-            comparison, output, jobs=jobs, resume=resume, progress=progress, tabulated=look
+            comparison, output, jobs=jobs, resume=resume, progress=progress, tabulated=tabulated
         )
         if result.rows and page:
             _draw(result, population, progress)

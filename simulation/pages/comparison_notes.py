@@ -17,6 +17,8 @@ _UNFINISHED = (
     "After an interrupt or a failure, --resume goes on."
 )
 
+_CLAIMED = "the ε is claimed and not proved; tables hold what is proved, and figures have a †."
+
 _MOST_NAMES = 4
 """Names that a note lists; of more, only their number is said."""
 
@@ -42,16 +44,13 @@ def first_notes(files: ComparisonFiles) -> list[str]:
     return [*notes, *(note for note, of_all in _notes_of_runs(files) if of_all)]
 
 
-_CLAIMED = "the ε is claimed and not proved; tables hold what is proved, and figures have a †."
-
-
 def notes_sections(files: ComparisonFiles) -> list[Section]:
     """Return the section with what holds of some protocols, if there is any such note."""
     notes = [note for note, of_all in _notes_of_runs(files) if not of_all]
     if not notes:
         return []
     lines = Markup("").join(Markup("<li>{}</li>").format(note) for note in notes)
-    content = (Markup('<ul class="of-protocols">{}</ul>').format(lines),)
+    content = (Markup("<ul>{}</ul>").format(lines),)
     return [Section("notes-of-protocols", "Notes on protocols", content)]
 
 
