@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from docs.tables.answer import answer
 from docs.tables.leaderboard import absolute_errors, accuracies, leaderboard, made
 from docs.tables.listed import DOCS
 from docs.tables.promises import deviations, index, promises, settings
+from simulation.console.exit_codes import exit_code
 
 BLOCKS: dict[str, Callable[..., str]] = {
     "absolute-errors": absolute_errors,
@@ -77,4 +79,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(exit_code(main))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -20,6 +21,7 @@ from docs.tables.results import Provenance, Result, write_results
 from simulation.analysis.comparison_files import ComparisonFiles, read_comparison
 from simulation.analysis.floors import Gain, gain, nothing_sent
 from simulation.analysis.settings import Setting, by_evaluation
+from simulation.console.exit_codes import exit_code
 from simulation.storage.names import TABLE, cell_key
 
 _DIGITS = 8
@@ -160,4 +162,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(exit_code(main))

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AfterValidator, ConfigDict, TypeAdapter, ValidationError, with_config
 
 from dprec.errors import InputError
 from dprec.privacy.guarantee import Status, Trust
@@ -26,6 +26,14 @@ RESULTS = Path(__file__).resolve().parents[1] / "results"
 _ACCEPTED = "a table that `python -m docs.tables.collect` wrote"
 
 
+def _known(column: str) -> str:
+    known = [measure.column for measure in MEASURES]
+    if column not in known:
+        raise ValueError(f"one of {', '.join(known)}")
+    return column
+
+
+@with_config(ConfigDict(allow_inf_nan=False))
 @dataclass(frozen=True)
 class Result:
     """One protocol at one budget: means over folds and seeds, losses of the worst run.
@@ -81,7 +89,7 @@ class Result:
     unit: ComparableUnit
     epsilon: float | None
     floor: bool
-    measure: str
+    measure: Annotated[str, AfterValidator(_known)]
     accuracy: float
     deviation: float | None
     runs: int

@@ -159,6 +159,10 @@ def test_a_wrong_cell_is_named_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "one.csv").write_text(text.replace(",nobody,", ",anybody,"), encoding="utf-8")
     with pytest.raises(InputError, match="line 2: trust: 'anybody'"):
         read_results(tmp_path / "one.csv")
+    for column, text in (("measure", "charm"), ("accuracy", "nan"), ("gain", "inf")):
+        write_results(tmp_path / "one.csv", [replace(RESULT, **{column: text})])
+        with pytest.raises(InputError, match=f"line 2: {column}: '{text}'"):
+            read_results(tmp_path / "one.csv")
 
 
 def test_a_protocol_that_a_summary_lacks_is_refused() -> None:
