@@ -278,6 +278,9 @@ def _cell(column: str, text: str, where: str) -> str | float | bool | None:
         if column == "name":
             raise InputError(f"{where}: {column}", "nothing", "the name of a protocol")
         return None
+    # A mark that turns the direction of writing would turn the figures beside it too.
+    if column == "name" and not text.isprintable():
+        raise InputError(f"{where}: {column}", repr(text), "a name of characters that can be printed")
     if column == "floor" and text not in FLOORS:
         raise InputError(f"{where}: {column}", repr(text), f"{', '.join(FLOORS)}, or nothing")
     if column in _FLAGS and text not in ("True", "False"):

@@ -172,6 +172,10 @@ def test_foreign_directories(tmp_path: Path) -> None:
         ("".join(csv_of_rows([{**ROWS[1], "rmse": True}])), "line 2: rmse: 'True'; accepted: a number"),
         ("".join(csv_of_rows([{**ROWS[1], "rmse": 1e300}])), "line 2: rmse: '1e[+]300'; accepted: a number"),
         ("".join(csv_of_rows([{**ROWS[1], "users": "inf"}])), "line 2: users: 'inf'; accepted: a whole"),
+        (
+            "".join(csv_of_rows([{**ROWS[1], "name": "\x1b[31m"}])),
+            "line 2: name: .*accepted: a name of characters",
+        ),
         ("".join(csv_of_rows([{**ROWS[1], "floor": "mine"}])), "line 2: floor: 'mine'; accepted: nothing-"),
         ("".join(csv_of_rows([{**ROWS[1], "trusts_server": "perhaps"}])), "'perhaps'; accepted: True, False"),
         ("".join(csv_of_rows(ROWS[:1])) + "short,row\n", "line 3: 2 cells; accepted: [0-9]+, one per column"),
