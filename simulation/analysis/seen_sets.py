@@ -50,20 +50,15 @@ def _sentence(settings: Sequence[Setting], measure: Measure, unit: ComparableUni
     if alone is None or reached is None:
         return _unknown(readers)
     digits = gain_digits(measure)
-    clauses = [
-        f"with no report of any value {alone.name} reaches {measure.label} {number(reached, digits)}, "
-        "because which items were rated is seen"
-    ]
+    accuracy = number(reached, digits)
+    sentence = f"The rated items alone, without values, give {measure.label} {accuracy} ({alone.name})"
     floor = nothing_sent(settings)
     hidden = floor.mean(measure.column) if floor else None
     if hidden is not None:
-        clauses.append(f"with nothing sent it is {number(hidden, digits)}")
-    clauses.append("where the set of rated items is hidden, none of what it gives holds")
-    sentence = "; ".join(clauses)
+        sentence += f", against {number(hidden, digits)} with nothing sent"
+    sentence += "; where a protocol hides which items were rated, nothing of this remains"
     added = listed(_added(readers, alone, measure))
-    return f"{sentence[0].upper()}{sentence[1:]}." + (
-        f" Compared with {alone.name}, {added} per {unit}." if added else ""
-    )
+    return f"{sentence}." + (f" Compared with {alone.name}, {added} per {unit}." if added else "")
 
 
 def _unknown(readers: Sequence[Setting]) -> str | None:

@@ -74,7 +74,11 @@ def best_table(part: EvaluationPart) -> Markup:
         Column("fewest bytes", numeric=False),
         *map(heading, of_cheap),
     ]
-    return table("The two ends of each budget's frontier", columns, rows)
+    return table(
+        "Most accurate, and fewest bytes on the frontier, at each budget",
+        columns,
+        rows,
+    )
 
 
 def _alike(best: Setting, settings: Sequence[Setting]) -> str:

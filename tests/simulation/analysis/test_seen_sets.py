@@ -35,8 +35,8 @@ def test_the_figures_are_those_of_the_rows() -> None:
         reading("b", 0.1, 0.96, 0.96),
         lines("other", 1.0, 0.9, 0.9, completion="mf"),
     ) == [
-        "With no report of any value visible reaches RMSE 0.950, because which items were rated is seen; "
-        "with nothing sent it is 1.062; where the set of rated items is hidden, none of what it gives holds. "
+        "The rated items alone, without values, give RMSE 0.950 (visible), against 1.062 with nothing sent; "
+        "where a protocol hides which items were rated, nothing of this remains. "
         "Compared with visible, b is 0.010 ± 0.000 worse at ε = 0.1 and a is 0.030 ± 0.000 better at ε = 1 "
         "per rating."
     ]
@@ -44,7 +44,7 @@ def test_the_figures_are_those_of_the_rows() -> None:
 
 def test_without_a_protocol_that_reads_the_set_the_floor_speaks_for_itself() -> None:
     (sentence,) = sentences(ALONE, lines("other", 1.0, 0.9, 0.9, completion="mf"))
-    assert sentence.endswith("is seen; where the set of rated items is hidden, none of what it gives holds.")
+    assert sentence.endswith("where a protocol hides which items were rated, nothing of this remains.")
     assert sentences(QUIET, lines("other", 1.0, 0.9, 0.9, completion="mf")) == []
 
 

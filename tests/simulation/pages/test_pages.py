@@ -327,8 +327,8 @@ def test_a_comparison_says_what_the_visible_set_alone_gives(
 ) -> None:
     words = words_of(floored(floored(comparison_directory(), 1.1), 0.95, "sets-only"))
     assert (
-        "<p>With no report of any value sets-only reaches RMSE 0.950, because which items were rated is "
-        "seen; with nothing sent it is 1.100; where the set" in words.text.split('id="best">')[1]
+        "<p>The rated items alone, without values, give RMSE 0.950 (sets-only), against 1.100 with nothing "
+        "sent; where" in words.text.split('id="best">')[1]
     )
 
 
