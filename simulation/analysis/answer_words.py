@@ -158,7 +158,7 @@ def _published(names: Sequence[str], better: Sequence[str]) -> str:
 
 
 def _at_trust(at_trust: TrustAnswer, answer: Answer) -> str:
-    """Say which protocol to take at a trust, or that none there beats nothing sent."""
+    """Say which protocol to take at a trust, or that the best is not surely better than nothing sent."""
     measure, best, against = answer.measure, at_trust.best, at_trust.against
     trusted = TRUST_IN_WORDS[at_trust.trust]
     kept = "ratings and rated items protected" if at_trust.hides else "ratings protected, rated items seen"
@@ -166,8 +166,8 @@ def _at_trust(at_trust: TrustAnswer, answer: Answer) -> str:
     reached = f"{best.name}{budget}, {_label(measure)} {_number(best.mean(measure.column), measure)}"
     if against is not None:
         reached += f", {against.written(gain_digits(measure))}"
-    nothing = "nothing beats sending nothing; nearest is "
-    sentence = nothing + reached if against and not against.beyond_doubt else f"{reached}, {_costs(best)}"
+    in_doubt = "the most accurate does not surely beat sending nothing: "
+    sentence = in_doubt + reached if against and not against.beyond_doubt else f"{reached}, {_costs(best)}"
     if answer.set_alone and not at_trust.hides:
         sentence += f"; {_set_alone(answer.set_alone, measure)}"
     return f"{trusted[0].upper()}{trusted[1:]} ({kept}): {sentence}."

@@ -269,8 +269,8 @@ def test_for_whole_users_there_is_a_line_for_each_trust(tmp_path: Path) -> None:
     assert lead.startswith("At ε = 4 per user with δ = 1e-06, ")
     assert lead.endswith("nothing sent reaches RMSE 1.000.")
     assert lines == [
-        "Nobody is trusted (ratings and rated items protected): nothing beats sending nothing; nearest is "
-        "local, RMSE 1.100, 0.100 worse.",
+        "Nobody is trusted (ratings and rated items protected): the most accurate does not surely beat "
+        "sending nothing: local, RMSE 1.100, 0.100 worse.",
         "The server is trusted (ratings and rated items protected): central, RMSE 0.900, 0.100 better, for "
         "407 bytes up and 25,001 down per user; the server sees true ratings.",
         "Nobody is trusted (ratings protected, rated items seen): values, RMSE 0.920, 0.080 better, for 406 "
