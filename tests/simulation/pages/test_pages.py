@@ -545,7 +545,7 @@ def test_templates_escape_what_is_not_markup() -> None:
     )
     assert "<caption>&#34;&amp;</caption>" in shown
     assert 'aria-label="&#34;&amp;"' in shown
-    assert "<span>&lt;b&gt;</span><small>&lt;i&gt;</small>" in shown
+    assert "<span>&lt;b&gt;</span> <small>&lt;i&gt;</small>" in shown
     assert '<th scope="row" data-value="&lt;u&gt;">&lt;u&gt;</th>' in shown
     assert '<th scope="row"><u>&amp;</u></th>' in shown
 
