@@ -20,10 +20,10 @@ from simulation.pages.figures.axes import log_axis
 from simulation.pages.figures.colours import INK, REFERENCE, SURFACE, ramp
 from simulation.pages.figures.floor_lines import draw_floors, floor_handles, floor_lines
 from simulation.pages.figures.hovering import show_on_hover
-from simulation.pages.figures.labels import LineEnd, direct_labels, legend_below
+from simulation.pages.figures.labels import PointLabel, direct_labels, legend_below
 from simulation.pages.figures.looks import DASHES, Look, Looks, legend_handle, marked, trust_handles
 from simulation.pages.figures.panels import Style, axis_labels, panels, printable, shortened
-from simulation.pages.figures.point_words import PointLabel, label_points, setting_in_words
+from simulation.pages.figures.point_words import label_points, setting_in_words
 
 
 def draw_accuracy_against_bytes(
@@ -63,7 +63,7 @@ def draw_accuracy_against_bytes(
             linestyle=dashes,
             zorder=1.5,
         )
-        ends.append(LineEnd(right, best_values[-1], label, INK if dashes == "solid" else REFERENCE))
+        ends.append(PointLabel(right, best_values[-1], label, INK if dashes == "solid" else REFERENCE))
     axis_labels(ax, style, x="bytes per user, both directions")
     direct_labels(ax, style, ends)
     first = sorted(competing, key=lambda setting: setting not in on_frontiers)
@@ -168,7 +168,7 @@ def draw_accuracy_by_round(
             markeredgewidth=0.6,
         )
         end = float(trace.bytes_per_user[-1]), float(trace.accuracy[-1])
-        ends.append(LineEnd(*end, shortened(trace.label), look.colour))
+        ends.append(PointLabel(*end, shortened(trace.label), look.colour))
     log_axis(ax, np.concatenate([trace.bytes_per_user for trace in traces]).tolist(), in_bytes=True)
     floors = floor_lines(settings, measure, looks)
     reached = {shortened(trace.label): trace.accuracy.tolist() for trace in traces}

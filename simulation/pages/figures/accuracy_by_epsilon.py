@@ -19,7 +19,7 @@ from simulation.pages.figures.axes import log_axis
 from simulation.pages.figures.colours import SURFACE
 from simulation.pages.figures.floor_lines import draw_floors, floor_handles, floor_lines
 from simulation.pages.figures.hovering import show_on_hover
-from simulation.pages.figures.labels import LineEnd, direct_labels, legend_below, tall_enough
+from simulation.pages.figures.labels import PointLabel, direct_labels, legend_below, tall_enough
 from simulation.pages.figures.looks import Look, Looks, legend_handle, marked, trust_handles
 from simulation.pages.figures.panels import Style, axis_labels, panels, shortened
 from simulation.pages.figures.point_words import setting_in_words
@@ -88,7 +88,7 @@ def draw_accuracy_against_epsilon(
     for setting, mean in references:
         look = looks[setting.name]
         ax.axhline(mean, color=look.colour, linestyle=look.dashes, linewidth=1.3)
-        ends.append(LineEnd(right, mean, shortened(setting.name), look.colour))
+        ends.append(PointLabel(right, mean, shortened(setting.name), look.colour))
     ranges = [end for curve in curves for end in (*curve.low.tolist(), *curve.high.tolist())]
     flat = {shortened(setting.name): [mean] for setting, mean in references}
     flat |= {floor.name: [floor.value] for floor in floors}
@@ -153,7 +153,7 @@ def _curves(settings: Sequence[Setting], measure: Measure, axis: EpsilonAxis) ->
     return curves
 
 
-def _draw_curve(ax: Axes, curve: _Curve, look: Look) -> LineEnd:
+def _draw_curve(ax: Axes, curve: _Curve, look: Look) -> PointLabel:
     """Draw a curve with error bars, and return its end."""
     ax.errorbar(
         curve.losses,
@@ -168,7 +168,7 @@ def _draw_curve(ax: Axes, curve: _Curve, look: Look) -> LineEnd:
         linewidth=1.6,
         elinewidth=1.1,
     )
-    return LineEnd(float(curve.losses[-1]), float(curve.mean[-1]), curve.label, look.colour)
+    return PointLabel(float(curve.losses[-1]), float(curve.mean[-1]), curve.label, look.colour)
 
 
 def _references(settings: Sequence[Setting], measure: Measure) -> list[tuple[Setting, float]]:

@@ -16,7 +16,7 @@ from simulation.pages.figures.accuracy_axis import accuracy_axis
 from simulation.pages.figures.axes import log_axis
 from simulation.pages.figures.colours import INK, RULE, SURFACE
 from simulation.pages.figures.hovering import show_on_hover
-from simulation.pages.figures.labels import LineEnd, direct_labels, legend_below
+from simulation.pages.figures.labels import PointLabel, direct_labels, legend_below
 from simulation.pages.figures.looks import FLOOR_LINES, Look, Looks, legend_handle, trust_handles
 from simulation.pages.figures.panels import Style, axis_labels, panels, shortened
 from simulation.pages.figures.point_words import setting_in_words
@@ -38,7 +38,7 @@ def draw_accuracy_against_users(
     """
     figure, (ax,) = panels(style)
     floor = _floor(courses, measure)
-    ends = [LineEnd(floor[-1][0], floor[-1][1], NOTHING_SENT, INK)]
+    ends = [PointLabel(floor[-1][0], floor[-1][1], NOTHING_SENT, INK)]
     ends += [_draw_course(ax, course, looks[course.name]) for course in courses]
     every = {shortened(each.name): [point.accuracy for point in each.points] for each in courses}
     log_axis(ax, [users for users, _ in floor], ticks_at_values=True)
@@ -57,7 +57,7 @@ def draw_accuracy_against_users(
     return figure
 
 
-def _draw_course(ax: Axes, course: Course, look: Look) -> LineEnd:
+def _draw_course(ax: Axes, course: Course, look: Look) -> PointLabel:
     """Draw a line with a marker for every number of users, and return its end."""
     users, reached = zip(*((point.users, point.accuracy) for point in course.points), strict=True)
     ax.plot(
@@ -71,7 +71,7 @@ def _draw_course(ax: Axes, course: Course, look: Look) -> LineEnd:
         markeredgecolor=SURFACE,
         markeredgewidth=0.6,
     )
-    return LineEnd(users[-1], reached[-1], shortened(course.name), look.colour)
+    return PointLabel(users[-1], reached[-1], shortened(course.name), look.colour)
 
 
 def _shown(courses: Sequence[Course], measure: Measure) -> Iterator[tuple[float, float, str]]:

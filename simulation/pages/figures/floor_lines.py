@@ -13,7 +13,7 @@ from simulation.analysis.measures import Measure
 from simulation.analysis.settings import Setting
 from simulation.analysis.vocabulary import listed
 from simulation.pages.figures.colours import INK, RULE
-from simulation.pages.figures.labels import LineEnd
+from simulation.pages.figures.labels import PointLabel
 from simulation.pages.figures.looks import FLOOR_LINES, Look, Looks, legend_handle
 
 
@@ -46,7 +46,7 @@ def floor_lines(settings: Sequence[Setting], measure: Measure, looks: Looks) -> 
 
 def draw_floors(
     ax: Axes, settings: Sequence[Setting], measure: Measure, floors: Sequence[FloorLine]
-) -> list[LineEnd]:
+) -> list[PointLabel]:
     """Draw floors across a panel, shade what is worse than nothing sent, and return their ends.
 
     Parameters
@@ -65,7 +65,7 @@ def draw_floors(
         ax.axhspan(*sorted((reached, worst)), facecolor=RULE, alpha=0.4, linewidth=0, zorder=0)
     for floor in floors:
         ax.axhline(floor.value, color=floor.look.colour, linestyle=floor.look.dashes, linewidth=1.1)
-    return [LineEnd(right, floor.value, floor.name, INK) for floor in floors]
+    return [PointLabel(right, floor.value, floor.name, INK) for floor in floors]
 
 
 def floor_handles(floors: Sequence[FloorLine]) -> list[Line2D]:

@@ -19,8 +19,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 
 
 @dataclass(frozen=True)
-class LineEnd:
-    """The end of a line, and its label.
+class PointLabel:
+    """A point, or the end of a line, and what stands beside it.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ _EDGE = 0.6
 """Fraction of a panel's width beyond which a line's end counts as near the right edge."""
 
 
-def direct_labels(ax: Axes, style: Style, ends: Sequence[LineEnd]) -> None:
+def direct_labels(ax: Axes, style: Style, ends: Sequence[PointLabel]) -> None:
     """Label lines at their ends, moved apart if labels would touch, with a hairline to each.
 
     A line that ends near the right edge is labelled beyond it, any other beside its end; one that ends above
@@ -53,10 +53,10 @@ def direct_labels(ax: Axes, style: Style, ends: Sequence[LineEnd]) -> None:
     ax : Axes
         Its limits are final.
     style : Style
-    ends : sequence of LineEnd
+    ends : sequence of PointLabel
     """
-    beside: list[tuple[float, float, LineEnd]] = []
-    beyond: list[tuple[float, float, LineEnd]] = []
+    beside: list[tuple[float, float, PointLabel]] = []
+    beyond: list[tuple[float, float, PointLabel]] = []
     low, high = ax.get_ylim()
     for end in (end for end in ends if low <= end.y <= high):
         across, up = ax.transAxes.inverted().transform(ax.transData.transform((end.x, end.y))).tolist()

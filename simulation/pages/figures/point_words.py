@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 
 from simulation.analysis.measures import Measure
 from simulation.analysis.numbers import loss, size, with_spread
 from simulation.analysis.settings import Setting
+from simulation.pages.figures.labels import PointLabel
 from simulation.pages.figures.panels import Style, printable
 
 
@@ -19,23 +19,6 @@ def setting_in_words(setting: Setting, measure: Measure) -> str:
     accuracy = with_spread(setting.average(measure.column), measure.digits)
     spent = "" if setting.bytes_per_user is None else f", {size(setting.bytes_per_user)} per user"
     return f"{printable(setting.name)}{budget}: {measure.label} {accuracy}{spent}"
-
-
-@dataclass(frozen=True)
-class PointLabel:
-    """A number beside a point.
-
-    Parameters
-    ----------
-    x, y : float
-        In data coordinates.
-    label, colour : str
-    """
-
-    x: float
-    y: float
-    label: str
-    colour: str
 
 
 _LETTER, _LINE, _APART, _MARKER = 0.62, 1.05, 6.0, 5.0

@@ -40,10 +40,10 @@ from simulation.pages.figures.colours import INK, NAMES, REFERENCE
 from simulation.pages.figures.distributions import bins
 from simulation.pages.figures.hovering import titled
 from simulation.pages.figures.inline_svg import inline_svg
-from simulation.pages.figures.labels import spread_out
+from simulation.pages.figures.labels import PointLabel, spread_out
 from simulation.pages.figures.looks import looks_of
 from simulation.pages.figures.panels import NARROW, WIDE, Style, note, panels, shortened
-from simulation.pages.figures.point_words import PointLabel, label_points
+from simulation.pages.figures.point_words import label_points
 from simulation.pages.figures.rendering import Rendered, render, to_svg
 from simulation.pages.figures.run_overview import PREDICTION_QUANTILES, draw_summary, group_by_rating
 from simulation.pages.figures.run_rounds import evaluated_rounds
