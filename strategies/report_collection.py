@@ -6,7 +6,7 @@ This is a single query, not a training round, so no Flower `Strategy` is involve
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from flwr.app import RecordDict
@@ -123,35 +123,26 @@ class ReportCollection:
     def _observations(self, received: _Received) -> Observations:
         """Return what the server makes of the symbols."""
         counts, symbols = received.counts, received.symbols.take()
-        if isinstance(self.calibrated, CalibratedProfiles):
-            answers = int(received.accepted.sum()) * self.calibrated.answers
-            return Observations(
-                rows_of(counts, np.int32),
-                received.items.take(),
-                received.values.take(),
-                (counts.size, self.calibrated.n_items),
-                self.calibrated.scale,
-                profiles=self.calibrated.profile_reports(received.named, answers),
-                catalogue=self.catalogue,
-            )
-        residuals = None
-        if isinstance(self.calibrated, CalibratedResiduals):
-            residuals = self.calibrated.residual_reports(counts, symbols)
-        by_itself = residuals is None
-        return Observations(
+        observed = Observations(
             rows_of(counts, np.int32),
             received.items.take(),
             received.values.take(),
             (counts.size, self.calibrated.n_items),
             self.calibrated.scale,
-            self.calibrated.noise_variance(counts),
-            self.calibrated.likelihood(counts, symbols) if self.likelihood and by_itself else None,
-            self.calibrated.symbol_reports(counts, symbols, received.accepted)
-            if self.symbols and by_itself
-            else None,
-            residuals,
             catalogue=self.catalogue,
         )
+        if isinstance(self.calibrated, CalibratedProfiles):
+            answers = int(received.accepted.sum()) * self.calibrated.answers
+            return replace(observed, profiles=self.calibrated.profile_reports(received.named, answers))
+        observed = replace(observed, noise_variance=self.calibrated.noise_variance(counts))
+        if isinstance(self.calibrated, CalibratedResiduals):
+            return replace(observed, residuals=self.calibrated.residual_reports(counts, symbols))
+        if self.likelihood:
+            observed = replace(observed, likelihood=self.calibrated.likelihood(counts, symbols))
+        if self.symbols:
+            reports = self.calibrated.symbol_reports(counts, symbols, received.accepted)
+            observed = replace(observed, symbols=reports)
+        return observed
 
 
 class _Received:
