@@ -1,7 +1,7 @@
 """The device's part where the server predicts: take the list of recommended items.
 
-What a device guarantees against any server: nothing that it makes of the list is ever sent, so the list may
-be any; one that is malformed is refused.
+What a device guarantees against any server: nothing that it makes of the list is ever sent, nor whether it
+fails, so the list may be any; one that is malformed is refused.
 """
 
 from __future__ import annotations

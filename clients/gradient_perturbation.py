@@ -69,15 +69,18 @@ def slope_reports(cohort: Cohort, request: SlopesRequest, context: Context) -> l
     ------
     Refusal
         When the rows are malformed, the budget was divided by fewer rounds, the round has been answered
-        for other rows, or a later one has been answered.
+        for other rows, or a later one has been answered; or when there are rows before any round was
+        answered: whether a row has the right length says how many items are rated, which the first report
+        is to say, at its price.
     """
     installed = installed_on(cohort.population)
     rows, counts, round_index = request.rows, cohort.counts, request.round_index
     if len(rows) != cohort.size:
         raise Refusal(RefusalCode.MALFORMED_REQUEST, "rows of another cohort")
-    known = sizes_of(rows) > 0
+    known, memory = sizes_of(rows) > 0, Memory.of(cohort.population, installed.rounds, context)
+    if known.any() and not memory.has_answered:
+        raise Refusal(RefusalCode.MALFORMED_REQUEST, "rows of items that were not reported")
     entries = _entries(rows, known, counts)
-    memory = Memory.of(cohort.population, installed.rounds, context)
     memory.answer_once(round_index, b"".join(len(row).to_bytes(8, "little") + row for row in rows))
     likelihood = SignLikelihood.of_signs(installed.link, cohort.values)
     levels = levels_of(likelihood.value_and_slopes(entries)[1], installed.clamp)

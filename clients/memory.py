@@ -23,6 +23,12 @@ from dprec.wire.broadcast import BroadcastOptions, Factors, decode_broadcast, en
 
 _HELD = "held-factors"
 
+_DELIVERED = "delivered-"
+"""How the names of records begin that say what was delivered to a device."""
+
+_MOST_RUNS = 64
+"""Runs of which a device remembers what was delivered: a server can begin any number."""
+
 
 @dataclass(frozen=True)
 class Memory:
@@ -91,6 +97,11 @@ class Memory:
         return self.resumed.factors if self.resumed is not None else None
 
     @property
+    def has_answered(self) -> bool:
+        """Whether any round was answered."""
+        return self._last_answer()[0] > 0
+
+    @property
     def _answers(self) -> str:
         return f"answered-{self.run}"
 
@@ -104,6 +115,36 @@ class Memory:
         if self.resumed is not None:
             return self.resumed.round_index, _digest(self.resumed.factors.tobytes())
         return 0, b""
+
+
+def deliver_once(context: Context, run: str, kind: str, delivery: bytes) -> None:
+    """Record what is delivered to a device for its predictions, once for each run and type of message.
+
+    Parameters
+    ----------
+    context : Context
+        Of the device; its state is read and written.
+    run : str
+    kind : str
+        The type of the message.
+    delivery : bytes
+        The same again is taken again, as after a reply that was lost.
+
+    Raises
+    ------
+    Refusal
+        When something else was delivered before.
+    """
+    name, digest, state = f"{_DELIVERED}{run}", _digest(delivery), context.state
+    record = state.get(name)
+    known = record if isinstance(record, ConfigRecord) else ConfigRecord()
+    if known.get(kind, digest) != digest:
+        raise Refusal(RefusalCode.CHANGED_REQUEST, f"a second {kind} in the same run")
+    if kind in known:
+        return
+    for other in [each for each in state if each.startswith(_DELIVERED) and each != name][: 1 - _MOST_RUNS]:
+        del state[other]
+    state[name] = ConfigRecord({**known, kind: digest})
 
 
 def _digest(broadcast: bytes) -> bytes:

@@ -1,7 +1,7 @@
 """The device's part after a completion: take the table of items, and predict from its own clean ratings.
 
-What a device guarantees against any server: nothing that it computes from the table is ever sent, so the
-table may be any; one that is malformed is refused.
+What a device guarantees against any server: a table is checked on what is public of it, and only once the
+reply has left is anything computed from the table and the ratings. Nothing of that is sent, nor if it fails.
 """
 
 from __future__ import annotations

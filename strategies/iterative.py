@@ -191,7 +191,8 @@ class IterativeFactorization(TrainingRounds):
         answers = self.roster.by_partition(replies)
         sent, in_time = np.zeros((2, self.roster.n_users), dtype=np.bool_)
         aggregate: Aggregate | None = None
-        for arrivals in self.roster.read(answers, self._asked, ReadSums(self.gradient, self.shape)):
+        reading = ReadSums(self.gradient, self.shape, self.roster.users_per_node)
+        for arrivals in self.roster.read(answers, self._asked, reading):
             self._account.charge_reports(arrivals)
             sent[arrivals.senders] = True
             in_time[arrivals.punctual_users] = True

@@ -119,7 +119,8 @@ class PrivateAls(OwnModelRounds):
         everybody, sent = np.ones(n_users, dtype=np.bool_), np.zeros(n_users, dtype=np.bool_)
         present = np.zeros(n_users, dtype=np.bool_)
         total = Aggregate(np.zeros(self.aggregation.sum_shape(layout), dtype=np.int64), None, 0)
-        reading = ReadSums(_Statistics(self.aggregation, layout, multiplier), (layout.n_items, layout.width))
+        statistics, shape = _Statistics(self.aggregation, layout, multiplier), (layout.n_items, layout.width)
+        reading = ReadSums(statistics, shape, self.roster.users_per_node)
         for arrivals in self.roster.read(self.roster.by_partition(replies), everybody, reading):
             self._account.charge_reports(arrivals)
             sent[arrivals.senders] = True

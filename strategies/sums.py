@@ -65,10 +65,14 @@ class ReadSums:
         What the devices report.
     shape : tuple of int
         Items and rank.
+    users_per_node : int
+        A node of one user, as every device is, has nothing to add up: only its report is read, whose bounds
+        can be checked. The sum of several is believed of the nodes of a simulation.
     """
 
     gradient: Summable
     shape: tuple[int, int]
+    users_per_node: int
 
     def __call__(self, reply: Message | None, first_user: int, users: NDArray[np.int64]) -> Sums | None:
         """Return the sums of a reply, or None when it cannot be used; see `arrivals_of` for the parameters.
@@ -77,6 +81,8 @@ class ReadSums:
         """
         record = reply_record(reply)
         if record is not None and "total" in record:
+            if self.users_per_node == 1:
+                return None
             return self._checked(record, first_user, users)
         arrivals = arrivals_of(reply, first_user, users)
         if arrivals is None:

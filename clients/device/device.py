@@ -1,19 +1,24 @@
 """One device: answers requests from its folder, and trusts nobody who sends them.
 
+A reply depends on the profile through the installed mechanism alone. What is refused is decided by what is no
+secret: the request, the agreement, what was answered, and what any profile could lose. What the device
+computes for its user (`Device.take_work`) begins once the reply has left, and nothing of it is sent.
+
 The handlers compute an answer. It leaves only after
 
-- the request has been found to be for this user, protocol and profile;
+- the request has been found to be for this user and protocol;
 - what it costs keeps to the limits of the user, or was charged for the same answer before;
 - the memory of the device and then the ledger are on disk (`clients.device.state`, `clients.device.ledger`).
 
-The handlers refuse another question in a round that was answered, and draw the same noise for the same one.
-So one charge for each run, type of message and round covers every answer that can leave.
+A run is answered to its end from the profile with which it began. The handlers refuse another question in a
+round that was answered, and draw the same noise for the same one. So one charge for each run, type of message
+and round covers every answer that can leave.
 """
 
 from __future__ import annotations
 
 import logging
-import math
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -23,13 +28,14 @@ from flwr.clientapp import ClientApp
 from clients.app import answering
 from clients.device.folder import DeviceFolder
 from clients.device.ledger import Charge, Ledger
-from clients.device.limits import Loss
-from clients.device.losses import CHARGED_WITH, FREE, LOSSES
+from clients.device.limits import Price
+from clients.device.losses import CHARGED_WITH, DELIVERIES, FREE, PRICES
 from clients.device.predictions import write_predictions
 from clients.device.profile import Profile
 from clients.device.secret import SecretKeys
 from clients.device.state import State, as_bytes, kept, read_state, write_state
 from clients.faults import FaultOptions
+from clients.memory import deliver_once
 from clients.population import Cohort, Population
 from clients.received import Received
 from dprec.errors import InputError
@@ -71,9 +77,10 @@ class Device:
         self.folder = folder
         self._options, self._agreement, self._secret = folder.options, folder.agreement, folder.secret
         self._app = answering(ClientApp(), lambda message, context: self._cohort)
-        self._profile = folder.profile()
+        self._profile = self._latest = folder.profile()
         self._cohort = self._cohort_of("", self._profile)
         self._received: Received | None = None
+        self._work: Callable[[], None] | None = None
         self._open()
 
     def _open(self) -> None:
@@ -116,6 +123,7 @@ class Device:
         Everything that the reply says is charged and remembered when it returns. A refusal says no more than
         its code; the owner reads the reason.
         """
+        self._received = self._work = None
         try:
             return self._answer(message)
         except Refusal as refusal:
@@ -131,29 +139,63 @@ class Device:
         LOG.warning("%s: refused a request of run %d: %s, %s", self.name, run, code.name, reason)
         return Message(Error(int(code), code.name), reply_to=message)
 
+    def take_work(self) -> Callable[[], None] | None:
+        """Return what is left to do for the user after the last answer, if anything is: to predict.
+
+        It is to be called once the reply has left. It raises nothing, and may run beside further answers.
+        """
+        work, self._work = self._work, None
+        return work
+
     def _answer(self, message: Message) -> Message:
         run, kind = str(message.metadata.run_id), message.metadata.message_type
         if len(self._ledger.charges) != self._state.charges:
             # The disk did not take the last line.
             self._open()
         record = self._checked(message)
-        profile = self.folder.profile()
-        self._check_unchanged(run, profile)
+        profile = self._profile_of(run)
         self._check_paid(run, kind)
         if (run, profile.digest) != (self._cohort.population.key, self._profile.digest):
             self._cohort, self._profile = self._cohort_of(run, profile), profile
-        self._received = None
         # The handlers write to a copy, which counts only if the answer is to leave.
         records = self._state.records
-        reply = self._app(message, self._context(message, records))
+        context = self._context(message, records)
+        reply = self._computed(message, context)
+        if kind in DELIVERIES:
+            deliver_once(context, run, kind, kept(message.content))
         state = replace(self._state, answers=kept(records), reply=as_bytes(reply))
-        if kind in LOSSES:
-            self._charge(state, run, kind, *LOSSES[kind](self._cohort, record))
+        if kind in PRICES:
+            self._charge(state, run, kind, PRICES[kind](self._cohort, record))
         elif state.answers != self._state.answers:
             self._remember(state)
-        self._write_predictions()
+        self._prepare_work()
         LOG.info("%s: answered %s in run %s", self.name, kind, run)
         return reply
+
+    def _computed(self, message: Message, context: Context) -> Message:
+        """Return the answer of the handlers.
+
+        Requests are checked before the profile is looked at, and the handlers compute an answer for whatever
+        passes. Should a defect break that for some profiles, whether they fail must not be seen: the device
+        answers as one whose user has rated nothing.
+
+        Raises
+        ------
+        Refusal
+        """
+        try:
+            return self._app(message, context)
+        except Refusal:
+            raise
+        except Exception:
+            LOG.exception("%s: a defect; answered as if nothing were rated", self.name)
+        cohort, self._received = self._cohort, None
+        nothing = Profile.empty(self._profile.scale, self._profile.n_items)
+        try:
+            self._cohort = self._cohort_of(cohort.population.key, nothing)
+            return self._app(message, context)
+        finally:
+            self._cohort, self._received = cohort, None
 
     def _context(self, message: Message, records: RecordDict) -> Context:
         """Return the context of an answer."""
@@ -173,7 +215,7 @@ class Device:
         Refusal
         """
         kind, group = message.metadata.message_type, message.metadata.group_id
-        if kind not in FREE and kind not in LOSSES:
+        if kind not in FREE and kind not in PRICES:
             raise Refusal(RefusalCode.MALFORMED_REQUEST, "an unknown kind of request")
         if kind != IDENTIFY and group != self._agreement.group:
             reason = f"a run of the protocol {group!r}; agreed: {self._agreement.group}"
@@ -185,17 +227,32 @@ class Device:
             raise Refusal(RefusalCode.WRONG_USER, "a request for other users")
         return record
 
-    def _check_unchanged(self, run: str, profile: Profile) -> None:
-        """Refuse to answer more about another profile, or under another protocol, in the same run.
+    def _profile_of(self, run: str) -> Profile:
+        """Return the profile with which a run is answered: that of its first charge, or the present one.
+
+        A profile that cannot be read is the owner's business: until it can be, the device answers from the
+        last one that could.
 
         Raises
         ------
         Refusal
+            When the protocol has changed since that charge.
+        InputError
+            When the profile of that charge is no longer kept.
         """
-        held = self._agreement.fingerprint, profile.digest
-        if any((charge.protocol, charge.profile) != held for charge in self._ledger.of_run(run)):
-            reason = "profile.csv or protocol.json has changed since the first answer of this run"
+        charges = self._ledger.of_run(run)
+        if any(charge.protocol != self._agreement.fingerprint for charge in charges):
+            reason = "protocol.json has changed since the first answer of this run"
             raise Refusal(RefusalCode.CHANGED_SETUP, reason)
+        if charges and charges[0].profile == self._profile.digest:
+            return self._profile
+        if charges:
+            return self.folder.kept_profile(charges[0].profile)
+        try:
+            self._latest = self.folder.profile()
+        except InputError as error:
+            LOG.warning("%s: answering from the ratings that were read before: %s", self.name, error)
+        return self._latest
 
     def _check_paid(self, run: str, kind: str) -> None:
         """Refuse an answer of which a part is charged with another one that was not given in this run.
@@ -208,40 +265,32 @@ class Device:
         if before is not None and all(charge.question != before for charge in self._ledger.of_run(run)):
             raise Refusal(RefusalCode.MALFORMED_REQUEST, f"asked for {kind} before {before}")
 
-    def _charge(self, state: State, run: str, kind: str, round_index: int, loss: Loss) -> None:
+    def _charge(self, state: State, run: str, kind: str, price: Price) -> None:
         """Charge an answer that was not charged before; its memory and the ledger are on disk afterwards.
 
         Raises
         ------
         Refusal
-            When it would exceed a limit: nothing is charged or remembered.
+            When any profile could exceed a limit by it: nothing is charged or remembered.
         OSError
             When the disk does not take it.
         """
-        if self._ledger.find(run, kind, round_index) is not None:
+        if self._ledger.find(run, kind, price.round_index) is not None:
             self._remember(state)
             return
-        losses = [charge.loss for charge in self._ledger.charges]
-        of_run = [charge.loss for charge in self._ledger.of_run(run)]
+        losses = [charge.most for charge in self._ledger.charges]
+        of_run = [charge.most for charge in self._ledger.of_run(run)]
         runs = len({charge.run for charge in self._ledger.charges} | {run})
-        exceeded = self._options.limits.exceeded([*of_run, loss], [*losses, loss], runs)
+        exceeded = self._options.limits.exceeded([*of_run, price.most], [*losses, price.most], runs)
         if exceeded is not None:
             raise Refusal(RefusalCode.BUDGET_SPENT, exceeded)
-        line = self._ledger.line(
-            Charge(
-                time=datetime.now(UTC).isoformat(timespec="seconds"),
-                run=run,
-                question=kind,
-                round=round_index,
-                per_rating=_finite(loss.per_rating),
-                per_user=_finite(loss.per_user),
-                protocol=self._agreement.fingerprint,
-                profile=self._profile.digest,
-            )
-        )
+        time = datetime.now(UTC).isoformat(timespec="seconds")
+        held = self._agreement.fingerprint, self._profile.digest
+        line = self._ledger.line(Charge.of(time, run, kind, price, *held))
+        self.folder.keep_profile(self._profile)
         self._remember(replace(state, charges=len(losses) + 1, last_charge=line))
         self._ledger = self._ledger.append(line)
-        costs = loss.per_rating, loss.per_user
+        costs = price.paid.per_rating, price.paid.per_user
         LOG.info("%s: charged epsilon %.4g per rating, %.4g per user", self.name, *costs)
 
     def _remember(self, state: State) -> None:
@@ -276,15 +325,18 @@ class Device:
         """Keep what the device has received for its predictions until its message is answered."""
         self._received = received
 
-    def _write_predictions(self) -> None:
-        """Give the user what the device predicts, if it has received anything for it."""
-        if self._received is not None:
-            predicted = self._received.predictions(self._agreement.process)[0]
-            rated = self._cohort.items
-            write_predictions(self.folder.predictions_file, self.folder.item_ids, predicted, rated)
-            LOG.info("%s: wrote %s", self.name, self.folder.predictions_file)
+    def _prepare_work(self) -> None:
+        """Leave to be done what the device has received something for: its predictions."""
+        received, rated, folder = self._received, self._cohort.items, self.folder
+        if received is None:
+            return
 
+        def predict() -> None:
+            try:
+                predicted = received.predictions(self._agreement.process)[0]
+                write_predictions(folder.predictions_file, folder.item_ids, predicted, rated)
+                LOG.info("%s: wrote %s", self.name, folder.predictions_file)
+            except Exception:  # whatever it is, it concerns the owner alone
+                LOG.exception("%s: no predictions", self.name)
 
-def _finite(epsilon: float) -> float | None:
-    """Return an epsilon as the ledger has it: none if nothing is protected."""
-    return epsilon if math.isfinite(epsilon) else None
+        self._work = predict

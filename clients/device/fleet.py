@@ -1,7 +1,6 @@
 """The connection of devices to Flower's SuperLink: all that dprec uses of Flower's own node.
 
-It takes the place of a SuperNode, without a process for each device, and without the code that a SuperNode
-would fetch from the server and run. What is imported here is internal to Flower, so its version is pinned.
+It replaces a SuperNode and runs no code of the server. Its imports are internal: Flower's version is pinned.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_ssh_private_key
 from flwr.app import Error, Message
 from flwr.app.message import make_message, remove_content_from_message
+from flwr.app.metadata import Metadata
 from flwr.common.constant import SYSTEM_TIME_TOLERANCE, TIMESTAMP_TOLERANCE
 from flwr.common.serde import message_from_proto, message_to_proto
 from flwr.proto.fleet_pb2 import (
@@ -253,7 +253,8 @@ class Fleet:
         return bytes(answer.object_content)
 
     def push(self, key: NodeKey, node_id: int, reply: Message) -> None:
-        """Send a reply."""
+        """Send a reply, which is dated by when it leaves: how long it took depends on the profile."""
+        _date(reply.metadata)
         reply.metadata.__dict__["_message_id"] = reply.object_id
         objects = get_all_nested_objects(reply)
         envelope = remove_content_from_message(reply) if reply.has_content() else reply
@@ -262,7 +263,6 @@ class Fleet:
             node=node,
             messages_list=[message_to_proto(envelope)],
             message_object_trees=[get_object_tree(reply)],
-            # How long an answer took depends on the profile.
             clientapp_runtime_list=[0.0],
         )
         answer = self._call(key, self._client.PushMessages, request)
@@ -334,6 +334,12 @@ def _inflated(identifier: str, contents: dict[str, bytes]) -> Message:
 def error_reply(message: Message, refusal: Refusal) -> Message:
     """Return the reply that says no more than the code of a refusal."""
     return Message(Error(int(refusal.code), refusal.code.name), reply_to=message)
+
+
+def _date(metadata: Metadata) -> None:
+    """Date a reply now, without changing when it expires."""
+    now = time.time()
+    metadata.created_at, metadata.ttl = now, metadata.created_at + metadata.ttl - now
 
 
 def _server_ahead(date: str | None) -> float:

@@ -82,6 +82,10 @@ class DeviceFolder:
         """What the device remembers; see `clients.device.state`."""
         return self.path / "state"
 
+    def kept_profile_file(self, digest: str) -> Path:
+        """Return the file of ratings with which runs were answered, named by their digest in the ledger."""
+        return self.path / "profiles" / f"{digest}.csv"
+
     @property
     def predictions_file(self) -> Path:
         """What the user is predicted to rate; see `clients.device.predictions`."""
@@ -128,6 +132,35 @@ class DeviceFolder:
         """Read the ratings, which the user may have changed."""
         return read_profile(self.profile_file, self._places, self.agreement.scale)
 
+    def keep_profile(self, profile: Profile) -> None:
+        """Write the ratings with which a run is answered, if they are not kept already.
+
+        Raises
+        ------
+        OSError
+            When they cannot be written.
+        """
+        file = self.kept_profile_file(profile.digest)
+        if not file.exists():
+            file.parent.mkdir(mode=0o700, exist_ok=True)
+            rated = [self.item_ids[place] for place in profile.items.tolist()]
+            write_durably(file, profile_text(rated, profile.values).encode())
+            sync_folder(self.path)
+
+    def kept_profile(self, digest: str) -> Profile:
+        """Read the ratings with which a run was answered.
+
+        Raises
+        ------
+        InputError
+            When they are missing or changed.
+        """
+        file = self.kept_profile_file(digest)
+        profile = read_profile(file, self._places, self.agreement.scale)
+        if profile.digest != digest:
+            raise InputError(str(file), "changed", "the file as the device wrote it")
+        return profile
+
     @cached_property
     def _places(self) -> Mapping[str, int]:
         return {item: place for place, item in enumerate(self.item_ids)}
@@ -161,7 +194,7 @@ class DeviceFolder:
             except BlockingIOError:
                 found = "in use by another process"
                 raise InputError(str(self.path), found, "a device that no other process serves") from None
-            for unfinished in self.path.glob(f"{PART}*"):
+            for unfinished in self.path.rglob(f"{PART}*"):
                 unfinished.unlink(missing_ok=True)
             yield
 

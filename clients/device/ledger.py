@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clients.device.durable import append_durably
-from clients.device.limits import Loss
+from clients.device.limits import Loss, Price
 from dprec.errors import InputError
 from dprec.options import Options, option
 from dprec.setups import from_json, to_json
@@ -36,13 +36,46 @@ class Charge(Options):
     round: int = option("The round that was answered.", ge=1)
     per_rating: float | None = option("Epsilon for the change of one rating.", ge=0)
     per_user: float | None = option("Epsilon for the change of the whole profile.", ge=0)
+    most_per_rating: float | None = option("What a rating of any profile could lose.", ge=0)
+    most_per_user: float | None = option("What any whole profile could lose.", ge=0)
     protocol: str = option("Fingerprint of the protocol.")
     profile: str = option("Digest of the ratings.")
 
+    @classmethod
+    def of(cls, time: str, run: str, question: str, price: Price, protocol: str, profile: str) -> Charge:
+        """Return the charge for an answer; see the fields for the parameters."""
+        paid, most = price.paid, price.most
+        return cls(
+            time=time,
+            run=run,
+            question=question,
+            round=price.round_index,
+            per_rating=_finite(paid.per_rating),
+            per_user=_finite(paid.per_user),
+            most_per_rating=_finite(most.per_rating),
+            most_per_user=_finite(most.per_user),
+            protocol=protocol,
+            profile=profile,
+        )
+
     @property
     def loss(self) -> Loss:
-        """The epsilons, infinite where nothing was protected."""
-        return Loss(*(math.inf if e is None else e for e in (self.per_rating, self.per_user)))
+        """What was lost, infinite where nothing was protected."""
+        return _loss(self.per_rating, self.per_user)
+
+    @property
+    def most(self) -> Loss:
+        """What any profile could have lost, infinite where nothing was protected."""
+        return _loss(self.most_per_rating, self.most_per_user)
+
+
+def _finite(epsilon: float) -> float | None:
+    """Return an epsilon as the ledger has it: none if nothing is protected."""
+    return epsilon if math.isfinite(epsilon) else None
+
+
+def _loss(per_rating: float | None, per_user: float | None) -> Loss:
+    return Loss(*(math.inf if epsilon is None else epsilon for epsilon in (per_rating, per_user)))
 
 
 @dataclass(frozen=True, eq=False)

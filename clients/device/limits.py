@@ -24,9 +24,29 @@ class Loss:
     per_user: float
 
 
+@dataclass(frozen=True)
+class Price:
+    """What an answer costs a profile, and what it could cost any profile.
+
+    Parameters
+    ----------
+    round_index : int
+        The round that is answered, from 1.
+    paid : Loss
+        What the user's own profile loses.
+    most : Loss
+        What no profile loses more of. Limits are held against this: it follows from the protocol alone, so
+        whether an answer is refused says nothing about the profile.
+    """
+
+    round_index: int
+    paid: Loss
+    most: Loss
+
+
 @dataclass(frozen=True, kw_only=True)
 class Limits(Options):
-    """The largest epsilons that a device spends; null for no limit, which has to be said."""
+    """The largest epsilons that any profile may lose; null for no limit, which has to be said."""
 
     per_rating: float | None = option("What one run may cost a rating.", ge=0)
     per_rating_lifetime: float | None = option("What all runs together may cost a rating.", ge=0)
@@ -40,7 +60,7 @@ class Limits(Options):
         Parameters
         ----------
         run, lifetime : sequence of Loss
-            Those of the run, and of all runs.
+            What any profile could lose by the answers of the run, and of all runs.
         runs : int
             How many runs these are.
         """

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from clients.device.limits import Loss
+from clients.device.limits import Loss, Price
 from clients.gradient_perturbation import installed_on
 from clients.one_shot import installed_mechanism, perturbed
 from clients.population import Cohort
@@ -30,29 +30,32 @@ from dprec.messages import (
     SlopesRequest,
 )
 from dprec.privacy.calibrated_counts import CalibratedCounts
+from dprec.privacy.calibration import CalibratedMechanism
 from dprec.setups import IterativeSetup, XMapSetup
 
-LossOf = Callable[[Cohort, Record], tuple[int, Loss]]
-"""From the cohort of one user and a request that was answered, to the round and what the answer costs."""
+PriceOf = Callable[[Cohort, Record], Price]
+"""From the cohort of one user and a request that was answered, to what the answer costs."""
 
 
-def _of_report(cohort: Cohort, record: Record) -> tuple[int, Loss]:
-    """Return the loss of a report: that of its channel, for the ratings that are not left for counts."""
+def _of_report(cohort: Cohort, record: Record) -> Price:
+    """Return the price of a report: that of its channel, for the ratings that are not left for counts."""
     calibrated, _ = installed_mechanism(cohort.population)
-    counting = CalibratedCounts.of(calibrated)
+    counting, most = CalibratedCounts.of(calibrated), _of_any(calibrated)
     if counting is None:
         per_rating, per_user = calibrated.losses(cohort.counts)
-        return 1, Loss(float(np.nan_to_num(per_rating[0], posinf=math.inf)), float(per_user[0]))
+        paid = Loss(0.0 if math.isnan(per_rating[0]) else float(per_rating[0]), float(per_user[0]))
+        return Price(1, paid, most)
     bits = int((~counting.left(perturbed(cohort, calibrated))).sum())
     epsilon = float(counting.epsilons(cohort.counts)[0])
-    return 1, Loss(_of_rated(cohort, epsilon), epsilon * bits)
+    return Price(1, Loss(_of_rated(cohort, epsilon), epsilon * bits), most)
 
 
-def _of_counts(cohort: Cohort, record: Record) -> tuple[int, Loss]:
-    """Return the loss of counts.
+def _of_counts(cohort: Cohort, record: Record) -> Price:
+    """Return the price of counts.
 
     A rating is in a bit or in a count and loses at most epsilon in either, which the report was charged; see
-    `CHARGED_WITH`.
+    `CHARGED_WITH`. A whole profile loses no more by its bits and counts than by bits alone, which is what the
+    report could have cost any profile.
     """
     calibrated, _ = installed_mechanism(cohort.population)
     counting = CalibratedCounts.of(calibrated)
@@ -62,35 +65,52 @@ def _of_counts(cohort: Cohort, record: Record) -> tuple[int, Loss]:
     sizes = counting.grouped(cohort.counts, groups[0, cohort.items], left)
     released = counting.releases(cohort.counts, sizes)
     assert released.added is not None, "releases of counts without their losses"
-    return COUNT_ROUND, Loss(0.0, float(released.added[0]))
+    return Price(COUNT_ROUND, Loss(0.0, float(released.added[0])), Loss(0.0, 0.0))
 
 
-def _of_gradient(cohort: Cohort, record: Record) -> tuple[int, Loss]:
-    """Return the loss of a gradient report: one round's share, per rating and per user alike."""
+def _of_gradient(cohort: Cohort, record: Record) -> Price:
+    """Return the price of a gradient report: one round's share, per rating and per user alike."""
     setup = cohort.population.installed(IterativeSetup)
     share = math.inf if setup.epsilon_per_round is None else setup.epsilon_per_round
     loss = setup.gradient.exact_epsilon(share)
-    return GradientRequest.of(record).round_index, Loss(_of_rated(cohort, loss), loss)
+    round_index = GradientRequest.of(record).round_index
+    return Price(round_index, Loss(_of_rated(cohort, loss), loss), Loss(loss, loss))
 
 
-def _of_slopes(cohort: Cohort, record: Record) -> tuple[int, Loss]:
-    """Return the loss of slopes: each rating has one of its own."""
+def _of_slopes(cohort: Cohort, record: Record) -> Price:
+    """Return the price of slopes: each rating has one of its own."""
     loss = installed_on(cohort.population).channel.epsilon
-    per_user = float(cohort.counts[0] * loss) if cohort.counts[0] else 0.0
-    return SlopesRequest.of(record).round_index, Loss(_of_rated(cohort, loss), per_user)
+    paid = _of_rated(cohort, loss), _of_many(loss, int(cohort.counts[0]))
+    most = Loss(loss, _of_many(loss, cohort.population.n_items))
+    return Price(SlopesRequest.of(record).round_index, Loss(*paid), most)
 
 
-def _of_statistics(cohort: Cohort, record: Record) -> tuple[int, Loss]:
-    """Return the loss of a contribution: others are to add the noise, the device protects nothing."""
-    return GradientRequest.of(record).round_index, Loss(_of_rated(cohort, math.inf), math.inf)
+def _of_statistics(cohort: Cohort, record: Record) -> Price:
+    """Return the price of a contribution: others are to add the noise, the device protects nothing."""
+    paid = Loss(_of_rated(cohort, math.inf), math.inf)
+    return Price(GradientRequest.of(record).round_index, paid, Loss(math.inf, math.inf))
 
 
-def _of_replacement(cohort: Cohort, record: Record) -> tuple[int, Loss]:
-    """Return the loss of replacements: each item outside the target domain has a draw of its own."""
+def _of_replacement(cohort: Cohort, record: Record) -> Price:
+    """Return the price of replacements: each item outside the target domain has a draw of its own."""
     request, setup = ReplacementRequest.of(record), cohort.population.installed(XMapSetup).replacement
     replaced = int(((cohort.items < request.start) | (cohort.items >= request.stop)).sum())
     loss = math.inf if setup.epsilon is None else setup.epsilon
-    return request.round_index, Loss(loss, loss * replaced) if replaced else Loss(0.0, 0.0)
+    sources = cohort.population.n_items - (request.stop - request.start)
+    paid = Loss(loss if replaced else 0.0, _of_many(loss, replaced))
+    return Price(request.round_index, paid, Loss(loss, _of_many(loss, sources)))
+
+
+def _of_any(calibrated: CalibratedMechanism) -> Loss:
+    """Return what a report costs no profile more than.
+
+    Between the shortest and the longest profile, the share of a rating only falls and their sum only rises,
+    but for what rounding leaves of a budget that is divided.
+    """
+    per_rating, per_user = calibrated.losses(np.array([1, calibrated.n_items]))
+    budget = calibrated.budget
+    divided = budget is not None and budget.per == "user" and budget.composition == "sum"
+    return Loss(float(per_rating.max()), budget.epsilon if budget and divided else float(per_user.max()))
 
 
 def _of_rated(cohort: Cohort, loss: float) -> float:
@@ -98,7 +118,12 @@ def _of_rated(cohort: Cohort, loss: float) -> float:
     return loss if cohort.counts[0] else 0.0
 
 
-LOSSES: Mapping[str, LossOf] = {
+def _of_many(loss: float, draws: int) -> float:
+    """Return what so many draws lose together."""
+    return draws * loss if draws else 0.0
+
+
+PRICES: Mapping[str, PriceOf] = {
     REPORT: _of_report,
     COUNT: _of_counts,
     TRAIN: _of_gradient,
@@ -113,3 +138,6 @@ CHARGED_WITH: Mapping[str, str] = {COUNT: REPORT}
 
 FREE = frozenset({IDENTIFY, DELIVER, PERSONALIZE, RECOMMEND})
 """Types of messages whose answer says nothing about the profile. Other types are not answered."""
+
+DELIVERIES = frozenset({DELIVER, PERSONALIZE, RECOMMEND})
+"""Types of messages from which a device predicts, once its answer is on its way."""

@@ -47,6 +47,11 @@ class Profile:
         ordered = np.asarray(values, dtype=np.float64)[order]
         return cls(items[order].astype(np.int32), ordered, scale, n_items)
 
+    @classmethod
+    def empty(cls, scale: RatingScale, n_items: int) -> Profile:
+        """Return the profile of a user who has rated nothing."""
+        return cls(np.zeros(0, dtype=np.int32), np.zeros(0), scale, n_items)
+
     @property
     def n_users(self) -> int:
         """Number of users."""

@@ -1,17 +1,26 @@
-"""Serves devices: takes them online, fetches what waits for them, answers it, and sends the answers."""
+"""Serves devices: takes them online, fetches what waits for them, answers it, and sends the answers.
+
+How long an answer takes to compute depends on the profile, so none leaves as soon as it is ready: what was
+fetched together is answered a fixed time later (`Service.answer_after`). What a device does for its user
+alone is done after that, in a thread for which nothing that the server sees has to wait.
+"""
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
 
 from flwr.app import Message
 
 from clients.device.device import LOG, Device
 from clients.device.fleet import Fleet, NodeKey, NotAdmittedError, ServerAwayError, error_reply
 from dprec.errors import RunError
+from dprec.refusals import Refusal
 
 LONGEST_ONLINE = 1800.0
 """Seconds between heartbeats at most, by Flower's rule; a device that wakes and leaves asks for as much."""
@@ -25,6 +34,9 @@ _HEARTBEAT_SHARE = 0.8
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 """Seconds to wait for a server that is away: the first time, and after doubling again and again."""
+
+_ANSWER_AFTER, _ANSWER_AFTER_EACH = 0.2, 0.05
+"""Seconds in which a process answers, and more for each device: several times what it takes on a laptop."""
 
 _ATTEMPTS = 4
 """Attempts of a device that wakes and leaves."""
@@ -45,6 +57,10 @@ class Served:
         When a device that was not admitted tries again.
     pause : float
         How long it then waits.
+    question : tuple of Message, and Refusal or None; or None
+        What was fetched and is not answered yet; see `Fleet.pull`.
+    reply : Message or None
+        The answer, until it has left.
     """
 
     device: Device
@@ -52,6 +68,8 @@ class Served:
     heartbeat_due: float = 0.0
     admitted_after: float = 0.0
     pause: float = _FIRST_PAUSE
+    question: tuple[Message, Refusal | None] | None = None
+    reply: Message | None = None
 
 
 @dataclass(eq=False)
@@ -64,11 +82,22 @@ class Service:
     served : sequence of Served
     stopped : threading.Event
         Set to end the service.
+    answer_after : float, optional
+        Seconds from when messages were fetched to when all their answers leave. By default 0.2, and 0.05 more
+        for each device. Where answering takes longer, answers leave after the next whole multiple.
     """
 
     fleet: Fleet
     served: Sequence[Served]
     stopped: threading.Event
+    answer_after: float | None = None
+    _period: float = field(init=False)
+    _worker: ThreadPoolExecutor = field(init=False)
+
+    def __post_init__(self) -> None:
+        usual = _ANSWER_AFTER + _ANSWER_AFTER_EACH * len(self.served)
+        self._period = usual if self.answer_after is None else self.answer_after
+        self._worker = ThreadPoolExecutor(1)
 
     def run(self, interval: float) -> None:
         """Visit the server for every device again and again, until the service is stopped.
@@ -90,9 +119,7 @@ class Service:
                 # The devices take turns: each has to stay online until all others have had theirs.
                 online = min(max(2 * interval, 4 * took, _SHORTEST_ONLINE), LONGEST_ONLINE)
                 try:
-                    for one in self.served:
-                        if not self.stopped.is_set():
-                            self._visit_if_admitted(one, online)
+                    self._visit_all(online)
                 except ServerAwayError as error:
                     LOG.warning("%s: away (%s); next attempt in %g s", self.fleet.address, error, pause)
                     self.stopped.wait(pause)
@@ -103,6 +130,7 @@ class Service:
                     self.stopped.wait(max(0.0, interval - (time.monotonic() - started)))
         finally:
             self._leave()
+            self._worker.shutdown()
 
     def run_once(self) -> None:
         """Visit the server once for every device: take it online, answer what waits, and go.
@@ -116,22 +144,32 @@ class Service:
         InputError
             When the server's certificate is not signed by the authority.
         """
-        failed = [one.device.name for one in self.served if not self._visited(one)]
+        waiting, failed = list(self.served), []
+        try:
+            while waiting:
+                reached = [one for one in waiting if self._tried(self._fetch, one, LONGEST_ONLINE)]
+                asked = [one for one in reached if one.question is not None]
+                self._answer()
+                told = [one for one in asked if self._tried(self._deliver, one)]
+                failed += [one for one in waiting if one not in reached or (one in asked and one not in told)]
+                if told:
+                    self._rest(time.monotonic() + self._period)
+                waiting = told
+        finally:
+            self._worker.shutdown()
         if failed:
-            raise RunError(
-                f"{len(failed)} of {len(self.served)} devices were not served: {', '.join(failed)}"
-            )
+            names = ", ".join(one.device.name for one in failed)
+            raise RunError(f"{len(failed)} of {len(self.served)} devices were not served: {names}")
 
-    def _visited(self, one: Served) -> bool:
-        """Visit the server for a device, again after a pause if it is away; return whether it was served."""
+    def _tried(self, act: Callable[..., None], one: Served, *given: float) -> bool:
+        """Do something for a device, again after a pause if the server is away; return whether it is done."""
         pause = _FIRST_PAUSE
         for attempt in range(_ATTEMPTS):
             if attempt:
                 self.stopped.wait(pause)
                 pause *= 2
             try:
-                while self._visit(one, LONGEST_ONLINE):
-                    pass
+                act(one, *given)
                 return True
             except (NotAdmittedError, OSError) as error:
                 LOG.error("%s: not served, %s", one.device.name, error)
@@ -140,34 +178,84 @@ class Service:
                 LOG.warning("%s: %s is away (%s)", one.device.name, self.fleet.address, error)
         return False
 
-    def _visit_if_admitted(self, one: Served, online: float) -> None:
-        """Visit the server for a device, unless it was not admitted a short time ago."""
+    def _visit_all(self, online: float) -> None:
+        """Answer the next message that waits for each device that is admitted.
+
+        Raises
+        ------
+        ServerAwayError
+            What was fetched before is answered all the same.
+        """
+        try:
+            for one in self.served:
+                if not self.stopped.is_set():
+                    self._if_admitted(one, partial(self._fetch, one, online))
+        finally:
+            self._answer()
+        for one in self.served:
+            if one.reply is not None:
+                self._if_admitted(one, partial(self._deliver, one))
+
+    def _if_admitted(self, one: Served, act: Callable[[], None]) -> None:
+        """Do something for a device, unless it was not admitted a short time ago."""
         now = time.monotonic()
         if now < one.admitted_after:
             return
         try:
-            self._visit(one, online)
+            act()
             one.pause = _FIRST_PAUSE
         except (NotAdmittedError, OSError) as error:
             LOG.error("%s: not served, %s; next attempt in %g s", one.device.name, error, one.pause)
             one.heartbeat_due, one.admitted_after = 0.0, now + one.pause
             one.pause = min(2 * one.pause, _LONGEST_PAUSE)
 
-    def _visit(self, one: Served, online: float) -> bool:
-        """Answer the next message that waits for a device, if there is one; return whether there was."""
-        device, key = one.device, one.key
+    def _fetch(self, one: Served, online: float) -> None:
+        """Take a device online if that is due, send what is left to send, and fetch its next message."""
         if time.monotonic() >= one.heartbeat_due:
             self._go_online(one, online)
-        self._send_pending(one)
-        pulled = self.fleet.pull(key, device.node_id)
-        if pulled is None:
-            return False
-        message, refusal = pulled
-        if refusal is not None:
-            LOG.warning("%s: refused a message: %s, %s", device.name, refusal.code.name, refusal.reason)
-        reply = device.answer(message) if refusal is None else error_reply(message, refusal)
-        self._send(one, reply)
-        return True
+        self._deliver(one)
+        one.question = self.fleet.pull(one.key, one.device.node_id)
+
+    def _answer(self) -> None:
+        """Answer what was fetched, and wait until the answers may leave."""
+        asked = [(one, one.question) for one in self.served if one.question is not None]
+        due = time.monotonic() + self._period
+        for one, (message, refusal) in asked:
+            one.question = None
+            if refusal is not None:
+                name = one.device.name
+                LOG.warning("%s: refused a message: %s, %s", name, refusal.code.name, refusal.reason)
+            one.reply = one.device.answer(message) if refusal is None else error_reply(message, refusal)
+        if asked:
+            self._rest(due)
+
+    def _rest(self, due: float) -> None:
+        """Wait until a moment, or if that is past, until a whole number of periods after it."""
+        late = time.monotonic() - due
+        if late > 0:
+            due += math.ceil(late / self._period) * self._period
+            text = "answers took longer than %g s, which a server can see; --answer-after sets a longer time"
+            LOG.warning(text, self._period)
+        time.sleep(max(0.0, due - time.monotonic()))
+
+    def _deliver(self, one: Served) -> None:
+        """Send the reply of a device that has not left yet or may not have arrived, if there is one.
+
+        A reply for which nobody waits any longer is dropped. Then the device may work for its user.
+        """
+        reply = one.reply or one.device.pending
+        if reply is None:
+            return
+        try:
+            self.fleet.push(one.key, one.device.node_id, reply)
+        except NotAdmittedError as error:
+            run = reply.metadata.run_id
+            LOG.warning("%s: a reply in run %d was not taken: %s", one.device.name, run, error)
+        one.reply = None
+        if one.device.pending is not None:
+            one.device.forget_reply()
+        if (work := one.device.take_work()) is not None:
+            self._worker.submit(work)
 
     def _go_online(self, one: Served, online: float) -> None:
         device, key = one.device, one.key
@@ -182,21 +270,6 @@ class Service:
             device.remember_node(self.fleet.activate(key, online))
             LOG.info("%s: online", device.name)
         one.heartbeat_due = time.monotonic() + _HEARTBEAT_SHARE * online
-
-    def _send_pending(self, one: Served) -> None:
-        """Send the reply that may not have arrived, if there is one."""
-        if (pending := one.device.pending) is not None:
-            self._send(one, pending)
-
-    def _send(self, one: Served, reply: Message) -> None:
-        """Send a reply, unless nobody waits for it any longer."""
-        try:
-            self.fleet.push(one.key, one.device.node_id, reply)
-        except NotAdmittedError as error:
-            run = reply.metadata.run_id
-            LOG.warning("%s: a reply in run %d was not taken: %s", one.device.name, run, error)
-        if one.device.pending is not None:
-            one.device.forget_reply()
 
     def _leave(self) -> None:
         """Take the devices offline, as far as the server can be reached."""

@@ -27,6 +27,10 @@ def device(
     interval: Annotated[
         float, typer.Option(metavar="S", min=0.05, max=1800, help="Seconds from one visit to the next.")
     ] = 30.0,
+    answer_after: Annotated[
+        float | None,
+        typer.Option(metavar="S", min=0.01, max=600, help="Seconds from a question to its answer, always."),
+    ] = None,
     once: Annotated[bool, typer.Option("--once", help="Answer what waits, and leave.")] = False,
     seeded: Annotated[
         bool, typer.Option("--seeded", help="For tests: noise that follows from the seed in seeded.json.")
@@ -44,7 +48,7 @@ def device(
     stopped = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())
     with opened_devices(folders, seeded=seeded) as served:
-        service = Service(Fleet(superlink, ca), served, stopped)
+        service = Service(Fleet(superlink, ca), served, stopped, answer_after)
         if seeded:
             typer.echo("seeded: the noise of these devices follows from a seed and protects nobody", err=True)
         if once:

@@ -19,6 +19,7 @@ from dprec.completion.one_bit.links import Logistic
 from dprec.completion.one_bit.slope_channel import slope_channel
 from dprec.messages import ROW_ENTRY, SlopesRequest
 from dprec.ratings import Ratings
+from dprec.refusals import Refusal
 from dprec.run_keys import RunKeys
 from dprec.setups import GradientPerturbationSetup
 
@@ -58,6 +59,13 @@ def ask(cohort: Cohort, round_index: int, rows: list[bytes], context: Context | 
     return slope_reports(cohort, SlopesRequest(round_index, rows), context or device())
 
 
+def asked_before(cohort: Cohort) -> Context:
+    """Return the context of a node that has told which items its users have rated."""
+    context = device()
+    ask(cohort, 1, [b""] * cohort.size, context)
+    return context
+
+
 KNOWN = [row(0.5, -1.0, 2.0), row(0.1), b"", row(0.0, 3.0)]
 
 
@@ -69,7 +77,7 @@ def test_a_first_report_tells_the_items_and_a_later_one_does_not(tmp_path: Path)
     assert decoded.valid.all()
     assert decoded.items.tolist() == [0, 2, 4, 1, 0, 3]
     assert first[2] == b""
-    later = ask(cohort, 1, KNOWN)
+    later = ask(cohort, 2, KNOWN, asked_before(cohort))
     valid, symbols = installed.later.decode(later, cohort.counts)
     assert valid.all()
     assert symbols.size == 6
@@ -87,16 +95,24 @@ def test_reports_are_unbiased_about_the_clamped_slopes(tmp_path: Path) -> None:
 
 
 def test_a_user_sends_the_same_in_any_cohort(tmp_path: Path) -> None:
-    together = ask(cohort_at(tmp_path), 2, KNOWN)
-    apart = [ask(cohort_at(tmp_path, user, user + 1), 2, KNOWN[user : user + 1])[0] for user in range(4)]
+    whole, alone = cohort_at(tmp_path), [cohort_at(tmp_path, user, user + 1) for user in range(4)]
+    together = ask(whole, 2, KNOWN, asked_before(whole))
+    apart = [ask(one, 2, [own], asked_before(one))[0] for one, own in zip(alone, KNOWN, strict=True)]
     assert together == apart
-    assert together != ask(cohort_at(tmp_path), 3, KNOWN)
+    assert together != ask(whole, 3, KNOWN, asked_before(whole))
 
 
 @pytest.mark.parametrize("round_index", [0, 4, -1])
 def test_no_round_beyond_those_the_budget_was_divided_by(tmp_path: Path, round_index: int) -> None:
     with pytest.raises(ValueError, match=f"asked for round {round_index} of 3"):
-        ask(cohort_at(tmp_path), round_index, KNOWN)
+        ask(cohort_at(tmp_path), round_index, [b""] * 4)
+
+
+def test_rows_do_not_tell_how_much_is_rated_before_a_report_has(tmp_path: Path) -> None:
+    cohort = cohort_at(tmp_path, 0, 1)
+    for entries in ((0.5, -1.0, 2.0), (0.5,)):
+        with pytest.raises(Refusal, match="rows of items that were not reported"):
+            ask(cohort, 1, [row(*entries)])
 
 
 def test_a_round_is_answered_for_one_row_only(tmp_path: Path) -> None:
@@ -122,7 +138,7 @@ def test_a_round_is_answered_for_one_row_only(tmp_path: Path) -> None:
 )
 def test_a_malformed_request_is_refused(tmp_path: Path, rows: list[bytes], reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
-        ask(cohort_at(tmp_path), 1, rows)
+        ask(cohort_at(tmp_path), 2, rows, asked_before(cohort_at(tmp_path)))
 
 
 def sharded(folder: Path, ratings: Ratings) -> ShardedRatings:

@@ -10,6 +10,7 @@ from dprec.gradients import Aggregate, GradientReport
 from dprec.gradients.full import FullGradient
 from dprec.gradients.one_bit import OneBitGradient
 from dprec.messages import REPLY, TRAIN
+from dprec.replies import Reports
 from dprec.summed_reports import SummedReports
 from strategies.envelope import reply_message
 from strategies.sums import ReadSums, Sums
@@ -17,6 +18,7 @@ from strategies.sums import ReadSums, Sums
 ITEMS, RANK, FIRST, USERS = 4, 2, 14, 9
 ABSENT, LATE = np.arange(USERS) == 3, np.arange(USERS) == 5
 SIZES = np.where(np.arange(USERS) == 1, 3, 2)
+RATERS = np.ones(ITEMS, dtype=np.int64)
 VOTES = np.array([2, 0, -1, 0, 0, 3, 0, 0])
 
 Entries = dict[str, Any]
@@ -25,7 +27,7 @@ Entries = dict[str, Any]
 def read(entries: Entries, gradient: GradientReport) -> Sums | None:
     reply = reply_message(TRAIN, RecordDict({REPLY: ConfigRecord(entries)}), "run")
     users = np.arange(FIRST, FIRST + USERS)
-    return ReadSums(gradient, (ITEMS, RANK))(reply, FIRST, users)
+    return ReadSums(gradient, (ITEMS, RANK), USERS)(reply, FIRST, users)
 
 
 def votes() -> Entries:
@@ -40,6 +42,19 @@ def test_what_a_node_adds_up_arrives() -> None:
     assert sums.senders.tolist() == [14, 15, 16, 18, 19, 20, 21, 22]
     assert sums.payloads.tolist() == [2, 3, 2, 2, 2, 2, 2, 2]
     assert sums.punctual_users.tolist() == [14, 15, 16, 18, 20, 21, 22]
+
+
+def test_a_device_alone_has_nothing_to_add_up() -> None:
+    """A sum of one, however large, is believed of nobody; the report of one is, whose bounds are checked."""
+    for total in ([1, 0], [2**39, 2**39]):
+        own = SummedReports(FIRST, ABSENT[:1], LATE[:1], SIZES[:1], 1, np.resize(total, ITEMS * RANK), RATERS)
+        reply = reply_message(TRAIN, RecordDict({REPLY: ConfigRecord(own.entries())}), "run")
+        for gradient in (FullGradient(), OneBitGradient()):
+            assert ReadSums(gradient, (ITEMS, RANK), 1)(reply, FIRST, np.array([FIRST])) is None
+    report = reply_message(TRAIN, RecordDict({REPLY: ConfigRecord(Reports(FIRST, [b""]).entries())}), "run")
+    alone = ReadSums(FullGradient(), (ITEMS, RANK), 1)(report, FIRST, np.array([FIRST]))
+    assert alone is not None
+    assert alone.aggregate.users == 1
 
 
 def numbers(*values: int) -> bytes:

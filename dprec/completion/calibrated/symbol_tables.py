@@ -16,6 +16,9 @@ _REACH, _POINTS = 8.0, 401
 
 _LEAST = 1e-300
 
+_STEEPEST = 1e4
+"""No slope of a likelihood on the grid is steeper for cut points below 1,000: see `SymbolTables.of`."""
+
 
 @dataclass(frozen=True, eq=False)
 class SymbolTables:
@@ -45,14 +48,22 @@ class SymbolTables:
             Pr(symbol | level).
         cuts : ndarray, shape (levels - 1,)
             Where the latent rating changes level.
+
+        Notes
+        -----
+        A slope is the mean of what lies between two cut points, seen from the latent rating, and no report
+        tells more than the latent rating with noise of variance 1, so information is between 0 and 1. These
+        bounds matter only where cut points are so close together, or so far apart, that rounding leaves
+        nothing of a level: with them, what is computed from any cut points is finite.
         """
         grid = np.linspace(-_REACH, _REACH, _POINTS)
         probabilities, derivatives = level_probabilities(grid, cuts)
         slopes, information = [], []
         for channel in channels:
             moved = derivatives @ channel
-            slopes.append(moved / np.maximum(probabilities @ channel, _LEAST))
-            information.append((slopes[-1] * moved).sum(axis=1))
+            steep = moved / np.maximum(probabilities @ channel, _LEAST)
+            slopes.append(np.clip(steep, -_STEEPEST, _STEEPEST))
+            information.append(np.clip((slopes[-1] * moved).sum(axis=1), 0.0, 1.0))
         first = np.cumsum([0, *(channel.shape[1] for channel in channels[:-1])])
         return cls(np.hstack(slopes), np.column_stack(information), first)
 

@@ -22,7 +22,11 @@ class _Devices(ClientApp):
         self._devices = devices
 
     def __call__(self, message: Message, context: object) -> Message:
-        return self._devices[context.node_config["partition-id"]].answer(message)  # type: ignore[attr-defined]
+        device = self._devices[context.node_config["partition-id"]]  # type: ignore[attr-defined]
+        reply = device.answer(message)
+        if (work := device.take_work()) is not None:
+            work()
+        return reply
 
 
 class DeviceGrid(LocalGrid):

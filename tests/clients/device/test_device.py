@@ -12,7 +12,7 @@ from flwr.app import Message, RecordDict
 from clients.device.device import LOG, Device
 from clients.device.folder import DeviceFolder
 from clients.device.limits import Limits
-from clients.device.losses import FREE, LOSSES
+from clients.device.losses import FREE, PRICES
 from dprec.gradients.full import FullGradient
 from dprec.gradients.one_bit import OneBitGradient
 from dprec.mechanisms import BitsAndCounts, BoundedLaplace
@@ -138,22 +138,51 @@ def test_what_contradicts_an_answer_is_refused_even_after_a_restart(
     assert refused(again(device), message) == code
 
 
-def test_a_changed_profile_or_protocol_is_refused_in_the_same_run_and_welcome_in_the_next(
-    device: Device,
-) -> None:
-    device.answer(train(1))
+def test_a_run_is_answered_to_its_end_from_the_profile_with_which_it_began(device: Device) -> None:
+    unchanged = Device(install(device.folder.path.parent / "same", ROUNDS_SETUP, RATINGS))
+    unchanged.folder.secret_file.write_bytes(device.folder.secret_file.read_bytes())
+    unchanged = again(unchanged)
+    for one in (device, unchanged):
+        one.answer(train(1))
     lines = device.folder.profile_file.read_text().splitlines()
     device.folder.profile_file.write_text("\n".join(lines[:-1]))
-    assert refused(device, train(2)) == "CHANGED_SETUP"
-    assert device.answer(train(1, run=2)).has_content()
+    second = report_in(device.answer(train(2)))
+    assert second == report_in(again(device).answer(train(2))) == report_in(unchanged.answer(train(2)))
+    assert report_in(device.answer(train(3))) == report_in(unchanged.answer(train(3)))
+    device.answer(train(1, run=2))
+    kept = [charge.profile for charge in device.charges]
+    assert kept[0] == kept[1] == kept[2] != kept[3]
+
+
+def test_a_run_whose_profile_is_no_longer_kept_is_not_answered_from_another(device: Device) -> None:
+    device.answer(train(1))
+    (kept,) = device.folder.kept_profile_file("").parent.iterdir()
+    device.folder.profile_file.write_text("item,rating\n")
+    device.answer(train(1, run=2))
+    kept.write_text("item,rating\n")
+    assert refused(device, train(2)) == "INTERNAL_FAILURE"
+    kept.unlink()
+    assert refused(device, train(2)) == "INTERNAL_FAILURE"
+
+
+def test_a_changed_protocol_is_refused_in_the_same_run(device: Device) -> None:
+    device.answer(train(1))
+    other = agreement_on(replace(ROUNDS_SETUP, ridge=2.0), RATINGS)
+    device.folder.protocol_file.write_text(other.text)
+    changed = again(device)
+    question = request(TRAIN, other.group, round=2, factors=factors())
+    assert refused(changed, question) == "CHANGED_SETUP"
 
 
 def test_a_damaged_profile_is_the_owners_business(device: Device, caplog: pytest.LogCaptureFixture) -> None:
+    before = report_in(device.answer(train()))
     device.folder.profile_file.write_text("item,rating\n1,no stars\n")
     with caplog.at_level(logging.WARNING, logger=LOG.name):
-        assert refused(device, train()) == "INTERNAL_FAILURE"
+        assert device.answer(train(run=2)).has_content()
     (record,) = caplog.records
     assert "profile.csv:2: no stars" in record.getMessage()
+    assert report_in(device.answer(train())) == before
+    assert len({charge.profile for charge in device.charges}) == 1
 
 
 SHARE = OneBitGradient().exact_epsilon(EPSILON)
@@ -193,8 +222,8 @@ def test_what_protects_nothing_is_sent_without_a_limit_only(tmp_path: Path) -> N
 
 
 def test_every_type_of_message_is_free_or_has_a_loss() -> None:
-    assert FREE | set(LOSSES) == set(MESSAGE_TYPES)
-    assert not FREE & set(LOSSES)
+    assert FREE | set(PRICES) == set(MESSAGE_TYPES)
+    assert not FREE & set(PRICES)
 
 
 def test_counts_are_refused_where_no_report_has_paid_for_their_ratings(tmp_path: Path) -> None:

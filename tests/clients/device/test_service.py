@@ -202,9 +202,13 @@ def test_a_reply_that_nobody_waits_for_is_dropped(
 
 
 def test_a_refusal_says_no_more_than_its_code(superlink: FakeSuperLink, device: Device) -> None:
-    device.folder.profile_file.write_text("item,rating\n1,my secret\n")
-    superlink.put(train(1))
-    serving(device).run_once()
+    device.answer(train(1))
+    device.forget_reply()
+    device.folder.profile_file.write_text("item,rating\n")
+    for kept in device.folder.kept_profile_file("").parent.iterdir():
+        kept.unlink()
+    superlink.put(train(2))
+    serving(again(device)).run_once()
     (reply,) = superlink.replies
     assert (reply.error.code, reply.error.reason) == (RefusalCode.INTERNAL_FAILURE, "INTERNAL_FAILURE")
 

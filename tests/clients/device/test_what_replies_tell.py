@@ -1,0 +1,277 @@
+"""What replies tell of a profile beyond what the mechanism sends: nothing, whatever a server asks.
+
+Each test is an attack: a server asks devices with different profiles the same, and compares what they say.
+How long they take is the subject of `test_times.py`.
+"""
+
+import logging
+import warnings
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from flwr.app import Message
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clients import one_shot
+from clients.device.device import LOG, Device
+from clients.device.folder import DeviceFolder
+from clients.device.limits import Limits
+from clients.population import Cohort
+from dprec.mechanisms import BitsAndCounts, BoundedLaplace, Mechanism, ThresholdBit
+from dprec.messages import COUNT, DELIVER, IDENTIFY, PERSONALIZE, PRIOR, RECOMMEND, REPORT, TRAIN
+from dprec.personalization.ordinal_process import Devices, OrdinalProcess
+from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.ratings import Ratings
+from dprec.refusals import RefusalCode
+from dprec.setups import OneShotSetup, Setup
+from dprec.wire.broadcast import encode_broadcast
+from dprec.wire.item_table import ItemTable
+from tests.clients.device.device_grid import report_in, request
+from tests.clients.device.installing import ITEMS, UNLIMITED, agreement_on, install, some_ratings
+from tests.clients.device.test_device import ROUNDS_SETUP, factors, limits
+
+RATINGS = some_ratings()
+LEVELS = RATINGS.scale.levels
+SETUP = OneShotSetup(mechanism=ThresholdBit(), privacy=PrivacyBudget(epsilon=0.1), predicts=True)
+GROUP = agreement_on(SETUP, RATINGS).group
+NO_BUDGET = Limits(per_rating=0, per_rating_lifetime=0, per_user=0, per_user_lifetime=0, runs=0)
+
+TOP = float(RATINGS.scale.values[-1])
+PROFILES: dict[str, dict[int, float]] = {
+    "nothing": {},
+    "one rating": {0: TOP},
+    "the other half": dict(zip(range(0, ITEMS, 2), [1.0, 2.0, 3.0, 4.0, 5.0, 1.0], strict=True)),
+    "everything": {item: 1.0 + item % LEVELS for item in range(ITEMS)},
+}
+
+
+def device_with(
+    folder: Path, profile: dict[int, float], setup: Setup = SETUP, allowed: Limits = UNLIMITED
+) -> Device:
+    device = install(folder, setup, RATINGS, limits=allowed)
+    write_profile(device, profile)
+    return Device(DeviceFolder(device.path))
+
+
+def write_profile(folder: DeviceFolder, profile: dict[int, float]) -> None:
+    lines = [f"{RATINGS.item_ids[item]},{value}" for item, value in profile.items()]
+    folder.profile_file.write_text("\n".join(["item,rating", *lines, ""]))
+
+
+def devices(folder: Path, setup: Setup = SETUP, allowed: Limits = UNLIMITED) -> list[Device]:
+    """Return a device for each of the profiles."""
+    return [device_with(folder / name, profile, setup, allowed) for name, profile in PROFILES.items()]
+
+
+def outcome(reply: Message) -> str:
+    """Return what a server learns from how a reply turned out: that it is one, or the code of an error."""
+    if not reply.has_error():
+        return "answered"
+    assert reply.error.reason == RefusalCode(reply.error.code).name
+    return reply.error.reason
+
+
+def told(asked: list[Device], question: Message) -> str:
+    """Ask devices with different profiles the same; return what all of them say."""
+    (outcomes,) = {outcome(device.answer(question)) for device in asked}
+    return outcomes
+
+
+def personalize(table: ItemTable, run: int, prior: float = 0.0) -> Message:
+    priors = np.array([prior] + [0.0] * table.traits.shape[1], dtype=PRIOR).tobytes()
+    return request(PERSONALIZE, GROUP, run, table=table.encode(), priors=priors)
+
+
+def test_no_table_of_items_tells_which_items_are_rated(tmp_path: Path) -> None:
+    """Cut points so close that rounding leaves nothing of a level, near one item at a time."""
+    asked, run = devices(tmp_path, allowed=NO_BUDGET), 0
+    for gap, shift, item in product((1e-16, 2e-16, 1e-15, 1e-38), (0.0, 1.0, 3.5), range(ITEMS)):
+        means, run = np.full(ITEMS, 100.0), run + 1
+        means[item] = 0.0
+        cuts = (np.arange(LEVELS - 1) - shift) * gap
+        assert told(asked, personalize(ItemTable.of_effects(cuts, means, np.zeros(ITEMS)), run)) == "answered"
+        assert all(device.take_work() is not None for device in asked)
+
+
+NUMBERS = st.sampled_from([0.0, 1e-38, 1e-16, 0.5, 8.0, 37.6, 999.0])
+SIGNED = st.builds(lambda size, sign: sign * size, NUMBERS, st.sampled_from([-1.0, 1.0]))
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[ItemTable, float]:
+    """Any table that a device takes, with a prior."""
+    cuts = np.sort(np.array(draw(st.lists(SIGNED, min_size=LEVELS - 1, max_size=LEVELS - 1, unique=True))))
+    widths = draw(st.tuples(*[st.integers(0, 3)] * 4))
+
+    def columns(width: int) -> np.ndarray:
+        cells = draw(st.lists(SIGNED, min_size=ITEMS * width, max_size=ITEMS * width))
+        return np.array(cells, dtype=np.float64).reshape(ITEMS, width)
+
+    places, traits, numbers, categories = map(columns, widths)
+    table = ItemTable(
+        cuts, columns(1)[:, 0], np.abs(columns(1)[:, 0]), places, traits, numbers, categories > 0.4
+    )
+    return table, draw(st.sampled_from([0.0, 1.0, -3e38, 3e38]))
+
+
+@given(tables(), st.lists(st.integers(0, LEVELS), min_size=ITEMS, max_size=ITEMS))
+@settings(max_examples=150, deadline=None)
+def test_numerics_never_fail_for_a_table_that_was_taken(
+    sent: tuple[ItemTable, float], levels: list[int]
+) -> None:
+    try:
+        table = ItemTable.decode(sent[0].encode(), n_levels=LEVELS, n_items=ITEMS)
+    except ValueError:
+        return
+    rated = np.flatnonzero(levels)
+    values = RATINGS.scale.values[np.array(levels)[rated] - 1]
+    ratings = Ratings.from_triples(
+        np.zeros(rated.size, dtype=np.int64),
+        rated,
+        values,
+        RATINGS.scale,
+        user_ids=np.arange(1),
+        item_ids=np.arange(ITEMS),
+    )
+    priors = np.full((1, 1 + table.traits.shape[1]), sent[1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        process = OrdinalProcess()
+        predicted = Devices(process, table, priors, ratings).predict(
+            np.zeros(ITEMS, dtype=np.int64), np.arange(ITEMS)
+        )
+    assert ((predicted >= RATINGS.scale.low) & (predicted <= RATINGS.scale.high)).all()
+
+
+def test_a_reply_has_left_before_anything_is_computed_for_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(Devices, "predict", fails)
+    table = ItemTable.of_effects(np.arange(LEVELS - 1.0), np.zeros(ITEMS), np.ones(ITEMS))
+    (device,) = devices(tmp_path)[:1]
+    assert not device.answer(personalize(table, 1)).has_error()
+    work = device.take_work()
+    assert work is not None
+    assert device.take_work() is None
+    with caplog.at_level(logging.ERROR, logger=LOG.name):
+        work()
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    assert not device.folder.predictions_file.exists()
+
+
+def test_a_run_delivers_once(tmp_path: Path) -> None:
+    asked = devices(tmp_path)
+    one, other = (
+        ItemTable.of_effects(np.arange(LEVELS - 1.0), np.full(ITEMS, mean), np.ones(ITEMS)) for mean in (0, 1)
+    )
+    assert told(asked, personalize(one, 1)) == "answered"
+    asked = [Device(DeviceFolder(device.folder.path)) for device in asked]
+    assert told(asked, personalize(one, 1)) == "answered"
+    assert told(asked, personalize(other, 1)) == "CHANGED_REQUEST"
+    assert told(asked, personalize(other, 2)) == "answered"
+
+
+def test_what_is_remembered_of_deliveries_does_not_grow_with_the_runs_of_a_server(tmp_path: Path) -> None:
+    device = device_with(tmp_path / "u", {})
+    table = ItemTable.of_effects(np.arange(LEVELS - 1.0), np.zeros(ITEMS), np.ones(ITEMS))
+    sizes = []
+    for run in range(1000, 1200):
+        device.answer(personalize(table, run))
+        sizes.append(device.folder.state_file.stat().st_size)
+    assert max(sizes[100:]) == sizes[100] < 20_000
+
+
+def test_a_profile_that_changes_or_is_damaged_does_not_show(tmp_path: Path) -> None:
+    asked = [device_with(tmp_path / str(number), PROFILES["everything"]) for number in range(3)]
+    assert told(asked, request(REPORT, GROUP)) == "answered"
+    write_profile(asked[1].folder, PROFILES["nothing"])
+    asked[2].folder.profile_file.write_text("item,rating\n1,no stars\n")
+    for question in (request(IDENTIFY, ""), request(REPORT, GROUP), request(REPORT, GROUP, run=2)):
+        assert told(asked, question) == "answered"
+    asked = [Device(device.folder) for device in asked[:2]]
+    assert told(asked, request(IDENTIFY, "")) == "answered"
+
+
+ALLOWED = [
+    limits(per_rating=0.05),
+    limits(per_rating_lifetime=0.05),
+    limits(per_user=0.05),
+    limits(per_user=0.1),
+    limits(per_user=0.35),
+    limits(per_user_lifetime=0.1 * ITEMS),
+    limits(per_user_lifetime=1.5 * 0.1 * ITEMS),
+    UNLIMITED,
+    NO_BUDGET,
+]
+"""For 0.1 per rating: below one, between one rating and all of them, exactly all, and one run of two."""
+
+
+@pytest.mark.parametrize("number", range(len(ALLOWED)))
+@pytest.mark.parametrize("mechanism", [ThresholdBit(), BoundedLaplace(), BitsAndCounts()])
+def test_no_limit_tells_how_much_is_rated(tmp_path: Path, number: int, mechanism: Mechanism) -> None:
+    setup = OneShotSetup(mechanism=mechanism, privacy=PrivacyBudget(epsilon=0.1))
+    asked, group = devices(tmp_path, setup, ALLOWED[number]), agreement_on(setup, RATINGS).group
+    first, second = (told(asked, request(REPORT, group, run)) for run in (1, 2))
+    whole, budget = 0.1 * ITEMS, ALLOWED[number]
+    fits = min(budget.per_user or np.inf, budget.per_user_lifetime or np.inf) >= whole
+    free = budget.per_rating is budget.per_rating_lifetime is None
+    assert first == ("answered" if budget is not NO_BUDGET and free and fits else "BUDGET_SPENT")
+    assert second == ("answered" if budget is UNLIMITED else "BUDGET_SPENT")
+    for device in asked:
+        for charge in device.charges:
+            assert charge.loss.per_rating <= charge.most.per_rating
+            assert charge.loss.per_user <= charge.most.per_user
+
+
+def test_a_defect_does_not_show_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever goes wrong for some profiles: the device answers as if nothing were rated, and pays."""
+    empty, device = (device_with(tmp_path / name, profile) for name, profile in [*PROFILES.items()][:2])
+    perturbed = one_shot.perturbed
+
+    def fails_for_some(cohort: Cohort, calibrated: CalibratedMechanism) -> np.ndarray:
+        if cohort.items.size:
+            raise FloatingPointError
+        return perturbed(cohort, calibrated)
+
+    monkeypatch.setattr(one_shot, "perturbed", fails_for_some)
+    replies = [each.answer(request(REPORT, GROUP)) for each in (empty, device)]
+    assert report_in(replies[0]) == report_in(replies[1])
+    assert len(device.charges) == 1
+
+
+@pytest.mark.parametrize("size", [1e-30, 1.0, 1e19, 3e38])
+def test_no_factors_tell_what_is_rated(tmp_path: Path, size: float) -> None:
+    asked, group = devices(tmp_path, ROUNDS_SETUP), agreement_on(ROUNDS_SETUP, RATINGS).group
+    for run, pattern in enumerate(
+        (np.ones((ITEMS, 2)), np.tile([1.0, -1.0], (ITEMS, 1)), np.eye(ITEMS, 2)), 1
+    ):
+        sent = encode_broadcast((size * pattern).astype("<f4"))
+        assert told(asked, request(TRAIN, group, run, round=1, factors=sent)) == "answered"
+        assert told(asked, request(DELIVER, group, run, factors=sent)) == "answered"
+        for device in asked:
+            work = device.take_work()
+            assert work is not None
+            work()
+
+
+REFUSED = [
+    request(RECOMMEND, GROUP, lists=[b"\xff" * 9]),
+    request(RECOMMEND, GROUP, lists=[]),
+    request(PERSONALIZE, GROUP, table=b"", priors=b""),
+    request(REPORT, "00000000"),
+    request(TRAIN, GROUP, round=1, factors=factors()),
+    request(COUNT, GROUP, groups=b""),
+    request(IDENTIFY, "", asked=b"\0"),
+    request("query.other", GROUP),
+]
+
+
+@pytest.mark.parametrize("number", range(len(REFUSED)))
+def test_what_is_refused_is_refused_to_everybody(tmp_path: Path, number: int) -> None:
+    assert told(devices(tmp_path), REFUSED[number]) in set(RefusalCode.__members__)
