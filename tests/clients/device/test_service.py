@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from flwr.app import ArrayRecord, RecordDict
+from flwr.app import ArrayRecord, Message, RecordDict
 from flwr.proto.message_pb2 import ObjectTree
 
 from clients.device import bounded_transport, fleet, service
@@ -108,6 +108,31 @@ def test_many_devices_stay_online_until_all_have_had_their_turn(
     superlink.idle = running.stopped.set
     running.run(3.0)
     assert superlink.intervals == [80.0]
+
+
+def test_answers_leave_at_fixed_times_however_long_they_take(
+    superlink: FakeSuperLink, device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, took, left, answer = [1e9], [0.0], [], Device.answer
+
+    def slow_answer(asked: Device, message: Message) -> Message:
+        reply = answer(asked, message)
+        reply.metadata.created_at = clock[0]
+        clock[0] += took[0]
+        return reply
+
+    monkeypatch.setattr(Device, "answer", slow_answer)
+    for module in (service, fleet):
+        monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
+        monkeypatch.setattr(module.time, "time", lambda: clock[0])
+        monkeypatch.setattr(module.time, "sleep", lambda seconds: clock.__setitem__(0, clock[0] + seconds))
+    for run, took[0] in enumerate((0.001, 0.1, 0.2, 0.3, 0.6), start=1):
+        running = serving(device)
+        began = clock[0]
+        superlink.put(train(1, run=run))
+        running.run_once()
+        left.append(superlink.replies[-1].metadata.created_at - began)
+    assert left == pytest.approx([0.25, 0.25, 0.25, 0.5, 0.75], abs=1e-6)
 
 
 def status(code: int, **headers: str) -> Callable[[httpx.Request], httpx.Response]:

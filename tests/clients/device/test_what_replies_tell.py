@@ -76,8 +76,9 @@ def outcome(reply: Message) -> str:
 
 def told(asked: list[Device], question: Message) -> str:
     """Ask devices with different profiles the same; return what all of them say."""
-    (outcomes,) = {outcome(device.answer(question)) for device in asked}
-    return outcomes
+    outcomes = {outcome(device.answer(question)) for device in asked}
+    assert len(outcomes) == 1
+    return outcomes.pop()
 
 
 def personalize(table: ItemTable, run: int, prior: float = 0.0) -> Message:
@@ -85,15 +86,21 @@ def personalize(table: ItemTable, run: int, prior: float = 0.0) -> Message:
     return request(PERSONALIZE, GROUP, run, table=table.encode(), priors=priors)
 
 
-def test_no_table_of_items_tells_which_items_are_rated(tmp_path: Path) -> None:
+def test_no_table_of_items_tells_which_items_are_rated(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """Cut points so close that rounding leaves nothing of a level, near one item at a time."""
     asked, run = devices(tmp_path, allowed=NO_BUDGET), 0
-    for gap, shift, item in product((1e-16, 2e-16, 1e-15, 1e-38), (0.0, 1.0, 3.5), range(ITEMS)):
+    for gap, shift, item in product((1e-16, 1e-15, 1e-38), (0.0, 3.5), range(0, ITEMS, 2)):
         means, run = np.full(ITEMS, 100.0), run + 1
         means[item] = 0.0
         cuts = (np.arange(LEVELS - 1) - shift) * gap
         assert told(asked, personalize(ItemTable.of_effects(cuts, means, np.zeros(ITEMS)), run)) == "answered"
-        assert all(device.take_work() is not None for device in asked)
+        for device in asked:
+            work = device.take_work()
+            assert work is not None
+            work()
+    assert [record.getMessage() for record in caplog.records] == []
 
 
 NUMBERS = st.sampled_from([0.0, 1e-38, 1e-16, 0.5, 8.0, 37.6, 999.0])
