@@ -7,7 +7,7 @@ in shards (`clients.shards`), so a worker's memory grows with its cohorts and no
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -19,14 +19,13 @@ import numpy as np
 from flwr.app import Context, Message
 from numpy.typing import NDArray
 
+from clients.brought import NOTHING, Brought
 from clients.faults import FaultOptions
 from clients.places import place_of, write_whole
 from clients.received import Received
 from clients.shards import HeldRatings, ShardedRatings, StoredProfiles, contents_of, write_shards
 from dprec.errors import InputError
-from dprec.options import Options, option, own_classes
-from dprec.own_classes import reference_of
-from dprec.packing import packed, unpacked
+from dprec.options import Options, option
 from dprec.ratings import Ratings, RatingScale
 from dprec.refusals import Refusal, RefusalCode
 from dprec.run_keys import InstalledKeys, Keys
@@ -37,9 +36,6 @@ POPULATION_KEY = "population"
 """Key of the run configuration that gives a deployed app the folder of the runs."""
 
 SetupT = TypeVar("SetupT", bound=Setup)
-
-_OWN_SETUP = "setup.pickle"
-"""File of a setup with classes from outside this project: part of the installation, which a device trusts."""
 
 _POPULATION, _HELD, _FACTORS = "population.json", "held.json", "held.npy"
 """Names of the files of a run; the devices of an interrupted run have the last two as well."""
@@ -80,8 +76,7 @@ class Population:
         The ratings that the devices hold.
     users_per_node : int
     individual_reports : bool
-        Whether the node of several users sends each of their reports, even where the server needs no more
-        than their sum.
+        Whether the node of several users sends each of their reports where the server needs only their sum.
     keys : Keys
         What devices and network draw from; the seed of the run cannot be computed from them.
     faults : FaultOptions
@@ -205,7 +200,7 @@ class _Description(Options):
     individual_reports: bool = option("Whether nodes send reports rather than their sum.")
     keys: InstalledKeys = option("What devices and network draw from.")
     faults: FaultOptions = option("What goes wrong between the devices and the server.")
-    setup: AnySetup | None = option("What is installed on the devices; none if it is in setup.pickle.")
+    setup: AnySetup | None = option("What is installed on the devices; none if messages bring it.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,7 +217,7 @@ def write_population(
     users_per_node: int,
     keys: InstalledKeys,
     faults: FaultOptions,
-    setup: Setup,
+    setup: Setup | None,
     individual_reports: bool = False,
     shards: Path | None = None,
 ) -> None:
@@ -233,7 +228,7 @@ def write_population(
     directory : Path
         Here and below, from `place_of`.
     users_per_node, keys, faults, setup, individual_reports
-        See `Population`.
+        See `Population`; no setup where messages bring it (`clients.brought`).
     shards : Path, optional
         Where the ratings are, or are to be written; by default in the directory itself.
 
@@ -246,9 +241,6 @@ def write_population(
     """
     directory.mkdir(parents=True)
     index = write_shards(directory if shards is None else shards, ratings)
-    own = [reference_of(component) for component in own_classes(setup)]
-    if own:
-        write_whole(directory / _OWN_SETUP, packed(setup, " and ".join(own)))
     description = _Description(
         ratings="" if shards is None else str(shards),
         fingerprint=index.fingerprint,
@@ -256,7 +248,7 @@ def write_population(
         individual_reports=individual_reports,
         keys=keys,
         faults=faults,
-        setup=setup if not own else None,
+        setup=setup,
     )
     write_whole(directory / _POPULATION, to_json(description).encode())
 
@@ -270,17 +262,24 @@ def write_held_factors(directory: Path, held: HeldFactors) -> None:
 
 
 @lru_cache(maxsize=4)
-def open_population(directory: str) -> Population:
+def open_population(directory: str, brought: Brought = NOTHING) -> Population:
     """Open a population; it stays open, so a worker reads its description once.
+
+    Parameters
+    ----------
+    directory : str
+    brought : Brought, optional
+        What the messages of the run bring; without it, the folder can name no class from outside dprec.
 
     Raises
     ------
     InputError
-        When a file is missing or damaged, or the ratings are those of another run.
+        When a file is damaged, missing or of another run, or names a class that nobody has brought.
     """
     folder = place_of(directory)
     path = folder / _POPULATION
-    description = from_json(_Description, contents_of(path).decode(errors="replace"), str(path))
+    with brought.importing():
+        description = from_json(_Description, contents_of(path).decode(errors="replace"), str(path))
     shards = place_of(description.ratings) if description.ratings else folder
     ratings = ShardedRatings.open(shards)
     if ratings.index.fingerprint != description.fingerprint:
@@ -292,7 +291,7 @@ def open_population(directory: str) -> Population:
         individual_reports=description.individual_reports,
         keys=description.keys,
         faults=description.faults,
-        setup=description.setup or unpacked(contents_of(folder / _OWN_SETUP), str(folder / _OWN_SETUP)),
+        setup=description.setup or brought.unpacked_setup(str(path)),
         held=_held(folder),
         key=folder.name,
     )
@@ -320,7 +319,7 @@ def partition_of(context: Context) -> int:
     return int(context.node_config["partition-id"])
 
 
-def cohort_of(root: str | None, message: Message, context: Context) -> Cohort:
+def cohort_of(root: str | None, message: Message, context: Context, brought: Mapping[str, Brought]) -> Cohort:
     """Return the cohort that a message is for.
 
     Parameters
@@ -330,6 +329,8 @@ def cohort_of(root: str | None, message: Message, context: Context) -> Cohort:
     message : Message
         Its group is the run key.
     context : Context
+    brought : mapping
+        What messages bring beside their content, by run key.
 
     Raises
     ------
@@ -344,4 +345,4 @@ def cohort_of(root: str | None, message: Message, context: Context) -> Cohort:
         raise Refusal(RefusalCode.MALFORMED_REQUEST, f"not a run key: {key!r}")
     folder = root if root is not None else str(context.run_config[POPULATION_KEY])
     with _of_the_simulation():
-        return open_population(f"{folder}/{key}").cohort(partition_of(context))
+        return open_population(f"{folder}/{key}", brought.get(key, NOTHING)).cohort(partition_of(context))

@@ -10,8 +10,9 @@ import importlib
 import inspect
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
@@ -24,6 +25,9 @@ from dprec.validation import listed, shown
 ClassT = TypeVar("ClassT")
 
 _REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.([^\W\d]\w*|<locals>))*")
+
+_NAMEABLE: ContextVar[Collection[str] | None] = ContextVar("nameable", default=None)
+"""The classes that may be named; None for all."""
 
 _BY_INSTANCE = "module:Class of a file, at its top level; or, from Python, an instance of the class"
 
@@ -75,6 +79,22 @@ def is_importable(component: type[Any]) -> bool:
     return component.__module__ != "__main__" and _attribute(module, component.__qualname__) is component
 
 
+@contextmanager
+def importing_only(references: Collection[str]) -> Iterator[None]:
+    """Let what is read here name some classes from outside, and no others; no other module is imported.
+
+    Parameters
+    ----------
+    references : collection of str
+        ``module:Class`` of each.
+    """
+    token = _NAMEABLE.set(references)
+    try:
+        yield
+    finally:
+        _NAMEABLE.reset(token)
+
+
 def imported(reference: str, base: type[ClassT]) -> type[ClassT]:
     """Import a class from the current directory or the environment.
 
@@ -91,6 +111,10 @@ def imported(reference: str, base: type[ClassT]) -> type[ClassT]:
         Under "kind", when there is no such module or class, the module raises an exception, or the class is
         no component.
     """
+    nameable = _NAMEABLE.get()
+    if nameable is not None and reference not in nameable:
+        found = f"{shown(reference)!r}, a class that whoever started this run has not named"
+        raise SettingError("kind", found, " or ".join(["a component of dprec", *sorted(nameable)]))
     if not _REFERENCE.fullmatch(reference):
         raise SettingError("kind", repr(shown(reference)), "module:Class, such as my_module:MyClass")
     module_name, _, name = reference.partition(":")
