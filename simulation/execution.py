@@ -16,8 +16,9 @@ from threadpoolctl import threadpool_limits
 from dprec.binarization import Binarization
 from dprec.catalogue import Catalogue
 from dprec.datasets import Dataset
-from dprec.errors import within
-from dprec.own_classes import naming
+from dprec.errors import InputError, within
+from dprec.own_classes import naming, reference_of
+from dprec.predictions import checked, checked_rows
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings
 from dprec.run_keys import ENTROPY_BYTES, RunKeys
@@ -254,6 +255,15 @@ def _entropy(config: RunConfig, directory: RunDirectory | None) -> bytes | None:
 def _outcome(session: Session, protocol: Protocol, task: Task) -> Outcome:
     """Run the protocol and measure how long it takes."""
     started = time.perf_counter()
-    with within("protocol"):
+    with within("protocol"), naming(protocol, "a class that runs a protocol"):
         outcome = protocol.run(session.grid, task)
-    return replace(outcome, seconds=time.perf_counter() - started)
+        if not isinstance(outcome, Outcome):
+            found = f"its run returned {type(outcome).__name__}"
+            raise InputError(reference_of(type(protocol)), found, "an Outcome")
+    name, rows = f"completion {protocol.completion_name}", outcome.predict_rows
+    return replace(
+        outcome,
+        seconds=time.perf_counter() - started,
+        predict=checked(outcome.predict, name),
+        predict_rows=None if rows is None else checked_rows(rows, name),
+    )
