@@ -6,6 +6,7 @@ whoever starts a run, or installs a device, names classes: a request to a device
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import inspect
 import re
@@ -71,6 +72,24 @@ def naming(component: object, accepted: str) -> Iterator[None]:
 def declares_kind(component: type[Any]) -> bool:
     """Return whether a class from outside, or a base of it from outside, gives itself a kind."""
     return any("kind" in inspect.get_annotations(base) for base in component.__mro__ if not is_ours(base))
+
+
+def redefined(component: type[Any]) -> frozenset[str]:
+    """Return what of this distribution's classes a class from outside defines anew, beside settings."""
+    settings = {field.name for field in dataclasses.fields(component)}
+    ours = {name for base in component.__mro__ if is_ours(base) for name in vars(base)}
+    own = {name for base in outside(component) for name in vars(base)}
+    return frozenset(name for name in own & ours - settings if not name.startswith(("__", "_abc_")))
+
+
+def outside(component: type[Any]) -> list[type[Any]]:
+    """Return the classes that a class is derived from, itself included, which are not ours or Python's."""
+    python = sys.stdlib_module_names - {"__main__"}
+    return [
+        base
+        for base in component.__mro__
+        if not is_ours(base) and base.__module__.partition(".")[0] not in python
+    ]
 
 
 def is_importable(component: type[Any]) -> bool:

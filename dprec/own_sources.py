@@ -16,7 +16,7 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
-from dprec.own_classes import is_importable, is_ours, reference_of
+from dprec.own_classes import is_importable, is_ours, outside, reference_of
 
 _DIGITS = 16
 
@@ -36,15 +36,10 @@ def sources_of(components: Iterable[type[Any]]) -> dict[str, str]:
 
 def _digest(component: type[Any]) -> str:
     digest = hashlib.sha256()
-    for base in component.__mro__:
-        if not is_ours(base) and base.__module__.partition(".")[0] not in sys.stdlib_module_names - _PROGRAM:
-            digest.update(base.__qualname__.encode() + b"\0")
-            digest.update(hashlib.sha256(_source(base)).digest())
+    for base in outside(component):
+        digest.update(base.__qualname__.encode() + b"\0")
+        digest.update(hashlib.sha256(_source(base)).digest())
     return digest.hexdigest()[:_DIGITS]
-
-
-_PROGRAM = {"__main__"}
-"""A name of the standard library, and of the notebook or script that runs."""
 
 
 def _source(component: type[Any]) -> bytes:

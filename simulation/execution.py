@@ -28,6 +28,7 @@ from simulation.engine.memory import check_memory
 from simulation.engine.session import Session, open_session
 from simulation.evaluation import Evaluator, check_relevance
 from simulation.protocols import Outcome, Protocol, Task
+from simulation.protocols.declared import with_declared_losses
 from simulation.storage.example_user import shown_names
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_record import RunRecord, prediction_columns, traffic_columns
@@ -260,6 +261,7 @@ def _outcome(session: Session, protocol: Protocol, task: Task) -> Outcome:
         if not isinstance(outcome, Outcome):
             found = f"its run returned {type(outcome).__name__}"
             raise InputError(reference_of(type(protocol)), found, "an Outcome")
+        outcome = with_declared_losses(outcome, protocol)
     name, rows = f"completion {protocol.completion_name}", outcome.predict_rows
     return replace(
         outcome,

@@ -42,6 +42,10 @@ class Mechanism(Options):
     compares_ratings: ClassVar[bool] = False
     reports_profiles: ClassVar[bool] = False
     composes: ClassVar[bool] = True
+    # A loss is that of the matrix, whoever made it, and what is drawn from it is checked to be the same.
+    without_loss: ClassVar[frozenset[str] | None] = frozenset(
+        {"papers", "private", "channel", "hides_rated_items"}
+    )
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Have every budget checked, and what a class from outside returns for a channel."""
@@ -162,3 +166,6 @@ def _check_made(mechanism: Mechanism, made: Any, scale: RatingScale) -> None:
     whole = weights.dtype == np.uint64 and weights.shape == (rows, made.symbols)
     if not (whole and (weights.sum(axis=1) == DRAWS).all()):
         raise InputError(name, "its channel has rows that are no distributions", accepted)
+    if not mechanism.sends_values and (weights != weights[0]).any():
+        found = "its channel has rows that differ, and it says that it sends no values"
+        raise InputError(name, found, "equal rows, or sends_values = True and a budget")

@@ -18,6 +18,7 @@ from dprec.registry import summary_of
 from simulation.analysis.vocabulary import server_sees
 from simulation.configuration.models import RunConfig
 from simulation.protocols.base import Protocol
+from simulation.protocols.declared import guarantee_of
 from simulation.protocols.sent import Example, Sent
 
 _STARS = RatingScale.evenly(1, 5, 1)
@@ -119,7 +120,7 @@ def describe(config: RunConfig) -> Description:
     """
     protocol, example = config.protocol, _example(config)
     with within("protocol"):
-        sent, guarantee = protocol.sent(example), protocol.guarantee(example.shape)
+        sent, guarantee = protocol.sent(example), guarantee_of(protocol, example.shape)
     return Description(
         name=config.name,
         parts=(*_parts(protocol, ""), *_parts_of_pick(protocol)),

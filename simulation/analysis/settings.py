@@ -32,7 +32,7 @@ CLAIM_COLUMNS: dict[ComparableUnit, str] = {
     "user": "epsilon_claimed_per_user",
 }
 
-_WEAKEST_FIRST: tuple[Status, ...] = ("none", "claimed", "proved")
+_WEAKEST_FIRST: tuple[Status, ...] = ("none", "declared", "claimed", "proved")
 
 _TEXT = frozenset(
     {
@@ -128,7 +128,7 @@ class Setting:
         return self._largest("delta")
 
     def claimed(self, unit: ComparableUnit) -> float | None:
-        """Return the largest loss that is claimed and not proved in a unit; None where none is."""
+        """Return the largest loss in a unit that is claimed or declared and not proved; None where none."""
         return self._largest(CLAIM_COLUMNS[unit])
 
     def _largest(self, column: str) -> float | None:
@@ -153,6 +153,11 @@ class Setting:
     def falls_short(self) -> bool:
         """Whether it was given a budget of which it is not proved that it is kept."""
         return self.budget is not None and self.status != "proved"
+
+    @property
+    def word(self) -> str:
+        """What a promise is that is not proved: declared by a class from outside dprec, or claimed."""
+        return "declared" if self.status == "declared" else "claimed"
 
     @property
     def private(self) -> bool:
