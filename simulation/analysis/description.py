@@ -105,6 +105,7 @@ class Description:
             trust=self.guarantee.trust,
             hides_rated_items=self.guarantee.hides_rated_items,
             unlinked=self.guarantee.unlinked,
+            declared=self.guarantee.status == "declared",
             sends=self.sent is not None,
             spends=self.sent is None or self.sent.symbols != 1,
         )

@@ -181,6 +181,7 @@ class Setting:
             trust=self.trust,
             hides_rated_items=self.flag("hides_rated_items"),
             unlinked=self.flag("unlinked"),
+            declared=self.status == "declared",
             sends=self.mean("uplink_message_mean_per_user") != 0,
             spends=self.mean("epsilon_per_user_max") != 0,
         )

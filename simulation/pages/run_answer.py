@@ -94,6 +94,7 @@ def _seen(summary: Summary) -> str:
         trust=privacy.trust,
         hides_rated_items=privacy.hides_rated_items,
         unlinked=privacy.unlinked,
+        declared=privacy.status == "declared",
         sends=_sends(summary),
         spends=privacy.epsilon_per_user.max != 0,
     )
