@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from dprec.errors import InputError
-from dprec.options import own_classes
+from dprec.options import Options, option, own_classes
 from dprec.own_classes import importing_only, is_importable, reference_of
 from dprec.packing import import_folders, import_from, packed, unpacked
-from dprec.setups import Setup, from_json, to_json
+from dprec.setups import AnySetup, Setup, from_json, to_json
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,17 @@ NOTHING = Brought()
 """For a run whose components are all of dprec."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Told(Options):
+    """A setup as a population's folder describes it."""
+
+    setup: AnySetup = option("One of ours, with any components.")
+
+
 def _is_told_by_its_settings(setup: Setup) -> bool:
     """Return whether a setup is the same after it was written and read as JSON."""
+    told = _Told(setup=setup)
     try:
-        return from_json(type(setup), to_json(setup), "setup") == setup
+        return from_json(_Told, to_json(told), "setup") == told
     except (InputError, TypeError):  # a setting that JSON has no form for
         return False

@@ -122,6 +122,19 @@ def test_a_class_of_a_module_is_told_by_its_name_and_settings(tmp_path: Path) ->
     assert open_population(str(tmp_path / "run"), brought).setup == setup
 
 
+@dataclass(frozen=True, kw_only=True)
+class OwnSetup(OneShotSetup):
+    """A setup of somebody's own, which no file names."""
+
+
+def test_a_setup_of_ones_own_is_brought(tmp_path: Path) -> None:
+    setup = OwnSetup(mechanism=OURS, privacy=PrivacyBudget(epsilon=1.0))
+    brought = Brought.for_setup(setup)
+    assert brought.setup is not None
+    population(tmp_path / "run", None)
+    assert open_population(str(tmp_path / "run"), brought).setup == setup
+
+
 @pytest.mark.parametrize("why", ["of the running program", "with an array"])
 def test_what_has_no_name_or_no_settings_in_a_file_is_brought(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str
