@@ -37,8 +37,8 @@ POPULATION_KEY = "population"
 
 SetupT = TypeVar("SetupT", bound=Setup)
 
+# The files of a run; the devices of an interrupted run have the last two as well.
 _POPULATION, _HELD, _FACTORS = "population.json", "held.json", "held.npy"
-"""Names of the files of a run; the devices of an interrupted run have the last two as well."""
 
 _RUN_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -226,7 +226,7 @@ def write_population(
     Parameters
     ----------
     directory : Path
-        Here and below, from `place_of`.
+        From `place_of`, as ``shards``.
     users_per_node, keys, faults, setup, individual_reports
         See `Population`; no setup where messages bring it (`clients.brought`).
     shards : Path, optional
@@ -234,10 +234,8 @@ def write_population(
 
     Raises
     ------
-    FileExistsError
-        When the directory exists.
-    InputError
-        As `write_shards`.
+    FileExistsError, InputError
+        When the directory exists; as `write_shards`.
     """
     directory.mkdir(parents=True)
     index = write_shards(directory if shards is None else shards, ratings)
@@ -302,7 +300,10 @@ def _held(folder: Path) -> HeldFactors | None:
     if not path.exists():
         return None
     round_index = from_json(_HeldRound, path.read_text(encoding="utf-8"), str(path)).round
-    return HeldFactors(round_index, np.load(BytesIO(contents_of(folder / _FACTORS))))
+    try:
+        return HeldFactors(round_index, np.load(BytesIO(contents_of(folder / _FACTORS)), allow_pickle=False))
+    except (ValueError, EOFError) as error:
+        raise InputError(str(folder / _FACTORS), f"no array ({error})", "a file of dprec") from None
 
 
 @contextmanager

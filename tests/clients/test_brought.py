@@ -12,7 +12,7 @@ import pytest
 
 from clients.brought import NOTHING, Brought
 from clients.faults import FaultOptions
-from clients.population import open_population, write_population
+from clients.population import HeldFactors, open_population, write_held_factors, write_population
 from dprec.datasets.synthetic import Synthetic
 from dprec.errors import InputError
 from dprec.mechanisms import Channel, Mechanism
@@ -73,6 +73,16 @@ def test_a_pickle_in_the_folder_is_never_read(tmp_path: Path) -> None:
     assert not place.exists()
     pickle.loads((tmp_path / "run" / "setup.pickle").read_bytes())
     assert place.exists()  # so it would have been noticed
+
+
+def test_an_array_of_objects_in_the_folder_is_never_read(tmp_path: Path) -> None:
+    population(tmp_path / "run", setup_of(OURS))
+    write_held_factors(tmp_path / "run", HeldFactors(2, np.zeros((6, 2), dtype=np.float32)))
+    file, place = tmp_path / "run" / "held.npy", tmp_path / "planted"
+    np.save(file, np.array([Planted(place)], dtype=object), allow_pickle=True)
+    with pytest.raises(InputError, match=f"^{file}: no array .*; accepted: a file of dprec$"):
+        open_population(str(tmp_path / "run"))
+    assert not place.exists()
 
 
 def rename(file: Path, kind: str) -> None:
