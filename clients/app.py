@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 import numpy as np
@@ -20,6 +20,7 @@ from clients import (
     private_als,
     replacement,
 )
+from clients.brought import Brought
 from clients.population import Cohort, cohort_of, partition_of
 from clients.refusing_app import RefusingApp
 from clients.replies import reply_with_reports, reply_with_sums
@@ -59,15 +60,18 @@ CohortFor = Callable[[Message, Context], Cohort]
 """Returns the users that a message is for."""
 
 
-def client_app(root: str | None = None) -> ClientApp:
+def client_app(root: str | None = None, brought: Mapping[str, Brought] | None = None) -> ClientApp:
     """Return the app that every node runs.
 
     Parameters
     ----------
     root : str, optional
         Folder of the runs' populations; by default, the one named in the run configuration.
+    brought : mapping, optional
+        What runs need from outside dprec, by run key; Ray carries it to its workers with every message.
     """
-    return answering(RefusingApp(), lambda message, context: cohort_of(root, message, context))
+    runs = {} if brought is None else brought
+    return answering(RefusingApp(), lambda message, context: cohort_of(root, message, context, runs))
 
 
 def answering(app: AppT, cohort_for: CohortFor) -> AppT:

@@ -7,7 +7,7 @@ in shards (`clients.shards`), so a worker's memory grows with its cohorts and no
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -19,14 +19,13 @@ import numpy as np
 from flwr.app import Context, Message
 from numpy.typing import NDArray
 
+from clients.brought import NOTHING, Brought
 from clients.faults import FaultOptions
 from clients.places import place_of, write_whole
 from clients.received import Received
 from clients.shards import HeldRatings, ShardedRatings, StoredProfiles, contents_of, write_shards
 from dprec.errors import InputError
-from dprec.options import Options, option, own_classes
-from dprec.own_classes import reference_of
-from dprec.packing import packed, unpacked
+from dprec.options import Options, option
 from dprec.ratings import Ratings, RatingScale
 from dprec.refusals import Refusal, RefusalCode
 from dprec.run_keys import InstalledKeys, Keys
@@ -38,11 +37,8 @@ POPULATION_KEY = "population"
 
 SetupT = TypeVar("SetupT", bound=Setup)
 
-_OWN_SETUP = "setup.pickle"
-"""File of a setup with classes from outside this project: part of the installation, which a device trusts."""
-
+# The files of a run; the devices of an interrupted run have the last two as well.
 _POPULATION, _HELD, _FACTORS = "population.json", "held.json", "held.npy"
-"""Names of the files of a run; the devices of an interrupted run have the last two as well."""
 
 _RUN_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -80,8 +76,7 @@ class Population:
         The ratings that the devices hold.
     users_per_node : int
     individual_reports : bool
-        Whether the node of several users sends each of their reports, even where the server needs no more
-        than their sum.
+        Whether the node of several users sends each of their reports where the server needs only their sum.
     keys : Keys
         What devices and network draw from; the seed of the run cannot be computed from them.
     faults : FaultOptions
@@ -205,7 +200,7 @@ class _Description(Options):
     individual_reports: bool = option("Whether nodes send reports rather than their sum.")
     keys: InstalledKeys = option("What devices and network draw from.")
     faults: FaultOptions = option("What goes wrong between the devices and the server.")
-    setup: AnySetup | None = option("What is installed on the devices; none if it is in setup.pickle.")
+    setup: AnySetup | None = option("What is installed on the devices; none if messages bring it.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,7 +217,7 @@ def write_population(
     users_per_node: int,
     keys: InstalledKeys,
     faults: FaultOptions,
-    setup: Setup,
+    setup: Setup | None,
     individual_reports: bool = False,
     shards: Path | None = None,
 ) -> None:
@@ -231,24 +226,19 @@ def write_population(
     Parameters
     ----------
     directory : Path
-        Here and below, from `place_of`.
+        From `place_of`, as ``shards``.
     users_per_node, keys, faults, setup, individual_reports
-        See `Population`.
+        See `Population`; no setup where messages bring it (`clients.brought`).
     shards : Path, optional
         Where the ratings are, or are to be written; by default in the directory itself.
 
     Raises
     ------
-    FileExistsError
-        When the directory exists.
-    InputError
-        As `write_shards`.
+    FileExistsError, InputError
+        When the directory exists; as `write_shards`.
     """
     directory.mkdir(parents=True)
     index = write_shards(directory if shards is None else shards, ratings)
-    own = [reference_of(component) for component in own_classes(setup)]
-    if own:
-        write_whole(directory / _OWN_SETUP, packed(setup, " and ".join(own)))
     description = _Description(
         ratings="" if shards is None else str(shards),
         fingerprint=index.fingerprint,
@@ -256,7 +246,7 @@ def write_population(
         individual_reports=individual_reports,
         keys=keys,
         faults=faults,
-        setup=setup if not own else None,
+        setup=setup,
     )
     write_whole(directory / _POPULATION, to_json(description).encode())
 
@@ -270,17 +260,24 @@ def write_held_factors(directory: Path, held: HeldFactors) -> None:
 
 
 @lru_cache(maxsize=4)
-def open_population(directory: str) -> Population:
+def open_population(directory: str, brought: Brought = NOTHING) -> Population:
     """Open a population; it stays open, so a worker reads its description once.
+
+    Parameters
+    ----------
+    directory : str
+    brought : Brought, optional
+        What the messages of the run bring; without it, the folder can name no class from outside dprec.
 
     Raises
     ------
     InputError
-        When a file is missing or damaged, or the ratings are those of another run.
+        When a file is damaged, missing or of another run, or names a class that nobody has brought.
     """
     folder = place_of(directory)
     path = folder / _POPULATION
-    description = from_json(_Description, contents_of(path).decode(errors="replace"), str(path))
+    with brought.importing():
+        description = from_json(_Description, contents_of(path).decode(errors="replace"), str(path))
     shards = place_of(description.ratings) if description.ratings else folder
     ratings = ShardedRatings.open(shards)
     if ratings.index.fingerprint != description.fingerprint:
@@ -292,7 +289,7 @@ def open_population(directory: str) -> Population:
         individual_reports=description.individual_reports,
         keys=description.keys,
         faults=description.faults,
-        setup=description.setup or unpacked(contents_of(folder / _OWN_SETUP), str(folder / _OWN_SETUP)),
+        setup=description.setup or brought.unpacked_setup(str(path)),
         held=_held(folder),
         key=folder.name,
     )
@@ -303,7 +300,10 @@ def _held(folder: Path) -> HeldFactors | None:
     if not path.exists():
         return None
     round_index = from_json(_HeldRound, path.read_text(encoding="utf-8"), str(path)).round
-    return HeldFactors(round_index, np.load(BytesIO(contents_of(folder / _FACTORS))))
+    try:
+        return HeldFactors(round_index, np.load(BytesIO(contents_of(folder / _FACTORS)), allow_pickle=False))
+    except (ValueError, EOFError) as error:
+        raise InputError(str(folder / _FACTORS), f"no array ({error})", "a file of dprec") from None
 
 
 @contextmanager
@@ -320,7 +320,7 @@ def partition_of(context: Context) -> int:
     return int(context.node_config["partition-id"])
 
 
-def cohort_of(root: str | None, message: Message, context: Context) -> Cohort:
+def cohort_of(root: str | None, message: Message, context: Context, brought: Mapping[str, Brought]) -> Cohort:
     """Return the cohort that a message is for.
 
     Parameters
@@ -330,6 +330,8 @@ def cohort_of(root: str | None, message: Message, context: Context) -> Cohort:
     message : Message
         Its group is the run key.
     context : Context
+    brought : mapping
+        What messages bring beside their content, by run key.
 
     Raises
     ------
@@ -344,4 +346,4 @@ def cohort_of(root: str | None, message: Message, context: Context) -> Cohort:
         raise Refusal(RefusalCode.MALFORMED_REQUEST, f"not a run key: {key!r}")
     folder = root if root is not None else str(context.run_config[POPULATION_KEY])
     with _of_the_simulation():
-        return open_population(f"{folder}/{key}").cohort(partition_of(context))
+        return open_population(f"{folder}/{key}", brought.get(key, NOTHING)).cohort(partition_of(context))

@@ -66,7 +66,7 @@ def fit(
     ratings: HeldRatings,
     *,
     mechanism: Mechanism | None = None,
-    epsilon: float = math.inf,
+    epsilon: float | None = None,
     seed: int = 0,
     **columns: Any,
 ) -> Fitted:
@@ -79,8 +79,8 @@ def fit(
         As for `dprec.datasets.InMemory.of`.
     mechanism : Mechanism, optional
         What perturbs every rating first; by default nothing does.
-    epsilon : float
-        Its budget per rating.
+    epsilon : float, optional
+        The mechanism's budget per rating: needed by a private mechanism, and refused where nothing spends it.
     seed : int
         Of the noise and of the completion.
     **columns
@@ -89,7 +89,7 @@ def fit(
     Raises
     ------
     InputError
-        When the ratings, the mechanism or the completion's settings cannot be used.
+        When the ratings, the mechanism, its budget or the completion's settings cannot be used.
     RunError
         When the completion diverges.
     """
@@ -98,13 +98,23 @@ def fit(
     if sender.hides_rated_items or sender.compares_ratings:
         accepted = "a mechanism that shows which items were rated and reports each rating alone"
         raise InputError("mechanism", sender.kind, accepted)
-    channel = sender.channel(held.scale, epsilon)
+    channel = sender.channel(held.scale, _budget(sender, epsilon))
     shape = (held.n_users, held.n_items)
     completion.check_scale(held.scale)
     completion.check(shape)
     symbols = channel.sample(held.levels, words(seed, "fit", 0, held.count)).astype(np.int64)
     observations = _observed(held, channel, symbols, private=sender.private)
     return Fitted(held, observations, completion.fit(observations, seed))
+
+
+def _budget(mechanism: Mechanism, epsilon: float | None) -> float:
+    """Return the budget of a mechanism; infinite for one that is not private, which takes none."""
+    if mechanism.private and epsilon is None:
+        raise InputError("epsilon", f"none, with mechanism {mechanism.kind}", "a number above 0")
+    if not mechanism.private and epsilon is not None:
+        found = f"{epsilon:g}, with mechanism {mechanism.kind}, which adds no noise"
+        raise InputError("epsilon", found, "an epsilon beside a private mechanism, or none")
+    return math.inf if epsilon is None else epsilon
 
 
 def _observed(

@@ -98,7 +98,9 @@ class Options:
     """Base of everything that is configured; a subclass adds ``kind`` and its own fields.
 
     `papers` are the keys, in docs/references.bib, of the papers that a component is part of. The kind of a
-    component from outside this distribution that declares none is ``module:Class``.
+    component from outside this distribution that declares none is ``module:Class``. Where privacy losses rest
+    on components of a kind, `without_loss` has the names that a class from outside may define anew all the
+    same, since no loss follows from them; None where no loss rests on a kind.
 
     Raises
     ------
@@ -110,6 +112,7 @@ class Options:
     """
 
     papers: ClassVar[tuple[str, ...]] = ()
+    without_loss: ClassVar[frozenset[str] | None] = None
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid", strict=True, allow_inf_nan=False, arbitrary_types_allowed=True

@@ -6,12 +6,14 @@ whoever starts a run, or installs a device, names classes: a request to a device
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import inspect
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
@@ -24,6 +26,9 @@ from dprec.validation import listed, shown
 ClassT = TypeVar("ClassT")
 
 _REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.([^\W\d]\w*|<locals>))*")
+
+_NAMEABLE: ContextVar[Collection[str] | None] = ContextVar("nameable", default=None)
+"""The classes that may be named; None for all."""
 
 _BY_INSTANCE = "module:Class of a file, at its top level; or, from Python, an instance of the class"
 
@@ -69,10 +74,44 @@ def declares_kind(component: type[Any]) -> bool:
     return any("kind" in inspect.get_annotations(base) for base in component.__mro__ if not is_ours(base))
 
 
+def redefined(component: type[Any]) -> frozenset[str]:
+    """Return what of this distribution's classes a class from outside defines anew, beside settings."""
+    settings = {field.name for field in dataclasses.fields(component)}
+    ours = {name for base in component.__mro__ if is_ours(base) for name in vars(base)}
+    own = {name for base in outside(component) for name in vars(base)}
+    return frozenset(name for name in own & ours - settings if not name.startswith(("__", "_abc_")))
+
+
+def outside(component: type[Any]) -> list[type[Any]]:
+    """Return the classes that a class is derived from, itself included, which are not ours or Python's."""
+    python = sys.stdlib_module_names - {"__main__"}
+    return [
+        base
+        for base in component.__mro__
+        if not is_ours(base) and base.__module__.partition(".")[0] not in python
+    ]
+
+
 def is_importable(component: type[Any]) -> bool:
     """Return whether another process can import a class by its name."""
     module = sys.modules.get(component.__module__)
     return component.__module__ != "__main__" and _attribute(module, component.__qualname__) is component
+
+
+@contextmanager
+def importing_only(references: Collection[str]) -> Iterator[None]:
+    """Let what is read here name some classes from outside, and no others; no other module is imported.
+
+    Parameters
+    ----------
+    references : collection of str
+        ``module:Class`` of each.
+    """
+    token = _NAMEABLE.set(references)
+    try:
+        yield
+    finally:
+        _NAMEABLE.reset(token)
 
 
 def imported(reference: str, base: type[ClassT]) -> type[ClassT]:
@@ -91,6 +130,10 @@ def imported(reference: str, base: type[ClassT]) -> type[ClassT]:
         Under "kind", when there is no such module or class, the module raises an exception, or the class is
         no component.
     """
+    nameable = _NAMEABLE.get()
+    if nameable is not None and reference not in nameable:
+        found = f"{shown(reference)!r}, a class that whoever started this run has not named"
+        raise SettingError("kind", found, " or ".join(["a component of dprec", *sorted(nameable)]))
     if not _REFERENCE.fullmatch(reference):
         raise SettingError("kind", repr(shown(reference)), "module:Class, such as my_module:MyClass")
     module_name, _, name = reference.partition(":")

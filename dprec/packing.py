@@ -10,9 +10,21 @@ import os
 import pickle
 import platform
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 from dprec.errors import InputError, one_line
+
+
+def import_folders() -> tuple[str, ...]:
+    """Return the folders that this process imports from."""
+    return tuple(os.path.abspath(folder) for folder in sys.path)
+
+
+def import_from(folders: Iterable[str]) -> None:
+    """Import from more folders, after those that this process imports from already."""
+    known = set(import_folders())
+    sys.path.extend(folder for folder in folders if folder not in known)
 
 
 def packed(value: object, what: str) -> bytes:
@@ -36,7 +48,7 @@ def packed(value: object, what: str) -> bytes:
     except Exception as error:  # what a class refuses with is its own choice
         found = f"cannot be sent to workers ({one_line(error)})"
         raise InputError(what, found, "values that can be pickled") from None
-    return pickle.dumps(([os.path.abspath(folder) for folder in sys.path], code))
+    return pickle.dumps((import_folders(), code))
 
 
 def unpacked(data: bytes, what: str) -> Any:
@@ -48,8 +60,7 @@ def unpacked(data: bytes, what: str) -> Any:
         When a class cannot be imported here.
     """
     folders, code = pickle.loads(data)
-    known = {os.path.abspath(folder) for folder in sys.path}
-    sys.path.extend(folder for folder in folders if folder not in known)
+    import_from(folders)
     try:
         return pickle.loads(code)
     except (ImportError, AttributeError) as error:

@@ -102,4 +102,5 @@ def kind_of(component: type[Options]) -> str:
 
 def summary_of(component: type[Options]) -> str:
     """Return the first line of a component's docstring, for listings, without reference keys."""
-    return re.sub(r" \[[a-z]+[0-9]{4}\]", "", (component.__doc__ or "").strip().splitlines()[0])
+    lines = (component.__doc__ or "").strip().splitlines()
+    return re.sub(r" \[[a-z]+[0-9]{4}\]", "", lines[0]) if lines else "Not described."

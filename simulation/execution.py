@@ -16,8 +16,9 @@ from threadpoolctl import threadpool_limits
 from dprec.binarization import Binarization
 from dprec.catalogue import Catalogue
 from dprec.datasets import Dataset
-from dprec.errors import within
-from dprec.own_classes import naming
+from dprec.errors import InputError, within
+from dprec.own_classes import naming, reference_of
+from dprec.predictions import checked, checked_rows
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings
 from dprec.run_keys import ENTROPY_BYTES, RunKeys
@@ -27,6 +28,7 @@ from simulation.engine.memory import check_memory
 from simulation.engine.session import Session, open_session
 from simulation.evaluation import Evaluator, check_relevance
 from simulation.protocols import Outcome, Protocol, Task
+from simulation.protocols.declared import with_declared_losses
 from simulation.storage.example_user import shown_names
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_record import RunRecord, prediction_columns, traffic_columns
@@ -254,6 +256,16 @@ def _entropy(config: RunConfig, directory: RunDirectory | None) -> bytes | None:
 def _outcome(session: Session, protocol: Protocol, task: Task) -> Outcome:
     """Run the protocol and measure how long it takes."""
     started = time.perf_counter()
-    with within("protocol"):
+    with within("protocol"), naming(protocol, "a class that runs a protocol"):
         outcome = protocol.run(session.grid, task)
-    return replace(outcome, seconds=time.perf_counter() - started)
+        if not isinstance(outcome, Outcome):
+            found = f"its run returned {type(outcome).__name__}"
+            raise InputError(reference_of(type(protocol)), found, "an Outcome")
+        outcome = with_declared_losses(outcome, protocol)
+    name, rows = f"completion {protocol.completion_name}", outcome.predict_rows
+    return replace(
+        outcome,
+        seconds=time.perf_counter() - started,
+        predict=checked(outcome.predict, name),
+        predict_rows=None if rows is None else checked_rows(rows, name),
+    )

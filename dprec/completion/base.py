@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -12,9 +14,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
+from dprec.errors import InputError
 from dprec.mechanisms.noisy_counts import NoisyCounts
 from dprec.mechanisms.symbol_reports import ProfileReports, ResidualReports, SymbolReports
 from dprec.options import Options
+from dprec.own_classes import is_ours, naming, reference_of
+from dprec.predictions import checked_predictions
 from dprec.progress import Progress, silent
 from dprec.ragged import offsets
 from dprec.ratings import RatingScale
@@ -144,6 +149,12 @@ class Completed(ABC):
     diagnostics: dict[str, Any] = field(kw_only=True, default_factory=dict)
     notes: tuple[str, ...] = field(kw_only=True, default=())
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Have the predictions of a class from outside checked, and the class named if they are none."""
+        super().__init_subclass__(**options)
+        if "predict" in cls.__dict__ and not is_ours(cls):
+            cls.predict = _checked_predict(cls.predict)  # type: ignore[method-assign]
+
     @abstractmethod
     def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
         """Predict the ratings of the given cells, shape (cells,); not clipped to the scale."""
@@ -169,6 +180,12 @@ class Completion(Options):
     needs_likelihood: ClassVar[bool] = False
     needs_symbols: ClassVar[bool] = False
     works_unlinked: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Have a class from outside named if it returns no completed matrix, or raises."""
+        super().__init_subclass__(**options)
+        if "fit" in cls.__dict__ and not is_ours(cls):
+            cls.fit = _checked_fit(cls.fit)  # type: ignore[method-assign]
 
     def check_scale(self, scale: RatingScale) -> None:
         """Refuse a scale that the method cannot work on.
@@ -204,3 +221,30 @@ class Completion(Options):
         RunError
             When the iteration diverges or meets a singular system; NaN is never returned.
         """
+
+
+def _checked_predict(predict: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(predict)
+    def checked(
+        self: Completed, users: NDArray[np.integer], items: NDArray[np.integer]
+    ) -> NDArray[np.float64]:
+        with naming(self, "one finite number for each cell"):
+            predictions = predict(self, users, items)
+        return checked_predictions(predictions, users.shape, reference_of(type(self)))
+
+    return checked
+
+
+def _checked_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
+    accepted = "a completed matrix, of a class derived from dprec.completion.Completed"
+
+    @functools.wraps(fit)
+    def checked(self: Completion, *given: Any, **named: Any) -> Completed:
+        with naming(self, accepted):
+            completed = fit(self, *given, **named)
+        if not isinstance(completed, Completed):
+            found = f"its fit returned {type(completed).__name__}"
+            raise InputError(reference_of(type(self)), found, accepted)
+        return completed
+
+    return checked

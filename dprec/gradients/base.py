@@ -78,6 +78,12 @@ class GradientReport(Options):
     kind: str = ""
     private: ClassVar[bool] = True
     hides_rated_items: ClassVar[bool] = True
+    without_loss: ClassVar[frozenset[str] | None] = frozenset(
+        {
+            *("papers", "notes", "check", "noise_deviation", "report_bits"),
+            *("decode", "sum_shape", "possible", "gradient"),  # what the server does
+        }
+    )
 
     @property
     def notes(self) -> tuple[str, ...]:

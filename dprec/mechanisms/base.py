@@ -15,7 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from dprec.errors import InputError
 from dprec.mechanisms.channel import Channel
 from dprec.options import Options
+from dprec.own_classes import is_ours, naming, reference_of
+from dprec.randomness import DRAWS
 from dprec.ratings import RatingScale
+from dprec.validation import shown
 
 _STARS = RatingScale.evenly(1, 5, 1)
 
@@ -39,12 +42,16 @@ class Mechanism(Options):
     compares_ratings: ClassVar[bool] = False
     reports_profiles: ClassVar[bool] = False
     composes: ClassVar[bool] = True
+    # A loss is that of the matrix, whoever made it, and what is drawn from it is checked to be the same.
+    without_loss: ClassVar[frozenset[str] | None] = frozenset(
+        {"papers", "private", "channel", "hides_rated_items"}
+    )
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Have every channel refuse what is no budget: its formula may divide by it, or ignore its sign."""
+        """Have every budget checked, and what a class from outside returns for a channel."""
         super().__init_subclass__(**options)
         if "channel" in cls.__dict__:
-            cls.channel = _with_checked_budget(cls.channel)  # type: ignore[method-assign]
+            cls.channel = _checked_channel(cls.channel, ours=is_ours(cls))  # type: ignore[method-assign]
 
     @abstractmethod
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:
@@ -123,17 +130,42 @@ def _levels(ratings: NDArray[np.float64], scale: RatingScale) -> NDArray[np.uint
     return levels
 
 
-def _with_checked_budget(channel: Callable[..., Channel]) -> Callable[..., Channel]:
+def _checked_channel(channel: Callable[..., Channel], *, ours: bool) -> Callable[..., Channel]:
     @functools.wraps(channel)
     def checked(self: Mechanism, scale: RatingScale, epsilon: float) -> Channel:
-        if not epsilon > 0:
+        if not epsilon > 0:  # a formula may divide by it, or ignore its sign
             raise InputError("epsilon", f"{epsilon:g}", "a number above 0")
-        try:
-            return channel(self, scale, epsilon)
-        except InputError:
-            raise
-        except ValueError as error:
-            accepted = "rows that are distributions and together lose at most epsilon"
-            raise InputError(self.kind, f"no channel at epsilon {epsilon:g}: {error}", accepted) from error
+        accepted = "rows that are distributions and together lose at most epsilon"
+        with naming(self, accepted):
+            try:
+                made = channel(self, scale, epsilon)
+            except InputError:
+                raise
+            except ValueError as error:
+                found = f"no channel at epsilon {epsilon:g}: {error}"
+                raise InputError(self.kind, found, accepted) from error
+        if not ours:
+            _check_made(self, made, scale)
+        return made
 
     return checked
+
+
+def _check_made(mechanism: Mechanism, made: Any, scale: RatingScale) -> None:
+    """Refuse what a class from outside returned in place of a channel for the scale."""
+    name, accepted = reference_of(type(mechanism)), "a Channel, as Channel.from_probabilities returns it"
+    # The loss of a class derived from Channel, which may sample otherwise, follows from nothing.
+    if type(made) is not Channel:
+        raise InputError(name, f"its channel is a value of type {type(made).__name__}", accepted)
+    rows = scale.levels + mechanism.hides_rated_items
+    if made.inputs.shape != (rows,) or made.hides_rated_items is not mechanism.hides_rated_items:
+        first = ', the first for "not rated" (NaN)' if mechanism.hides_rated_items else ""
+        found = f"its channel has the inputs {made.inputs.tolist()}"
+        raise InputError(name, shown(found), f"{rows} rows, one for each level of the scale{first}")
+    weights = made.weights
+    whole = weights.dtype == np.uint64 and weights.shape == (rows, made.symbols)
+    if not (whole and (weights.sum(axis=1) == DRAWS).all()):
+        raise InputError(name, "its channel has rows that are no distributions", accepted)
+    if not mechanism.sends_values and (weights != weights[0]).any():
+        found = "its channel has rows that differ, and it says that it sends no values"
+        raise InputError(name, found, "equal rows, or sends_values = True and a budget")

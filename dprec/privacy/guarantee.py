@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Status = Literal["proved", "claimed", "none"]
+Status = Literal["proved", "claimed", "declared", "none"]
 """How far a promise carries.
 
 ``proved``: the epsilon of the ledger holds by a theorem, for the numbers that are drawn. ``claimed``: a
-paper claims an epsilon, and something is missing from its proof. ``none``: nothing is promised.
+paper claims an epsilon, and something is missing from its proof. ``declared``: a class from outside this
+distribution says so, and nothing here follows its code. ``none``: nothing is promised.
 """
 
 Trust = Literal["server", "sum", "shuffler", "nobody"]
@@ -18,7 +19,12 @@ Trust = Literal["server", "sum", "shuffler", "nobody"]
 LEAST_TRUST_FIRST: tuple[Trust, ...] = ("nobody", "shuffler", "sum", "server")
 """Who trusts one of these can take part in what needs any before it."""
 
-_OPENINGS: dict[Status, str] = {"proved": "Proved", "claimed": "Claimed, not proved", "none": "No privacy"}
+_OPENINGS: dict[Status, str] = {
+    "proved": "Proved",
+    "claimed": "Claimed, not proved",
+    "declared": "Declared, not proved",
+    "none": "No privacy",
+}
 
 
 @dataclass(frozen=True)
@@ -27,7 +33,7 @@ class Guarantee:
 
     Parameters
     ----------
-    status : {"proved", "claimed", "none"}
+    status : {"proved", "claimed", "declared", "none"}
         Of what was asked for. The ledger holds what is proved in any case.
     trust : {"server", "sum", "shuffler", "nobody"}
     hides_rated_items : bool

@@ -71,9 +71,11 @@ def _rule(against: Gain) -> str:
 
 
 def _left_out(advice: Advice) -> Iterator[str]:
-    names = dict.fromkeys(offer.setting.name for offer in advice.claimed_only)
-    if names:
-        yield f"  left out, because ε is claimed and not proved: {listed(names)}; --claimed counts a claim"
+    for word in ("claimed", "declared"):
+        own = [offer.setting.name for offer in advice.claimed_only if offer.setting.word == word]
+        if own:
+            names = listed(dict.fromkeys(own))
+            yield f"  left out, because ε is {word} and not proved: {names}; --claimed counts a claim"
     needed = {offer.setting.name: offer.setting.delta or 0.0 for offer in advice.composed_only}
     if needed:
         yield (
@@ -100,7 +102,9 @@ def _price(offer: Offer, limits: AdviceLimits) -> str:
     """Say what an offer costs in privacy."""
     if math.isfinite(offer.epsilon):
         return f"{offer.epsilon - limits.epsilon:,.4g} more ε"
-    return "the proof: its ε is only claimed" if offer.setting.status == "claimed" else "giving up privacy"
+    if offer.setting.status in ("claimed", "declared"):
+        return f"the proof: its ε is only {offer.setting.word}"
+    return "giving up privacy"
 
 
 def _named(offer: Offer, advice: Advice) -> str:
@@ -122,7 +126,7 @@ def _on_the_network(setting: Setting) -> str:
 def _privacy(setting: Setting, limits: AdviceLimits) -> str:
     per_rating = counted_loss(setting, "rating", claimed=True)
     per_user = counted_loss(setting, "user", claimed=True)
-    mark = "" if setting.status == "proved" else " (claimed, not proved)"
+    mark = "" if setting.status == "proved" else f" ({setting.word}, not proved)"
     losses = f"at ε {loss(per_rating)} per rating, {loss(per_user)} per user"
     if setting.composed is not None and (limits.delta is not None or per_user is None):
         composed = f"{loss(setting.composed)} per user with δ = {setting.delta or 0.0:g}"

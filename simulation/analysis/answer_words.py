@@ -85,7 +85,8 @@ def _first(answer: Answer, unit: ComparableUnit) -> str:
 def _claims(setting: Setting, unit: ComparableUnit) -> str:
     """Name a protocol with what it claims, which may be another epsilon than it was asked for."""
     claimed = setting.claimed(unit)
-    return f"{setting.name}, which claims {'to' if claimed is None else f'ε = {loss(claimed)}'}"
+    verb = "declares" if setting.status == "declared" else "claims"
+    return f"{setting.name}, which {verb} {'to' if claimed is None else f'ε = {loss(claimed)}'}"
 
 
 def _without_budgets(answer: Answer) -> str:
@@ -102,7 +103,7 @@ def _nearest(answer: Answer, floor: Candidate, nearest: Candidate | None) -> str
         return reached
     doubt = ", which may be chance" if nearest.against.mean > 0 else ""
     written = nearest.against.written(gain_digits(answer.measure))
-    promise = " (claimed, not proved)" if nearest.setting.falls_short else ""
+    promise = f" ({nearest.setting.word}, not proved)" if nearest.setting.falls_short else ""
     return f"{reached}, and the nearest protocol, {nearest.setting.name}{promise}, is {written}{doubt}"
 
 

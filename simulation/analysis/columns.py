@@ -174,7 +174,7 @@ def _loss_column(unit: ComparableUnit, hint: str) -> SettingColumn:
         return setting.epsilon(unit)
 
     def text(setting: Setting) -> str:
-        return with_claim(largest(setting), setting.claimed(unit))
+        return with_claim(largest(setting), setting.claimed(unit), setting.word)
 
     return SettingColumn(loss_per(unit), hint, largest, text)
 

@@ -18,6 +18,7 @@ from dprec.registry import summary_of
 from simulation.analysis.vocabulary import server_sees
 from simulation.configuration.models import RunConfig
 from simulation.protocols.base import Protocol
+from simulation.protocols.declared import guarantee_of
 from simulation.protocols.sent import Example, Sent
 
 _STARS = RatingScale.evenly(1, 5, 1)
@@ -104,6 +105,7 @@ class Description:
             trust=self.guarantee.trust,
             hides_rated_items=self.guarantee.hides_rated_items,
             unlinked=self.guarantee.unlinked,
+            declared=self.guarantee.status == "declared",
             sends=self.sent is not None,
             spends=self.sent is None or self.sent.symbols != 1,
         )
@@ -119,7 +121,7 @@ def describe(config: RunConfig) -> Description:
     """
     protocol, example = config.protocol, _example(config)
     with within("protocol"):
-        sent, guarantee = protocol.sent(example), protocol.guarantee(example.shape)
+        sent, guarantee = protocol.sent(example), guarantee_of(protocol, example.shape)
     return Description(
         name=config.name,
         parts=(*_parts(protocol, ""), *_parts_of_pick(protocol)),

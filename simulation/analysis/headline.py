@@ -93,4 +93,10 @@ def _asked_in_words(setting: Setting, unit: ComparableUnit) -> str:
     if not setting.falls_short:
         return f"{asked:g}"
     claimed = setting.claimed(unit)
-    return f"{asked:g} claimed" if claimed in (None, asked) else f"{asked:g}, claims {loss(claimed)}"
+    if claimed in (None, asked):
+        return f"{asked:g} {setting.word}"
+    return (
+        f"{asked:g}, {setting.word} {loss(claimed)}"
+        if setting.status == "declared"
+        else (f"{asked:g}, claims {loss(claimed)}")
+    )

@@ -32,7 +32,7 @@ CLAIM_COLUMNS: dict[ComparableUnit, str] = {
     "user": "epsilon_claimed_per_user",
 }
 
-_WEAKEST_FIRST: tuple[Status, ...] = ("none", "claimed", "proved")
+_WEAKEST_FIRST: tuple[Status, ...] = ("none", "declared", "claimed", "proved")
 
 _TEXT = frozenset(
     {
@@ -128,7 +128,7 @@ class Setting:
         return self._largest("delta")
 
     def claimed(self, unit: ComparableUnit) -> float | None:
-        """Return the largest loss that is claimed and not proved in a unit; None where none is."""
+        """Return the largest loss in a unit that is claimed or declared and not proved; None where none."""
         return self._largest(CLAIM_COLUMNS[unit])
 
     def _largest(self, column: str) -> float | None:
@@ -155,6 +155,11 @@ class Setting:
         return self.budget is not None and self.status != "proved"
 
     @property
+    def word(self) -> str:
+        """What a promise is that is not proved: declared by a class from outside dprec, or claimed."""
+        return "declared" if self.status == "declared" else "claimed"
+
+    @property
     def private(self) -> bool:
         """Whether a privacy loss is bounded at all."""
         return self.epsilon("rating") is not None or self.epsilon("user") is not None
@@ -176,6 +181,7 @@ class Setting:
             trust=self.trust,
             hides_rated_items=self.flag("hides_rated_items"),
             unlinked=self.flag("unlinked"),
+            declared=self.status == "declared",
             sends=self.mean("uplink_message_mean_per_user") != 0,
             spends=self.mean("epsilon_per_user_max") != 0,
         )

@@ -15,10 +15,21 @@ TRUST_IN_WORDS: dict[Trust, str] = {
 }
 
 
-def server_sees(*, trust: Trust, hides_rated_items: bool, unlinked: bool, sends: bool, spends: bool) -> str:
-    """Return what the server learns directly from devices that send anything, and spend any privacy on it."""
-    if not sends:
-        return "nothing"
+def server_sees(
+    *,
+    trust: Trust,
+    hides_rated_items: bool,
+    unlinked: bool,
+    sends: bool,
+    spends: bool,
+    declared: bool = False,
+) -> str:
+    """Return what the server learns directly from devices that send anything, and spend any privacy on it.
+
+    What code from outside sends, which declares its own loss, nobody knows.
+    """
+    if declared or not sends:
+        return "what own code sends" if sends else "nothing"
     if trust == "server":
         return "true ratings"
     if trust == "sum":

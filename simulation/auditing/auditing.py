@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dprec.errors import InputError, within
+from dprec.own_sources import sources_of
 from dprec.privacy.audit import measured
 from dprec.progress import Progress, silent
 from dprec.ratings import RatingScale
@@ -30,6 +31,7 @@ from simulation.auditing.totals import total_findings
 from simulation.configuration.models import RunConfig
 from simulation.execution import load_ratings
 from simulation.pages.audit_page import audit_page
+from simulation.protocols.declared import declaring
 from simulation.protocols.iterative import IterativeProtocol
 from simulation.protocols.private_als import PrivateAlsProtocol
 from simulation.protocols.trusted_server import TrustedServerProtocol
@@ -94,6 +96,7 @@ def audit_of(config: RunConfig, auditor: Auditor, progress: Progress) -> Audit:
         auditor.trials,
         auditor.confidence,
         findings,
+        sources_of(declaring(protocol)),
     )
 
 

@@ -12,10 +12,13 @@ from simulation.auditing.experiments import of_profiles
 from simulation.auditing.promise import Promise
 from simulation.auditing.result import Finding
 from simulation.protocols.base import Protocol
+from simulation.protocols.declared import declaring
 
 
 def exact_findings(protocol: Protocol, promise: Promise, scale: RatingScale) -> Iterator[Finding]:
     """Yield the exact losses of one entry, and of the three entries of a profile.
+
+    A loss that a class from outside declares is computed from nothing, and is not among them.
 
     Parameters
     ----------
@@ -24,6 +27,8 @@ def exact_findings(protocol: Protocol, promise: Promise, scale: RatingScale) -> 
     scale : RatingScale
         Of the ratings.
     """
+    if declaring(protocol):
+        return
     setup = protocol.setup()
     if isinstance(setup, IterativeSetup) and setup.epsilon_per_round is not None:
         loss = setup.gradient.exact_epsilon(setup.epsilon_per_round) * setup.rounds

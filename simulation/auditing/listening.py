@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,6 +19,7 @@ from simulation.engine.overhearing import open_overheard_session
 from simulation.execution import run_in
 from simulation.protocols.base import Protocol
 from simulation.protocols.iterative import IterativeProtocol
+from simulation.storage.run_record import RunRecord
 from strategies.arrivals import arrivals_of
 
 _MOST_FEATURES = 64
@@ -89,12 +91,20 @@ def overhear(config: RunConfig, people: Ratings) -> Overheard:
         result = run_in(session, config, people, tested)
     arrivals = (arrivals_of(reply, 0, np.arange(people.n_users)) for reply in replies)
     rounds = [arrived.reports for arrived in arrivals if arrived is not None]
-    losses = {unit: result.traffic[f"epsilon_per_{unit}"] for unit in COMPARABLE_UNITS}
     return Overheard(
         rounds,
         _decoded(rounds, protocol, protocol.held_ratings(people, config.seed)),
-        {unit: float(np.nanmax(loss)) for unit, loss in losses.items()},
+        _charged(result),
     )
+
+
+def _charged(record: RunRecord) -> dict[ComparableUnit, float]:
+    """Return the largest loss that a run charges, or that a class from outside declares it to be."""
+    privacy = record.summary.privacy
+    if privacy.status == "declared":
+        declared = {"rating": privacy.epsilon_claimed.per_rating, "user": privacy.epsilon_claimed.per_user}
+        return {unit: math.inf if (loss := declared[unit]) is None else loss for unit in COMPARABLE_UNITS}
+    return {unit: float(np.nanmax(record.traffic[f"epsilon_per_{unit}"])) for unit in COMPARABLE_UNITS}
 
 
 def _decoded(rounds: list[list[bytes]], protocol: Protocol, people: Ratings) -> list[NDArray[np.int64]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from dprec.privacy.units import PrivacyUnit
@@ -84,6 +84,8 @@ class Audit:
     confidence : float
         Probability with which all lower bounds hold together.
     findings : tuple of Finding
+    declared_by : dict
+        A digest of the code of each class from outside dprec on whose word the promise rests.
     """
 
     name: str
@@ -92,6 +94,7 @@ class Audit:
     trials: int
     confidence: float
     findings: tuple[Finding, ...]
+    declared_by: dict[str, str] = field(default_factory=dict)
 
     @property
     def holds(self) -> bool:

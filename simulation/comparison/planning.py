@@ -11,18 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from dprec.errors import InputError
+from dprec.own_sources import sources_of
 from simulation.comparison.definition import ComparisonConfig, Entry
 from simulation.comparison.floors import added_floors, predicted
 from simulation.comparison.other_data import LeftOut, suited, with_fitting_split
 from simulation.comparison.populations import population_templates
 from simulation.comparison.templates import COMPOSITION, SHARED, Cell, Template
 from simulation.configuration.dotted_keys import apply_override, check_overrides, flatten
+from simulation.configuration.models import SOURCES, with_sources
 from simulation.configuration.parts import replace_parts, replaces_dataset, replaces_split
 from simulation.configuration.presets import find_configuration
 from simulation.configuration.strict_yaml import dump_yaml, read_yaml
 from simulation.configuration.validation import validated
 
-_WRITTEN = ("cells", "ratings", "left_out")
+_WRITTEN = ("cells", "ratings", "left_out", SOURCES)
 """Keys that comparison.yaml adds to the configuration."""
 
 _ON_ANY_RATINGS = "compare-systems"
@@ -91,7 +93,8 @@ class Comparison:
         if self.left_out:
             values["left_out"] = {each.name: each.reason for each in self.left_out}
         values["cells"] = {cell.key: cell.config.plain_values() for cell in self.cells}
-        return dump_yaml(values)
+        own = dict.fromkeys(component for cell in self.cells for component in cell.config.own_classes())
+        return dump_yaml(with_sources(values, sources_of(own)))
 
 
 def load_comparison(

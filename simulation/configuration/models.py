@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from clients.faults import FaultOptions
 from clients.places import is_url, place_of
@@ -20,6 +20,7 @@ from dprec.component_types import one_of
 from dprec.errors import SettingError
 from dprec.options import Options, as_tuple, option, own_classes
 from dprec.own_classes import is_importable, reference_of
+from dprec.own_sources import sources_of
 from dprec.wire.network import NetworkOptions
 from simulation.configuration.strict_yaml import dump_yaml
 from simulation.configuration.validation import validated
@@ -33,6 +34,9 @@ else:
     AnyProtocol = one_of(PROTOCOLS)
 
 OptionsT = TypeVar("OptionsT", bound=Options)
+
+SOURCES = "sources"
+"""Key of what is written with a configuration: a digest of the code of each class from outside."""
 
 _USERS_AT_ONCE = 20_000
 """Largest automatic cohort; it bounds the memory of a worker."""
@@ -148,6 +152,19 @@ class RunConfig(BaseModel):
         default=EvaluationOptions(), description="How accuracy is measured."
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _without_sources(cls, values: Any) -> Any:
+        """Leave out what a run adds to its config.yaml: the file runs again with the code that there is."""
+        if isinstance(values, dict):
+            return {key: value for key, value in values.items() if key != SOURCES}
+        return values
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """A digest of the code of each class that is not of this distribution, by ``module:Class``."""
+        return sources_of(self.own_classes())
+
     def own_classes(self) -> list[type[Options]]:
         """Return the classes of its components that are not of this distribution."""
         parts = (self.dataset, self.split, self.binarization, self.protocol)
@@ -169,7 +186,8 @@ class RunConfig(BaseModel):
     def to_yaml(self) -> str:
         """Return the configuration as YAML that can be run from any directory.
 
-        A comment names each class that no file can bring back.
+        A comment names each class that no file can bring back, and `SOURCES` holds the digests of all code
+        from outside this distribution: a run goes on only with the code that it began with.
         """
         passing = [
             reference_of(component) for component in self.own_classes() if not is_importable(component)
@@ -177,7 +195,12 @@ class RunConfig(BaseModel):
         notes = [
             f"# {name} is not at the top of a file, so this file alone does not run.\n" for name in passing
         ]
-        return "".join(notes) + dump_yaml(self.plain_values())
+        return "".join(notes) + dump_yaml(with_sources(self.plain_values(), self.sources))
+
+
+def with_sources(values: dict[str, Any], sources: Mapping[str, str]) -> dict[str, Any]:
+    """Return values as they are written, with the digests of code from outside, if there is any."""
+    return {**values, SOURCES: dict(sources)} if sources else values
 
 
 def parse_config(values: Mapping[str, Any], source: str = "configuration") -> RunConfig:

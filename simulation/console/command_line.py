@@ -225,7 +225,10 @@ def advise(
         bool, typer.Option("--hide-items", help="Only protocols that hide which items were rated.")
     ] = False,
     claimed: Annotated[
-        bool, typer.Option("--claimed", help="Count an epsilon that is claimed like one that is proved.")
+        bool,
+        typer.Option(
+            "--claimed", help="Count an epsilon that is claimed or declared like one that is proved."
+        ),
     ] = False,
 ) -> None:
     """Name the most accurate protocol within limits, and what the next better one costs.
@@ -234,12 +237,13 @@ def advise(
     """
     from simulation.analysis.advice import advise as advice
     from simulation.analysis.advice_words import advice_lines
+    from simulation.analysis.audits import declared_lines
     from simulation.analysis.limits import AdviceLimits, most_trust, privacy_unit
     from simulation.console.terminal import print_lines
 
     most = most_trust("sum" if untrusted and trust == "server" else trust)
     limits = AdviceLimits(epsilon, privacy_unit(per), max_bytes, most, hide_items, claimed, delta)
-    print_lines(advice_lines(advice(directory, limits, measure)))
+    print_lines([*advice_lines(advice(directory, limits, measure)), *declared_lines(directory)])
 
 
 @app.command("list", cls=PlainHelp)

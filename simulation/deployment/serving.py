@@ -19,6 +19,7 @@ from simulation.deployment.bounded_pulls import bounded_pulls
 from simulation.deployment.deadline_grid import DeadlineGrid
 from simulation.deployment.enrolment import Enrolled
 from simulation.deployment.server_folder import ServerFolder, agreement_of
+from simulation.protocols.declared import with_declared_losses
 from simulation.protocols.outcome import ServerOutcome
 from simulation.protocols.task import ServerTask
 from simulation.storage.run_directory import RunDirectory
@@ -126,7 +127,7 @@ def _outcome(grid: DeadlineGrid, folder: ServerFolder, enrolled: list[Enrolled])
     began = time.perf_counter()
     with within("protocol"), threadpool_limits(limits=1):
         protocol.check(task)
-        outcome = protocol.served(task, protocol.serve(grid, task))
+        outcome = with_declared_losses(protocol.served(task, protocol.serve(grid, task)), protocol)
     never = np.array([node not in grid.reached for node in nodes])
     outcome.traffic.clear(never)
     return replace(outcome, seconds=time.perf_counter() - began)

@@ -9,6 +9,7 @@ from flwr.app import Message
 from flwr.clientapp import ClientApp
 
 from clients.app import client_app
+from clients.brought import Brought
 from clients.places import folder_inside, place_of
 from simulation.engine.local_grid import LocalGrid
 from simulation.engine.runtime import identity_restored
@@ -29,8 +30,11 @@ def open_overheard_session(population_dir: str | None = None) -> Iterator[tuple[
     """
     place = temporary_folder() if population_dir is None else folder_inside(place_of(population_dir))
     with place as folder, identity_restored():
-        grid = _OverheardGrid(client_app(str(folder)), 1)
-        session = Session(SupervisedGrid(grid), identify(grid), folder, 0.0, individual_reports=True)
+        brought: dict[str, Brought] = {}
+        grid = _OverheardGrid(client_app(str(folder), brought), 1)
+        session = Session(
+            SupervisedGrid(grid), identify(grid), folder, 0.0, individual_reports=True, brought=brought
+        )
         yield session, grid.replies
 
 

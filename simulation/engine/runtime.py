@@ -12,7 +12,7 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from queue import Queue
 from typing import TypeVar
@@ -29,6 +29,7 @@ from flwr.serverapp import Grid, ServerApp
 from flwr.supercore.task_identity import TaskIdentity
 
 from clients.app import client_app
+from clients.brought import Brought
 from clients.places import SEEN_BY_ALL, place_of
 from dprec.errors import RunError, one_line
 from simulation.engine.actor_pool import pool_of_at_most
@@ -46,7 +47,9 @@ ResultT = TypeVar("ResultT")
 
 
 @contextmanager
-def open_grid(backend: str, root: str, nodes: int, workers: int) -> Iterator[Grid]:
+def open_grid(
+    backend: str, root: str, nodes: int, workers: int, brought: Mapping[str, Brought]
+) -> Iterator[Grid]:
     """Start the nodes and yield the grid that reaches them; stop them afterwards.
 
     Parameters
@@ -58,6 +61,8 @@ def open_grid(backend: str, root: str, nodes: int, workers: int) -> Iterator[Gri
         Number of Flower nodes.
     workers : int
         Number of Ray actors that run the nodes.
+    brought : mapping
+        What runs need from outside dprec, by run key; runs may be added while the grid is open.
 
     Raises
     ------
@@ -66,7 +71,7 @@ def open_grid(backend: str, root: str, nodes: int, workers: int) -> Iterator[Gri
     RunError
         When Ray or Flower's simulation runtime cannot be started.
     """
-    app = client_app(root)
+    app = client_app(root, brought)
     with identity_restored():
         if backend == "local":
             yield SupervisedGrid(LocalGrid(app, nodes))

@@ -8,6 +8,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from dprec.progress import Progress, silent
+from simulation.analysis.audits import declared_in_run
 from simulation.analysis.comparison_files import read_comparison
 from simulation.analysis.projection import Projection, check_population
 from simulation.pages.comparison_page import comparison_page
@@ -75,7 +76,8 @@ def _built(folder: Path, population: float | None, draw: Draw) -> Path:
         else:
             run = read_run(folder)
             config = (folder / CONFIG).read_text(encoding="utf-8")
-            content = run_page(run, config, population, draw)
+            declared = declared_in_run(run.summary, folder)
+            content = run_page(run, config, population, draw, declared)
         write_atomically(folder / REPORT, content)
     except OSError as error:
         raise unusable(folder, error) from None

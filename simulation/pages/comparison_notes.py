@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
 
+from simulation.analysis.audits import declared_in_comparison
 from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.delta_notes import notes_on_delta
 from simulation.analysis.vocabulary import listed, plural
@@ -17,7 +18,7 @@ _UNFINISHED = (
     "After an interrupt or a failure, --resume goes on."
 )
 
-_CLAIMED = "the ε is claimed and not proved; tables hold what is proved, and figures have a †."
+_UNPROVED = "the ε is {} and not proved; tables hold what is proved, and figures have a †."
 
 _MOST_NAMES = 4
 """Names that a note lists; of more, only their number is said."""
@@ -36,9 +37,13 @@ def first_notes(files: ComparisonFiles) -> list[str]:
     if isinstance(left_out, dict) and left_out:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
         notes.append(Markup("<strong>Left out:</strong> {}.").format(reasons))
-    claimed = dict.fromkeys(setting.name for setting in files.settings if setting.falls_short)
-    if claimed:
-        notes.append(Markup("<strong>{}:</strong> {}").format(_few([*claimed]), _CLAIMED))
+    unproved = [setting for setting in files.settings if setting.falls_short]
+    for word in dict.fromkeys(setting.word for setting in unproved):
+        names = [*dict.fromkeys(setting.name for setting in unproved if setting.word == word)]
+        notes.append(Markup("<strong>{}:</strong> {}").format(_few(names), _UNPROVED.format(word)))
+    notes += [
+        Markup("<strong>{}:</strong> {}").format(name, words) for name, words in declared_in_comparison(files)
+    ]
     if files.matched_delta is not None:
         notes += notes_on_delta(files.matched_delta, files.populations)
     return [*notes, *(note for note, of_all in _notes_of_runs(files) if of_all)]

@@ -89,7 +89,7 @@ def _how_to_read(
         yield f"For {listed(hiding)}, ε covers every entry, rated or not."
 
 
-_DAGGER = "†: not proved to keep its budget; the table says what is proved and what is claimed."
+_DAGGER = "†: not proved to keep its budget; the table says what is proved and what is not."
 
 
 def bytes_plot(settings: Sequence[Setting], measure: Measure, looks: Looks, suffix: str) -> Plot | None:

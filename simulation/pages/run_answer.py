@@ -11,7 +11,7 @@ from simulation.analysis.vocabulary import TRUST_IN_WORDS, plural, server_sees
 from simulation.pages.figures.rendering import Rendered
 from simulation.pages.markup import render_template
 from simulation.pages.page import figures
-from simulation.storage.summary import Accuracy, DirectionSummary, Summary
+from simulation.storage.summary import Accuracy, DirectionSummary, PrivacySummary, Summary
 
 
 def run_answer(summary: Summary, picture: Rendered) -> Markup:
@@ -60,9 +60,9 @@ _ALONE = ("rmse", "sign_accuracy")
 def _privacy_in_words(summary: Summary) -> str:
     privacy = summary.privacy
     proved = privacy.epsilon_per_rating, privacy.epsilon_per_user.max
-    if privacy.status == "claimed":
-        claimed, known = privacy.epsilon_claimed, proved[0] is not None
-        words = f", claimed; proved is {loss(proved[0])} per rating" if known else ", claimed and not proved"
+    if privacy.status in ("claimed", "declared"):
+        claimed, known, word = privacy.epsilon_claimed, proved[0] is not None, privacy.status
+        words = f", {word}; proved is {loss(proved[0])} per rating" if known else f", {word} and not proved"
         return _losses(claimed.per_rating, claimed.per_user) + words
     composed = privacy.epsilon_composed.max
     if composed is None:
@@ -94,6 +94,7 @@ def _seen(summary: Summary) -> str:
         trust=privacy.trust,
         hides_rated_items=privacy.hides_rated_items,
         unlinked=privacy.unlinked,
+        declared=privacy.status == "declared",
         sends=_sends(summary),
         spends=privacy.epsilon_per_user.max != 0,
     )
@@ -109,10 +110,13 @@ def _tiles(summary: Summary) -> Markup:
     per_user, composed, claimed = privacy.epsilon_per_user, privacy.epsilon_composed, privacy.epsilon_claimed
     tiles += [
         (STATUS.title, privacy.status, TRUST_IN_WORDS[privacy.trust]),
-        ("ε per rating", *_loss(privacy.epsilon_per_rating, claimed.per_rating, "largest of any user")),
+        (
+            "ε per rating",
+            *_loss(privacy, privacy.epsilon_per_rating, claimed.per_rating, "largest of any user"),
+        ),
         (
             "ε per user, sum",
-            *_loss(per_user.max, claimed.per_user, f"largest; median {loss(per_user.median)}"),
+            *_loss(privacy, per_user.max, claimed.per_user, f"largest; median {loss(per_user.median)}"),
         ),
     ]
     if composed.max is not None:
@@ -126,10 +130,12 @@ def _tiles(summary: Summary) -> Markup:
     return render_template("tiles.html", tiles=tiles)
 
 
-def _loss(proved: float | None, claimed: float | None, detail: str) -> tuple[str, str]:
-    """Write the loss that is proved, or else the one that is claimed, and what it is."""
+def _loss(
+    privacy: PrivacySummary, proved: float | None, claimed: float | None, detail: str
+) -> tuple[str, str]:
+    """Write the loss that is proved, or else the one that is claimed or declared, and what it is."""
     if proved is None:
-        return (DASH, "no bound") if claimed is None else (loss(claimed), "claimed, not proved")
+        return (DASH, "no bound") if claimed is None else (loss(claimed), f"{privacy.status}, not proved")
     return loss(proved), detail if claimed is None else f"proved; {loss(claimed)} is claimed"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from simulation.analysis.vocabulary import listed, plural
@@ -24,7 +25,9 @@ from simulation.storage.run_files import RunFiles
 from simulation.storage.summary import DatasetSummary
 
 
-def run_page(run: RunFiles, config_text: str, population: float | None, draw: Draw) -> str:
+def run_page(
+    run: RunFiles, config_text: str, population: float | None, draw: Draw, declared: Sequence[str] = ()
+) -> str:
     """Return the page of a run.
 
     Parameters
@@ -36,9 +39,11 @@ def run_page(run: RunFiles, config_text: str, population: float | None, draw: Dr
         Number of users in a deployment.
     draw : callable
         Renders a figure and writes its files.
+    declared : sequence of str
+        What there is to say of a promise that a class from outside dprec declares.
     """
     summary = run.summary
-    notes = [*summary.notes, *_unknown_entities(summary.dataset)]
+    notes = [*declared, *summary.notes, *_unknown_entities(summary.dataset)]
     answer = run_answer(summary, draw(summary_plot(run)))
     projected = projection_sections(run_projections(run, population) if population else [], population)
     sections = [

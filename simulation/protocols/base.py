@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from dprec.errors import SettingError
 from dprec.options import Options, as_values, option
@@ -30,6 +30,7 @@ class Protocol(Options):
     """Base of the protocols: how devices and server arrive at predictions together."""
 
     kind: str = ""
+    without_loss: ClassVar[frozenset[str] | None] = frozenset({"papers", "mechanism_name", "completion_name"})
     privacy: PrivacyBudget | None = option("What is promised; left out if nothing is.", None)
 
     @property

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dprec.completion.base import Completed
 from dprec.options import Options, option
+from dprec.predictions import checked, checked_rows
 from simulation.protocols.task import ServerTask
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class TopN(Options):
         completed: Completed,
         seen: tuple[NDArray[np.integer], NDArray[np.integer]] | None,
         traffic: TrafficLedger,
+        name: str,
     ) -> dict[str, int]:
         """Send everybody a list; return the bytes charged, as `RoundAccount.spent` does.
 
@@ -50,6 +52,8 @@ class TopN(Options):
             them. A device leaves out what it has rated by itself.
         traffic : TrafficLedger
             Charged in place.
+        name : str
+            Of the completion, for the error if it predicts no finite numbers.
         """
         from strategies.delivery import Lists, Seen, deliver_lists
 
@@ -58,8 +62,8 @@ class TopN(Options):
             self.items,
             Seen.nothing(shape) if seen is None else Seen.of(*seen, shape),
             task.scale,
-            completed.predict,
-            completed.predict_rows,
+            checked(completed.predict, f"completion {name}"),
+            checked_rows(completed.predict_rows, f"completion {name}"),
         )
         return deliver_lists(grid, task.roster, task.group, lists, traffic)
 

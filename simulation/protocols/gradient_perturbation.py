@@ -157,7 +157,9 @@ class GradientPerturbationProtocol(Protocol):
         if not any(record.replies for record in strategy.records):
             raise RunError(f"no usable report arrived in any round (rounds: {self.rounds})")
         if self.delivery is not None:
-            spent = self.delivery.deliver(grid, task, strategy.matrix, strategy.observed, strategy.traffic)
+            spent = self.delivery.deliver(
+                grid, task, strategy.matrix, strategy.observed, strategy.traffic, self.completion_name
+            )
             strategy.records[-1] = strategy.records[-1].with_traffic(spent)
         return Outcome(
             predict=strategy.matrix.predict,

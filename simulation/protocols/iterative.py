@@ -248,7 +248,7 @@ class IterativeProtocol(DeployableProtocol["State"]):
         return Guarantee(
             status="proved",
             trust="nobody",
-            hides_rated_items=True,
+            hides_rated_items=self.gradient.hides_rated_items,
             reason="an answer is one bit, drawn in whole draws whose ratio bounds its loss whatever the "
             f"ratings, and the rounds {together}.",
             notes=(

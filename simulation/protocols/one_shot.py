@@ -201,7 +201,9 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
         elif self.delivery is not None and self.shuffler is None:
             cells = collected.observations
             seen = None if self.mechanism.hides_rated_items else (cells.users, cells.items)
-            spent = self.delivery.deliver(grid, task, completed, seen, collected.traffic)
+            spent = self.delivery.deliver(
+                grid, task, completed, seen, collected.traffic, self.completion_name
+            )
             record = record.with_traffic(spent)
         return ServedReports(calibrated, collected, after, completed, record, sent_table)
 

@@ -111,7 +111,9 @@ class TrustedServerProtocol(Protocol):
         record = collected.record
         if self.delivery is not None:
             seen = received.users, received.items
-            spent = self.delivery.deliver(grid, task, completed, seen, collected.traffic)
+            spent = self.delivery.deliver(
+                grid, task, completed, seen, collected.traffic, self.completion_name
+            )
             record = record.with_traffic(spent)
         noise, counts = self._noise(received.shape), task.train.counts
         times = np.ones_like(counts) if noise.whole_profile else counts

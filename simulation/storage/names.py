@@ -16,6 +16,7 @@ NOISE, TABLES = "noise.csv", "tables.json"
 
 # An audit, beside its configuration.
 AUDIT = "audit.json"
+AUDITS = "audits"
 
 # Whatever has a page.
 REPORT, FIGURES = "report.html", "figures"

@@ -16,7 +16,7 @@ from dprec.errors import InputError, RunError
 from dprec.ratings import Ratings
 from dprec.run_keys import ENTROPY_BYTES
 from simulation.configuration.dotted_keys import flatten
-from simulation.configuration.models import RunConfig
+from simulation.configuration.models import RunConfig, with_sources
 from simulation.storage.atomic import write_atomically
 from simulation.storage.channel_file import write_channel
 from simulation.storage.checkpoints import CHECKPOINT, Checkpoints
@@ -90,7 +90,7 @@ class RunDirectory:
 
     def checkpoints(self, config: RunConfig, train: Ratings, test: Ratings) -> Checkpoints:
         """Return the checkpoints of a run on these ratings."""
-        settings = flatten(config.plain_values())
+        settings = flatten(with_sources(config.plain_values(), config.sources))
         depends = {key: value for key, value in settings.items() if matters(key)}
         depends["digest of the ratings"] = fingerprint(train, test)
         return Checkpoints(self.path / CHECKPOINT, depends)

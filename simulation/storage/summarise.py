@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dprec.binarization import is_binary
 from dprec.deviations import deviations
+from dprec.own_sources import sources_of
 from dprec.privacy.large_delta import note_on_delta
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.shuffling import ShuffledReports
@@ -24,6 +25,7 @@ from dprec.wire.network import NetworkOptions, network_bytes
 from dprec.wire.traffic import TrafficLedger
 from simulation.configuration.models import RunConfig
 from simulation.protocols import Outcome
+from simulation.protocols.declared import declaring
 from simulation.protocols.outcome import ServerOutcome
 from simulation.storage.summary import (
     Accuracy,
@@ -32,6 +34,7 @@ from simulation.storage.summary import (
     DirectionSummary,
     DistanceSummary,
     LossSpread,
+    OwnCode,
     PrivacySummary,
     Summary,
     TimeSummary,
@@ -145,6 +148,7 @@ def _privacy(
     guarantee = outcome.guarantee
     return PrivacySummary(
         status=guarantee.status,
+        declared_by=_declared_by(config) if guarantee.status == "declared" else (),
         trust=guarantee.trust,
         epsilon_per_rating=_largest(outcome.privacy.per_rating),
         epsilon_per_user=_spread(outcome.privacy.per_user),
@@ -157,6 +161,11 @@ def _privacy(
         hides_rated_items=guarantee.hides_rated_items,
         notes=(*guarantee.statements, *notes, *outcome.notes),
     )
+
+
+def _declared_by(config: RunConfig) -> tuple[OwnCode, ...]:
+    sources = sources_of(declaring(config.protocol))
+    return tuple(OwnCode(component=name, source=source) for name, source in sources.items())
 
 
 def _notes(config: RunConfig, train: Ratings, test: Ratings) -> tuple[str, ...]:

@@ -95,16 +95,28 @@ class LossSpread(Document):
 
 
 class ClaimedLoss(Document):
-    """Privacy loss that is claimed without a proof; None where none is."""
+    """Privacy loss that is claimed or declared without a proof; None where none is."""
 
-    per_rating: float | None = Field(description="Largest claimed loss of one rating, of any user.")
-    per_user: float | None = Field(description="Largest claimed loss of a whole profile.")
+    per_rating: float | None = Field(description="Largest such loss of one rating, of any user.")
+    per_user: float | None = Field(description="Largest such loss of a whole profile.")
+
+
+class OwnCode(Document):
+    """A class from outside dprec, and which code it had."""
+
+    component: str = Field(description="module:Class.")
+    source: str = Field(description="Digest of its code, 16 hexadecimal digits.")
 
 
 class PrivacySummary(Document):
     """What is promised, and against whom."""
 
-    status: Status = Field(description="How far the promise carries: proved, claimed, or none is made.")
+    status: Status = Field(
+        description="How far the promise carries: proved, claimed, declared by a class from outside, or none."
+    )
+    declared_by: tuple[OwnCode, ...] = Field(
+        (), description="The classes from outside dprec on whose word the promise rests."
+    )
     trust: Trust = Field(description="Whom users trust: the server, one that adds up or shuffles, nobody.")
     epsilon_per_rating: float | None = Field(description="Largest proved loss of one rating, of any user.")
     epsilon_per_user: LossSpread = Field(description="Sum of the proved losses of everything a user sends.")

@@ -15,7 +15,7 @@ from dprec.progress import Progress, silent
 from dprec.ratings import Ratings
 from simulation.analysis.measures import Measure, measures_in
 from simulation.configuration.loading import load
-from simulation.configuration.models import RunConfig
+from simulation.configuration.models import RunConfig, with_sources
 from simulation.configuration.strict_yaml import dump_yaml
 from simulation.execution import run_prepared
 from simulation.tuning.directory import TuningDirectory, check_replayed
@@ -178,7 +178,7 @@ def _request(configs: Mapping[str, RunConfig], spaces: Mapping[str, Space], tuni
         }
         for name, space in spaces.items()
     }
-    values = {name: config.plain_values() for name, config in configs.items()}
+    values = {name: with_sources(config.plain_values(), config.sources) for name, config in configs.items()}
     request = {"seed": tuning.seed, "space": plain, "configurations": values}
     return dump_yaml(request if tuning.measure is None else {"measure": tuning.measure, **request})
 

@@ -11,7 +11,7 @@ from dprec.completion import COMPLETIONS, ItemAverage, MatrixFactorization
 from dprec.datasets import Synthetic
 from dprec.errors import InputError
 from dprec.fitting import fit
-from dprec.mechanisms import BoundedLaplace, RandomizedResponse, ResidualBits, ZhengLaplace
+from dprec.mechanisms import BoundedLaplace, RandomizedResponse, Raw, ResidualBits, ZhengLaplace
 
 RATINGS = Synthetic(users=30, items=12, ratings=200, seed=1).load()
 
@@ -49,6 +49,21 @@ def test_the_noise_is_that_of_the_mechanism_and_the_seed() -> None:
     assert values[0] == values[1] != values[2]
     clear = fit(ItemAverage(), RATINGS).observations
     assert (clear.values.tolist(), clear.noise_variance) == (RATINGS.values.tolist(), None)
+
+
+def test_a_budget_and_a_private_mechanism_belong_together() -> None:
+    for mechanism in (None, Raw()):
+        with pytest.raises(InputError) as caught:
+            fit(ItemAverage(), RATINGS, mechanism=mechanism, epsilon=0.01)
+        assert str(caught.value) == (
+            "epsilon: 0.01, with mechanism none, which adds no noise; "
+            "accepted: an epsilon beside a private mechanism, or none"
+        )
+    with pytest.raises(InputError, match=r"^epsilon: none, with mechanism randomized-response; "):
+        fit(ItemAverage(), RATINGS, mechanism=RandomizedResponse())
+    noisy = fit(ItemAverage(), RATINGS, mechanism=RandomizedResponse(), epsilon=0.01).observations
+    assert noisy.noise_variance is not None
+    assert noisy.noise_variance > 1
 
 
 def test_what_cannot_be_completed_is_refused(frame: pd.DataFrame) -> None:

@@ -11,8 +11,8 @@ import pytest
 from dprec.completion import COMPLETIONS
 from dprec.datasets import DATASETS
 from dprec.errors import InputError, SettingError
-from dprec.mechanisms import MECHANISMS, BoundedLaplace, Channel, Mechanism
-from dprec.own_classes import imported, is_ours, naming, reference_of
+from dprec.mechanisms import MECHANISMS, BoundedLaplace, Channel, Mechanism, RandomizedResponse
+from dprec.own_classes import imported, is_ours, naming, redefined, reference_of
 from dprec.ratings import RatingScale
 from dprec.registry import kind_of, summary_of
 from simulation.console.listings import listing
@@ -196,3 +196,29 @@ def test_what_a_class_from_outside_raises_is_one_line_and_a_defect_of_ours_is_no
         raise ZeroDivisionError
     with pytest.raises(InputError, match=r"^file: bad"), naming(Mine(), ""):
         raise InputError("file", "bad", "good")
+
+
+def test_a_class_without_a_docstring_is_listed() -> None:
+    class Wordless(BoundedLaplace):
+        pass
+
+    Wordless.__doc__ = None
+    assert summary_of(Wordless) == "Not described."
+
+
+def test_what_is_redefined_is_what_a_class_from_outside_has_anew() -> None:
+    class Settings(BoundedLaplace):
+        symbols: int = 8
+
+    class Mixed:
+        composes = False
+
+    class Changed(Mixed, RandomizedResponse):
+        def helper(self) -> None:
+            """Nothing of ours."""
+
+        def channel(self, scale: RatingScale, epsilon: float) -> Channel:
+            return super().channel(scale, epsilon)
+
+    assert redefined(BoundedLaplace) == redefined(Settings) == frozenset()
+    assert redefined(Changed) == {"channel", "composes"}

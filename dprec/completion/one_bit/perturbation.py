@@ -31,6 +31,7 @@ class Perturbation(Options):
     """Base of the perturbations by a trusted server."""
 
     kind: str = ""
+    without_loss: ClassVar[frozenset[str] | None] = frozenset({"papers"})
     calibration: Calibration = option(
         "How much noise: as in the paper, or as much as a proof needs.",
         "published",

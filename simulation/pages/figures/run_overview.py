@@ -52,8 +52,8 @@ def _draw_losses(ax: Axes, style: Style, run: RunFiles) -> None:
 
 
 def _unbounded_in_words(privacy: PrivacySummary) -> str:
-    if privacy.status == "claimed":
-        return f"ε {loss(privacy.epsilon_claimed.per_user)} per user is claimed,\nnothing is proved"
+    if privacy.status in ("claimed", "declared"):
+        return f"ε {loss(privacy.epsilon_claimed.per_user)} per user is {privacy.status},\nnothing is proved"
     return "no privacy: the server\nsees true ratings" if privacy.trusts_server else "the loss has no bound"
 
 

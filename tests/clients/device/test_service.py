@@ -156,8 +156,8 @@ def at(minutes: float) -> str:
     [
         (status(401), "the server does not know the key of this device"),
         (status(412), "the server refuses (status 412)"),
-        (status(401, date=at(10)), "s behind the server's"),
-        (status(401, date=at(-2)), "s ahead of the server's"),
+        (status(401, date=at(60)), "s behind the server's"),
+        (status(401, date=at(-60)), "s ahead of the server's"),
         (status(404), "the server refuses (status 404)"),
     ],
 )

@@ -39,6 +39,7 @@ from simulation.analysis.vocabulary import listed, plural, server_sees
 def test_what_the_server_sees(trust: Trust, hides: bool, unlinked: bool, words: str) -> None:
     sees = partial(server_sees, trust=trust, hides_rated_items=hides, unlinked=unlinked)
     assert sees(sends=True, spends=True) == words
+    assert sees(sends=True, spends=True, declared=True) == "what own code sends"
     assert sees(sends=False, spends=False) == "nothing"
 
 

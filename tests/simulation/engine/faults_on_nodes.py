@@ -5,6 +5,7 @@ A module of its own, since the workers of the cluster import it.
 
 import os
 import signal
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import ray
 from flwr.app import Context, Message
 
 from clients.app import client_app
+from clients.brought import Brought
 from simulation.comparison.cell_work import CellEnd
 from simulation.comparison.ray_workers import CellWorker
 from simulation.comparison.shared_ratings import SharedRatings
@@ -43,11 +45,14 @@ class FaultyApp:
     ----------
     root : str
         Folder of the populations.
+    brought : mapping
+        What messages bring, by run key.
     faults : Path
         Folder of the files.
     """
 
     root: str
+    brought: Mapping[str, Brought]
     faults: Path
 
     def __call__(self, message: Message, context: Context) -> Message:
@@ -57,7 +62,7 @@ class FaultyApp:
                 end_node()
             answered.touch()
         root = "/nowhere" if named(self.faults / DISKLESS) else self.root
-        return client_app(root)(message, context)
+        return client_app(root, self.brought)(message, context)
 
 
 class EndingWorker(CellWorker):

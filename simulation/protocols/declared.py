@@ -1,0 +1,101 @@
+"""Losses that a class from outside this distribution declares: nothing here follows from its code.
+
+A mechanism of one's own is a matrix, from which its loss follows whoever made it. A gradient report, an
+aggregation, a perturbation or a protocol of one's own sends what its code sends, and its loss is its word.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+
+from dprec.errors import InputError
+from dprec.options import Options, own_classes
+from dprec.own_classes import redefined, reference_of
+from dprec.privacy.guarantee import Guarantee
+from dprec.privacy.ledger import PrivacyLedger
+from dprec.setups import ReportSetup
+from simulation.protocols.base import Protocol
+from simulation.protocols.outcome import ServerOutcome
+
+OutcomeT = TypeVar("OutcomeT", bound=ServerOutcome)
+
+
+def declaring(protocol: Protocol) -> tuple[type[Options], ...]:
+    """Return the classes from outside on whose word alone the losses of a protocol rest."""
+    own = dict.fromkeys([*own_classes(protocol), *own_classes(protocol.picked)])
+    return tuple(
+        each for each in own if each.without_loss is not None and redefined(each) - each.without_loss
+    )
+
+
+def guarantee_of(protocol: Protocol, shape: tuple[int, int]) -> Guarantee:
+    """Return what a protocol promises, which is declared if it rests on code from outside.
+
+    Parameters
+    ----------
+    protocol : Protocol
+    shape : tuple of int
+        Users and items.
+    """
+    return _as_declared(protocol.guarantee(shape), declaring(protocol))
+
+
+def with_declared_losses(outcome: OutcomeT, protocol: Protocol) -> OutcomeT:
+    """Return an outcome whose ledger holds what is proved: losses that are only declared stand as claims.
+
+    Raises
+    ------
+    InputError
+        When a protocol of one's own charges nothing to somebody who has sent something.
+    """
+    own = declaring(protocol)
+    if type(protocol) in own:
+        _check_charged(outcome, protocol)
+    guarantee = _as_declared(outcome.guarantee, own)
+    if guarantee.status != "declared":
+        return outcome
+    return replace(
+        outcome,
+        guarantee=guarantee,
+        privacy=_without_bound(outcome.privacy),
+        claimed=outcome.claimed or outcome.privacy,
+        releases=(),
+        losses_at=None,
+        shuffled=None,
+    )
+
+
+def _as_declared(guarantee: Guarantee, own: tuple[type[Options], ...]) -> Guarantee:
+    if guarantee.status == "none" or not own:
+        return guarantee
+    names = " and ".join(map(reference_of, own))
+    reason = (
+        f"the loss, what is hidden and who is trusted are the word of {names}, and nothing here follows from "
+        "its code. dprec audit measures what is sent."
+    )
+    notes = tuple(f"By the word of {names}: {note}" for note in guarantee.notes)
+    return replace(guarantee, status="declared", reason=reason, notes=notes)
+
+
+def _without_bound(ledger: PrivacyLedger) -> PrivacyLedger:
+    """Return a ledger with the same exchanges, of which nothing is proved."""
+    unbounded = [replace(charge, per_rating=math.inf, per_user=math.inf) for charge in ledger.history]
+    return PrivacyLedger(ledger.rated, unbounded)
+
+
+def _check_charged(outcome: ServerOutcome, protocol: Protocol) -> None:
+    """Refuse a ledger in which what was sent costs nothing; only which items are rated can cost nothing."""
+    setup = protocol.picked.setup()
+    if isinstance(setup, ReportSetup) and not setup.mechanism.sends_values:
+        return
+    ledger = outcome.privacy if outcome.claimed is None else outcome.claimed
+    free = (outcome.traffic.uplink_message > 0) & (np.maximum(outcome.privacy.per_user, ledger.per_user) == 0)
+    if free.any():
+        size = int(outcome.traffic.uplink_message[free].sum())
+        found = f"{size:,} bytes from {int(free.sum()):,} users, for which its privacy ledger charges nothing"
+        accepted = "a charge to everybody who sends: infinite where nothing is protected"
+        raise InputError(reference_of(type(protocol)), found, accepted)

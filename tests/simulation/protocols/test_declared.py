@@ -1,0 +1,243 @@
+"""Losses that rest on a class from outside are declared, and nobody sends for nothing."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from dprec.errors import InputError
+from dprec.gradients import FullGradient, OneBitGradient
+from dprec.mechanisms import Channel, RandomizedResponse, SetOnly
+from dprec.privacy.guarantee import Guarantee
+from dprec.privacy.ledger import PrivacyLedger
+from dprec.ratings import RatingScale
+from simulation import audit, compare, load, run
+from simulation.analysis.advice import advise
+from simulation.analysis.advice_words import advice_lines
+from simulation.analysis.audits import declared_lines
+from simulation.analysis.description import describe
+from simulation.analysis.limits import AdviceLimits
+from simulation.console.command_line import main
+from simulation.pages import report
+from simulation.protocols.declared import declaring
+from simulation.protocols.one_shot import OneShotProtocol
+from simulation.protocols.outcome import Outcome
+from simulation.protocols.task import Task
+from simulation.storage.run_files import read_run
+
+EPSILON = 1.6
+
+
+class WholeFloats(FullGradient):
+    """A gradient that says it keeps a budget, and sends whole numbers without noise."""
+
+    private: ClassVar[bool] = True
+
+    def exact_epsilon(self, epsilon: float) -> float:
+        return epsilon
+
+
+class OtherMean(OneBitGradient):
+    """Our own report, of which the server makes something else."""
+
+    def gradient(self, aggregate: Any, shape: Any, epsilon: float, public_seed: int) -> Any:
+        return 0.5 * super().gradient(aggregate, shape, epsilon, public_seed)
+
+
+class Honest(OneBitGradient):
+    """Our own report, encoded by code of one's own."""
+
+    def encode(self, *given: Any) -> list[bytes]:
+        return super().encode(*given)
+
+
+class Matrix(RandomizedResponse):
+    """A mechanism whose loss is that of its matrix."""
+
+    def channel(self, scale: RatingScale, epsilon: float) -> Channel:
+        return super().channel(scale, 0.5 * epsilon)
+
+
+class Rule(RandomizedResponse):
+    """A mechanism that says that its symbols say nothing of ratings."""
+
+    sends_values: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Free(OneShotProtocol):
+    """A protocol that sends true ratings, charges nothing and says that all is proved."""
+
+    def run(self, grid: Any, task: Task) -> Outcome:
+        outcome = super().run(grid, task)
+        nothing = PrivacyLedger(rated=np.ones(task.n_users, dtype=np.bool_))
+        promised = Guarantee("proved", "nobody", True, "it is said to be.")
+        return replace(outcome, privacy=nothing, releases=(), guarantee=promised)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Zero(Free):
+    """The same, which charges 0."""
+
+    def run(self, grid: Any, task: Task) -> Outcome:
+        outcome = super().run(grid, task)
+        outcome.privacy.charge(1, np.ones(task.n_users, dtype=np.bool_), 0.0, 0.0)
+        return outcome
+
+
+SMALL: dict[str, Any] = {
+    "name": "small",
+    "dataset": {"kind": "synthetic", "users": 30, "items": 12, "ratings": 150},
+    "split": {"kind": "holdout", "test_fraction": 0.2},
+    "simulation": {"backend": "local"},
+}
+
+
+def iterative(gradient: Any) -> dict[str, Any]:
+    privacy = {"epsilon": EPSILON, "per": "user"}
+    protocol = {"kind": "iterative", "privacy": privacy, "gradient": gradient, "rounds": 2, "rank": 2}
+    return {**SMALL, "protocol": protocol}
+
+
+def one_shot(mechanism: Any, **protocol: Any) -> dict[str, Any]:
+    completion = {"kind": "item-average"}
+    own = {"kind": "one-shot", "mechanism": mechanism, "completion": completion, **protocol}
+    return {**SMALL, "protocol": own}
+
+
+def privacy_of(values: dict[str, Any]) -> dict[str, Any]:
+    privacy: dict[str, Any] = run(values, page=False).summary["privacy"]
+    return privacy
+
+
+@pytest.mark.parametrize("gradient", [WholeFloats(), Honest()])
+def test_the_loss_of_a_gradient_of_ones_own_is_declared(gradient: Any) -> None:
+    privacy = privacy_of(iterative(gradient))
+    name = f"{__name__}:{type(gradient).__name__}"
+    assert privacy["status"] == "declared"
+    assert [own["component"] for own in privacy["declared_by"]] == [name]
+    assert privacy["epsilon_per_rating"] is None
+    assert privacy["epsilon_per_user"]["max"] is None
+    assert privacy["epsilon_composed"]["max"] is None
+    assert privacy["epsilon_claimed"]["per_user"] == pytest.approx(EPSILON)
+    assert privacy["notes"][0].startswith("Declared, not proved: the loss, what is hidden and who is trusted")
+    assert not any("one bit" in note or note.startswith("Proved") for note in privacy["notes"])
+
+
+def test_what_only_the_server_does_leaves_a_proof() -> None:
+    privacy = privacy_of(iterative(OtherMean()))
+    assert (privacy["status"], privacy["declared_by"]) == ("proved", [])
+    assert describe(load(iterative(OtherMean()))).guarantee.status == "proved"
+    assert describe(load(iterative(Honest()))).guarantee.status == "declared"
+    assert privacy["epsilon_per_user"]["max"] == pytest.approx(EPSILON)
+
+
+def test_the_loss_of_a_mechanism_of_ones_own_is_that_of_its_matrix() -> None:
+    budget = {"privacy": {"epsilon": EPSILON}}
+    privacy = privacy_of(one_shot(Matrix(), **budget))
+    assert (privacy["status"], privacy["epsilon_per_rating"]) == ("proved", pytest.approx(EPSILON / 2))
+    assert declaring(load(one_shot(Rule(), **budget)).protocol) == (Rule,)
+    assert declaring(load(one_shot(RandomizedResponse(), **budget)).protocol) == ()
+
+
+class Telling(SetOnly):
+    """A set of items that also says how they were rated."""
+
+    def channel(self, scale: RatingScale, epsilon: float) -> Channel:
+        return RandomizedResponse().channel(scale, 1.0)
+
+
+def test_rows_that_differ_are_values() -> None:
+    with pytest.raises(
+        InputError, match="Telling: its channel has rows that differ, and it says that it sends"
+    ):
+        run(one_shot(Telling()), page=False)
+
+
+@pytest.mark.parametrize("kind", ["Free", "Zero"])
+def test_a_protocol_of_ones_own_that_sends_for_nothing_is_refused(
+    tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "free.yaml").write_text(json.dumps(one_shot({"kind": "none"}, kind=f"{__name__}:{kind}")))
+    with pytest.raises(SystemExit) as ended:
+        main(["run", str(tmp_path / "free.yaml"), "-o", str(tmp_path / "out"), "--no-page"])
+    assert ended.value.code == 2
+    lines = capsys.readouterr().err.splitlines()
+    (line,) = [each for each in lines if each.startswith("dprec: ")]
+    assert f"{__name__}:{kind}: " in line
+    sent = int(line.split(" bytes from 30 users")[0].split()[-1].replace(",", ""))
+    honest = run(one_shot({"kind": "none"}), page=False).traffic["uplink_message_bytes"]
+    assert sent == honest.sum()
+    assert "for which its privacy ledger charges nothing; accepted: a charge to everybody who sends" in line
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a comparison of a promise that is declared with one that is proved."""
+    own = iterative(Honest())["protocol"]
+    ours = one_shot({"kind": "randomized-response"}, privacy={"epsilon": 1.0})["protocol"]
+    values = {key: SMALL[key] for key in ("name", "dataset", "split", "simulation")}
+    values |= {
+        "epsilons": [EPSILON],
+        "protocols": [{"name": "own", "protocol": own}, {"name": "ours", "protocol": ours}],
+        "floors": False,
+    }
+    folder = tmp_path_factory.mktemp("declared") / "out"
+    compare(values, folder, page=False)
+    return folder
+
+
+def page_of(directory: Path) -> str:
+    return " ".join(report(directory).read_text(encoding="utf-8").split())
+
+
+def test_every_table_and_page_says_so(compared: Path) -> None:
+    rows = (compared / "comparison.csv").read_text().splitlines()
+    status = rows[0].split(",").index("status")
+    assert [row.split(",")[status] for row in rows[1:]] == ["declared", "proved"]
+    page = page_of(compared)
+    assert "the ε is declared and not proved; tables hold what is proved" in page
+    assert f"ε is declared by {__name__}:Honest; no audit of this code is in audits/" in page
+    limits = AdviceLimits(2.0, "rating", 1e9)
+    words = "\n".join(advice_lines(advise(compared, limits)))
+    assert "left out, because ε is declared and not proved: own" in words
+    per_user = replace(limits, unit="user")
+    with pytest.raises(InputError, match=r"nothing within .* per user"):
+        advise(compared, per_user)
+    counted = advise(compared, replace(per_user, claimed=True)).best
+    assert (counted.setting.name, counted.epsilon) == ("own", pytest.approx(EPSILON))
+    (own,) = [path for path in (compared / "cells").iterdir() if path.name.startswith("own-")]
+    assert "what own code sends" in page
+    assert math.isnan(read_run(own).traffic["epsilon_per_user"][0])
+    run_page = page_of(own)
+    assert "declared, not proved" in run_page
+    assert "an answer is one bit" not in run_page
+
+
+def test_an_audit_of_the_same_code_stands_beside_it(compared: Path) -> None:
+    found = audit(iterative(Honest()), compared / "audits" / "own", trials=2000)
+    assert found.holds
+    assert list(found.declared_by) == [f"{__name__}:Honest"]
+    assert not any(finding.exact for finding in found.findings)
+    (line,) = declared_lines(compared)
+    beside = (
+        f"the audit found no evidence against it: at ε = {EPSILON:g} at least {found.lower_bound:.4g} was"
+    )
+    assert beside in line
+    assert beside in page_of(compared)
+    file = compared / "audits" / "own" / "audit.json"
+    values = json.loads(file.read_text())
+    file.write_text(json.dumps({**values, "declared_by": {f"{__name__}:Honest": "0" * 16}}))
+    assert "no audit of this code is in audits/" in declared_lines(compared)[0]
+
+
+def test_an_audit_sees_through_whole_floats() -> None:
+    found = audit(iterative(WholeFloats()), trials=2000)
+    assert not found.holds
+    assert found.lower_bound > 2 * EPSILON
