@@ -177,7 +177,7 @@ class Setting:
             hides_rated_items=self.flag("hides_rated_items"),
             unlinked=self.flag("unlinked"),
             sends=self.mean("uplink_message_mean_per_user") != 0,
-            spends=self.mean("epsilon_per_user_max") != 0,
+            spends=0 not in (self.epsilon("rating"), self.epsilon("user")),
         )
 
     @property

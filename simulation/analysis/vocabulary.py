@@ -16,7 +16,10 @@ TRUST_IN_WORDS: dict[Trust, str] = {
 
 
 def server_sees(*, trust: Trust, hides_rated_items: bool, unlinked: bool, sends: bool, spends: bool) -> str:
-    """Return what the server learns directly from devices that send anything, and spend any privacy on it."""
+    """Return what the server learns directly from devices that send anything, and spend privacy on values.
+
+    Where devices predict, all of them are sent what the server makes of it: the notes of a run say what.
+    """
     if not sends:
         return "nothing"
     if trust == "server":

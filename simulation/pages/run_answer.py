@@ -95,7 +95,7 @@ def _seen(summary: Summary) -> str:
         hides_rated_items=privacy.hides_rated_items,
         unlinked=privacy.unlinked,
         sends=_sends(summary),
-        spends=privacy.epsilon_per_user.max != 0,
+        spends=0 not in (privacy.epsilon_per_rating, privacy.epsilon_per_user.max),
     )
 
 

@@ -50,7 +50,8 @@ class SymbolTables:
         probabilities, derivatives = level_probabilities(grid, cuts)
         slopes, information = [], []
         for channel in channels:
-            moved = derivatives @ channel
+            # A symbol as likely at every level says nothing, and not as much as rounding does either.
+            moved = derivatives @ channel * (np.ptp(channel, axis=0) > 0)
             slopes.append(moved / np.maximum(probabilities @ channel, _LEAST))
             information.append((slopes[-1] * moved).sum(axis=1))
         first = np.cumsum([0, *(channel.shape[1] for channel in channels[:-1])])
