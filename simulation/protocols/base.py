@@ -33,6 +33,11 @@ class Protocol(Options):
     privacy: PrivacyBudget | None = option("What is promised; left out if nothing is.", None)
 
     @property
+    def draws_noise(self) -> bool:
+        """Whether devices or server draw noise that protects somebody."""
+        return self.private
+
+    @property
     def delta(self) -> float:
         """Delta at which losses are composed."""
         return DELTA if self.privacy is None else self.privacy.delta

@@ -92,6 +92,11 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
         """Whether the mechanism takes a budget."""
         return self.mechanism.private
 
+    @property
+    def draws_noise(self) -> bool:
+        """Whether the mechanism does, or the server for the table of items."""
+        return self.private or self.places.epsilon is not None
+
     def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget; if the item set is hidden, per rating means per cell."""
         return replace(self, privacy=mechanism_budget(self.mechanism, self.privacy, budget))

@@ -54,6 +54,17 @@ def test_the_loss_to_all_users_adds_to_that_of_the_reports() -> None:
     )
 
 
+def test_noise_does_not_depend_on_how_users_are_divided_among_nodes() -> None:
+    results = []
+    for size in (150, 40):
+        values = values_of("sets-only", places={"epsilon": 8.0})
+        values["simulation"]["users_per_node"] = size
+        results.append(run(values, page=False))
+    np.testing.assert_array_equal(*(result.predictions["prediction"] for result in results))
+    other = run({**values, "seed": 2}, page=False)
+    assert not np.array_equal(results[0].predictions["prediction"], other.predictions["prediction"])
+
+
 def test_places_change_no_report_and_nothing_where_the_server_predicts() -> None:
     identities = {
         load("one-bit-on-device", [f"protocol.places.least_raters={n}"]).protocol.identity for n in (1, 9)
@@ -127,3 +138,13 @@ def test_where_nobody_is_told_of_item_sets_nothing_is_said_of_a_table(name: str)
 def test_noise_that_protects_nothing_is_refused(name: str, changes: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         run(values_of(name, **{"places": {"epsilon": 1.0}, **changes}), page=False)
+
+
+@pytest.mark.parametrize(("epsilon", "drawn"), [("null", False), ("2", True)])
+def test_noise_of_the_server_alone_is_drawn_from_the_seed_too(epsilon: str, drawn: bool) -> None:
+    protocol = load("sets-only", [f"protocol.places.epsilon={epsilon}"]).protocol
+    assert not protocol.private
+    assert protocol.draws_noise is drawn
+    result = run(values_of("sets-only", places={"epsilon": 2.0} if drawn else {}), page=False)
+    notes = result.summary["privacy"]["notes"]
+    assert any("drawn from the seed" in note for note in notes) is drawn
