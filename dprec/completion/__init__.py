@@ -9,6 +9,7 @@ from dprec.completion.mog_matrix_factorization import MogMatrixFactorization
 from dprec.completion.mog_variational import VariationalMogMatrixFactorization
 from dprec.completion.nuclear_norm import NuclearNorm
 from dprec.completion.one_bit.completion import OneBit
+from dprec.completion.placement import Placement
 from dprec.completion.sgd_matrix_factorization import SgdMatrixFactorization
 from dprec.completion.svd import TruncatedSvd
 from dprec.registry import Registry
@@ -43,6 +44,7 @@ __all__ = [
     "NuclearNorm",
     "Observations",
     "OneBit",
+    "Placement",
     "SgdMatrixFactorization",
     "TruncatedSvd",
     "UserAverage",

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
+from dprec.completion.placement import AS_THEY_ARE, Placement
 from dprec.errors import InputError
 from dprec.mechanisms.noisy_counts import NoisyCounts
 from dprec.mechanisms.symbol_reports import ProfileReports, ResidualReports, SymbolReports
@@ -73,6 +74,8 @@ class Observations:
         Answers about whole profiles, instead of cells.
     rated : RatedSets, optional
         Who rated which items, where the reports cannot be linked and this is known apart from them.
+    placement : Placement
+        What completions may read from the item sets as a whole, where all devices are sent what they learn.
     """
 
     users: NDArray[np.int32]
@@ -88,6 +91,7 @@ class Observations:
     counts: NoisyCounts | None = None
     profiles: ProfileReports | None = None
     rated: RatedSets | None = None
+    placement: Placement = AS_THEY_ARE
 
     @property
     def mean(self) -> float:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dprec.catalogue import Catalogue
 from dprec.completion.base import Completed, Observations
 from dprec.completion.calibrated.features import prior_effects
-from dprec.completion.calibrated.geometry import ImplicitGeometry
+from dprec.completion.calibrated.places import placed
 from dprec.completion.calibrated.regressed_effects import RegressedEffects
 from dprec.options import Options, option
 from dprec.ordinal import Histogram, cut_points, expected_rating, level_shares
@@ -94,7 +94,7 @@ def derived_broadcast(
     """
     seen, cuts = observations, options.cuts(observations.scale)
     latent, weight = _latent_predictions(completed.predict(seen.users, seen.items), seen, cuts)
-    geometry = ImplicitGeometry.of(seen.users, seen.items, seen.shape, options.dimensions, seed)
+    geometry = placed(seen.users, seen.items, seen.shape, seen.placement, options.dimensions, seed)
     users, items = prior_effects(geometry, seen.catalogue, options.features)
     for _ in range(_SWEEPS):
         items = _solved(items, seen.items, weight, latent - users.means[seen.users])

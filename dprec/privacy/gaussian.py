@@ -9,7 +9,10 @@ other, each from what came before, compose exactly: ``mu^2`` is the sum of their
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
@@ -18,6 +21,26 @@ _PRECISION = 1e-12
 
 _SMALLEST, _LARGEST = 1e-12, 1e6
 """Between these, in deviations, the distance of two means is sought."""
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianReleases:
+    """Releases about some users, with Gaussian noise.
+
+    Parameters
+    ----------
+    distance : float
+        Of the two means with and without a user, in standard deviations, of all releases together.
+    users : ndarray of bool, shape (users,)
+        Whom they are about.
+    """
+
+    distance: float
+    users: NDArray[np.bool_]
+
+    def losses(self, delta: float) -> NDArray[np.float64]:
+        """Return what every user loses at a delta, shape (users,)."""
+        return np.where(self.users, gaussian_epsilon(self.distance, delta), 0.0)
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:

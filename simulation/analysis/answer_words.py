@@ -141,8 +141,8 @@ def _context(answer: Answer) -> Iterator[str]:
 
 def _set_alone(alone: Candidate, measure: Measure) -> str:
     return (
-        f"the rated items alone, which the server sees, give {_number(alone.accuracy, measure)} "
-        f"({alone.setting.name})"
+        "the rated items alone, which the server sees and a table tells all users something of, give "
+        f"{_number(alone.accuracy, measure)} ({alone.setting.name})"
     )
 
 

@@ -56,6 +56,9 @@ def _sentence(settings: Sequence[Setting], measure: Measure, unit: ComparableUni
     hidden = floor.mean(measure.column) if floor else None
     if hidden is not None:
         sentence += f", against {number(hidden, digits)} with nothing sent"
+    sentence += (
+        "; the server sees them, and the table that devices are sent tells all users something of them"
+    )
     sentence += "; where a protocol hides which items were rated, nothing of this remains"
     added = listed(_added(readers, alone, measure))
     return f"{sentence}." + (f" Compared with {alone.name}, {added} per {unit}." if added else "")

@@ -183,7 +183,7 @@ class Setting:
             unlinked=self.flag("unlinked"),
             declared=self.status == "declared",
             sends=self.mean("uplink_message_mean_per_user") != 0,
-            spends=self.mean("epsilon_per_user_max") != 0,
+            spends=0 not in (self.epsilon("rating"), self.epsilon("user")),
         )
 
     @property

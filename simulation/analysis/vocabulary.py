@@ -24,9 +24,10 @@ def server_sees(
     spends: bool,
     declared: bool = False,
 ) -> str:
-    """Return what the server learns directly from devices that send anything, and spend any privacy on it.
+    """Return what the server learns directly from devices that send anything, and spend privacy on values.
 
-    What code from outside sends, which declares its own loss, nobody knows.
+    What code from outside sends, which declares its own loss, nobody knows. Where devices predict, all of
+    them are sent what the server makes of it: the notes of a run say what.
     """
     if declared or not sends:
         return "what own code sends" if sends else "nothing"

@@ -96,7 +96,7 @@ def _seen(summary: Summary) -> str:
         unlinked=privacy.unlinked,
         declared=privacy.status == "declared",
         sends=_sends(summary),
-        spends=privacy.epsilon_per_user.max != 0,
+        spends=0 not in (privacy.epsilon_per_rating, privacy.epsilon_per_user.max),
     )
 
 

@@ -21,8 +21,8 @@ from simulation.protocols.task import Task
 if TYPE_CHECKING:
     from flwr.serverapp import Grid
 
-_TRAVEL = frozenset({"delivery", "shuffler"})
-"""Settings with and without which the same is drawn."""
+_AFTER_REPORTS = frozenset({"delivery", "shuffler", "places"})
+"""Settings with and without which devices draw and send the same."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,15 +34,20 @@ class Protocol(Options):
     privacy: PrivacyBudget | None = option("What is promised; left out if nothing is.", None)
 
     @property
+    def draws_noise(self) -> bool:
+        """Whether devices or server draw noise that protects somebody."""
+        return self.private
+
+    @property
     def delta(self) -> float:
         """Delta at which losses are composed."""
         return DELTA if self.privacy is None else self.privacy.delta
 
     @property
     def identity(self) -> str:
-        """All settings that the draws of a run depend on, as text: not how reports and results travel."""
+        """All settings that devices' draws depend on, as text: not what becomes of their reports."""
         values = as_values(self)
-        return json.dumps({key: value for key, value in values.items() if key not in _TRAVEL})
+        return json.dumps({key: value for key, value in values.items() if key not in _AFTER_REPORTS})
 
     @property
     def picked(self) -> Protocol:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Self
 
 from dprec.completion.calibrated.completion import Calibrated
+from dprec.completion.placement import Placement
 from dprec.errors import SettingError
 from dprec.mechanisms import (
     BitsAndCounts,
@@ -52,6 +53,7 @@ class BestProtocol(Protocol):
     item_set: Literal["visible", "hidden"] = option(
         "Whether the server sees which items are rated.", "visible"
     )
+    places: Placement = option("What devices that predict are sent of everybody's item sets.", Placement())
 
     @property
     def private(self) -> bool:
@@ -81,6 +83,7 @@ class BestProtocol(Protocol):
             mechanism=self.mechanism,
             completion=completion,
             personalization="on-device" if self.predicts == "device" else "none",
+            places=self.places,
         )
 
     @property

@@ -12,6 +12,7 @@ from dprec.completion.base import Completed
 from dprec.completion.calibrated.completion import Calibrated
 from dprec.completion.calibrated.item_effects import ItemEffects
 from dprec.completion.one_bit.completion import HiddenMatrix, OneBit
+from dprec.completion.placement import AS_THEY_ARE, Placement
 from dprec.errors import SettingError, within
 from dprec.mechanisms import BitsAndCounts
 from dprec.messages import PRIOR
@@ -35,7 +36,13 @@ from simulation.protocols.delivery import DELIVERY, NOT_DELIVERED, TopN
 from simulation.protocols.deployable import DeployableProtocol
 from simulation.protocols.outcome import Outcome, ServerOutcome
 from simulation.protocols.reported_cells import RatedCells, note_on_made_up_cells
-from simulation.protocols.seen_set import ALL_VALUES, SET_IS_SEEN, WHOLE_PROFILE, note_on_reading
+from simulation.protocols.seen_set import (
+    ALL_VALUES,
+    SET_IS_SEEN,
+    WHOLE_PROFILE,
+    note_on_reading,
+    notes_on_table,
+)
 from simulation.protocols.sent import Example, Sent, sent_ratings
 from simulation.protocols.served_reports import SentTable, ServedReports
 from simulation.protocols.shuffler import Shuffler, notes_on_ratings
@@ -72,6 +79,7 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
     table: TableOptions = option(
         "What devices that predict are sent if the completion is not calibrated.", TableOptions()
     )
+    places: Placement = option("What devices that predict are sent of everybody's item sets.", Placement())
     delivery: TopN | None = option(DELIVERY, TopN())
     max_symbols: int = option(
         "Most symbols, users times items, for a mechanism that reports every item.",
@@ -83,6 +91,11 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
     def private(self) -> bool:
         """Whether the mechanism takes a budget."""
         return self.mechanism.private
+
+    @property
+    def draws_noise(self) -> bool:
+        """Whether the mechanism does, or the server for the table of items."""
+        return self.private or self.places.epsilon is not None
 
     def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget; if the item set is hidden, per rating means per cell."""
@@ -126,6 +139,25 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
             self.shuffler.check(self.mechanism, self.privacy, self.completion, on_device)
         with within("table"):
             level_shares(self.table.histogram, train.scale.levels)
+        if self.places.epsilon is not None:
+            with within("places"):
+                self._check_noisy_places(self.places.epsilon)
+
+    def _check_noisy_places(self, epsilon: float) -> None:
+        """Refuse noise on item sets where none are read, or nobody but the server reads what they say."""
+        if self.personalization == "none":
+            found, accepted = f"{epsilon:g}, where the server predicts", "none, or personalization: on-device"
+            raise SettingError("epsilon", found, accepted)
+        unseen = isinstance(self.completion, ItemEffects) and not self.completion.dimensions
+        if unseen or self.mechanism.hides_rated_items:
+            found = f"{epsilon:g}, where the server does not know who rated which items"
+            raise SettingError("epsilon", found, "none: the table says nothing of item sets")
+        if self.places.delta > self.delta:
+            found, accepted = (
+                f"{self.places.delta:g}",
+                f"at most {self.delta:g}, the delta of the run's losses",
+            )
+            raise SettingError("delta", found, accepted)
 
     def check_deployed(self) -> None:
         """Refuse a shuffler, which is accounted for and not run."""
@@ -162,7 +194,7 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
     def audited(self) -> Self:
         """Return the protocol without a costly completion; see `Protocol.audited`."""
         check_private(self.mechanism)
-        return replace(self, completion=ItemAverage(), delivery=None, shuffler=None)
+        return replace(self, completion=ItemAverage(), delivery=None, shuffler=None, places=Placement())
 
     @property
     def assumed(self) -> OrdinalProcess | None:
@@ -189,7 +221,7 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
         collected = collection.collect(grid, task.roster)
         record, sent_table = collected.record, None
         after = after_reports(grid, task, calibrated, collected)
-        observed = after.observations
+        observed = replace(after.observations, placement=self._placement)
         if self.shuffler is not None:
             spent = self.shuffler.charged(calibrated, collected, task.group)
             record, observed = record.with_traffic(spent), self.shuffler.received(observed)
@@ -205,7 +237,7 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
                 grid, task, completed, seen, collected.traffic, self.completion_name
             )
             record = record.with_traffic(spent)
-        return ServedReports(calibrated, collected, after, completed, record, sent_table)
+        return ServedReports(calibrated, collected, after, completed, record, sent_table, self._placement)
 
     def served(self, task: ServerTask, held: ServedReports) -> ServerOutcome:
         """Return what the server knows; a rating that no accepted report shows is not counted."""
@@ -241,6 +273,11 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
         )
 
     @property
+    def _placement(self) -> Placement:
+        """What may be told of item sets; where the server predicts, it tells nobody."""
+        return self.places if self.personalization == "on-device" else AS_THEY_ARE
+
+    @property
     def _table_options(self) -> TableOptions:
         """The options of the table; rated items that are hidden place nothing."""
         return replace(self.table, dimensions=0) if self.mechanism.hides_rated_items else self.table
@@ -251,7 +288,8 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
         """Send everybody what the completion knows of the items; return it, and the bytes charged."""
         from strategies.personalization import broadcast_table
 
-        broadcast = broadcast_of(completed, collected.observations, self._table_options, task.server_seed)
+        observed = replace(collected.observations, placement=self._placement)
+        broadcast = broadcast_of(completed, observed, self._table_options, task.server_seed)
         encoded, priors = broadcast.table.encode(), broadcast.priors
         spent = broadcast_table(grid, task.roster, task.group, encoded, priors, collected.traffic)
         table = ItemTable.decode(encoded, n_levels=task.scale.levels, n_items=task.n_items)
@@ -278,6 +316,10 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
         seen = [SET_IS_SEEN]
         if on_device or isinstance(self.completion, Calibrated):
             seen.append(note_on_reading(on_device=on_device, sends_values=sends))
+        if on_device and not self.mechanism.hides_rated_items:
+            alone = not sends and isinstance(self.completion, Calibrated)
+            groups = isinstance(self.mechanism, BitsAndCounts)
+            seen += notes_on_table(self.places, has_effects=not alone, groups_items=groups)
         if not sends:
             why = "devices send which items were rated, and nothing that depends on how."
             return Guarantee("proved", "nobody", False, why, notes=tuple(seen))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.privacy.device_channel import DeviceChannel
+from dprec.privacy.gaussian import GaussianReleases
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.releases import Releases, composed_losses
@@ -40,6 +41,8 @@ class ServerOutcome:
         From delta to the loss of every user, where the protocol composes what it released itself.
     shuffled : ShuffledReports or ShuffledProfiles or None
         The reports that came through shufflers, and how many hide each; None without shufflers.
+    to_everybody : GaussianReleases or None
+        What was released with noise to all users, beside what their devices drew; None if nothing was.
     channel : DeviceChannel or None
         The channel that the devices applied to their ratings; None if it adds no noise.
     notes : tuple of str
@@ -61,6 +64,7 @@ class ServerOutcome:
     releases: tuple[Releases, ...] = ()
     losses_at: Callable[[float], NDArray[np.float64]] | None = None
     shuffled: ShuffledReports | ShuffledProfiles | None = None
+    to_everybody: GaussianReleases | None = None
     channel: DeviceChannel | None = None
     notes: tuple[str, ...] = ()
     diagnostics: dict[str, Any] = field(default_factory=dict)
@@ -68,7 +72,16 @@ class ServerOutcome:
     seconds: float = 0.0
 
     def composed(self, delta: float) -> NDArray[np.float64]:
-        """Return the loss of every user by composition, shape (users,): at most the sum in the ledger."""
+        """Return the loss of every user by composition, shape (users,): at most the sum in the ledger.
+
+        What was released to everybody has half of delta, and the reports have the other half.
+        """
+        if self.to_everybody is None:
+            return self._composed_reports(delta)
+        released = self.to_everybody.losses(delta / 2)
+        return np.minimum(self.privacy.per_user, self._composed_reports(delta / 2) + released)
+
+    def _composed_reports(self, delta: float) -> NDArray[np.float64]:
         losses = self.privacy.per_user
         if self.losses_at is not None:
             losses = np.minimum(losses, self.losses_at(delta))

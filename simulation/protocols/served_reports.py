@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from dprec.completion.base import Completed
 from dprec.completion.calibrated.completion import CalibratedModel
 from dprec.completion.calibrated.item_effects import ItemEffectsModel
+from dprec.completion.placement import Placement
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.device_channel import device_channel
+from dprec.privacy.gaussian import GaussianReleases
 from dprec.wire.item_table import ItemTable
 from simulation.protocols.accounting import notes_on_failures
 from simulation.protocols.counting import AfterReports
@@ -55,6 +57,8 @@ class ServedReports:
         Of the round of the reports, with the bytes of what devices were sent.
     sent_table : SentTable or None
         None if the server predicts.
+    placement : Placement
+        What the table may say of everybody's item sets.
     """
 
     calibrated: CalibratedMechanism
@@ -63,6 +67,7 @@ class ServedReports:
     completed: Completed
     record: RoundRecord
     sent_table: SentTable | None
+    placement: Placement
 
     @property
     def seen_counts(self) -> NDArray[np.int64]:
@@ -78,7 +83,12 @@ class ServedReports:
         counts : ndarray of int64, shape (users,)
             Number of ratings of each user, as far as it is known.
         """
-        privacy, releases = self.after.losses(self.calibrated, counts, self.collected.sent)
+        sent, placement = self.collected.sent, self.placement
+        privacy, releases = self.after.losses(self.calibrated, counts, sent)
+        to_everybody = None
+        if placement.epsilon is not None:
+            to_everybody = GaussianReleases(placement.distance, sent)
+            privacy.charge(1, sent, 0.0, placement.epsilon)
         notes = self.completed.notes + notes_on_failures([self.record]) + self.after.notes
         if isinstance(self.completed, CalibratedModel | ItemEffectsModel):
             notes += notes_on_catalogue(self.completed.catalogue)
@@ -86,6 +96,7 @@ class ServedReports:
             "traffic": self.collected.traffic,
             "privacy": privacy,
             "releases": (releases,),
+            "to_everybody": to_everybody,
             "rounds": (self.record, *self.after.rounds),
             "channel": device_channel(self.calibrated, counts),
             "notes": notes,

@@ -274,7 +274,7 @@ def _note_on_ranking(config: RunConfig, train: Ratings) -> tuple[str, ...]:
 
 def _note_on_randomness(config: RunConfig) -> tuple[str, ...]:
     """Note what determinism means for secrecy, where noise protects anything."""
-    if not config.protocol.private:
+    if not config.protocol.draws_noise:
         return ()
     if config.simulation.seed == "os":
         return (

@@ -119,7 +119,10 @@ class PrivacySummary(Document):
     )
     trust: Trust = Field(description="Whom users trust: the server, one that adds up or shuffles, nobody.")
     epsilon_per_rating: float | None = Field(description="Largest proved loss of one rating, of any user.")
-    epsilon_per_user: LossSpread = Field(description="Sum of the proved losses of everything a user sends.")
+    epsilon_per_user: LossSpread = Field(
+        description="Sum of the proved losses of everything a user sends, and of what everybody is sent "
+        "about it with noise (places.epsilon), which holds with its own delta."
+    )
     epsilon_composed: LossSpread = Field(
         description="The same by composition: holds with delta, where the sum holds without."
     )

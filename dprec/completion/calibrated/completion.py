@@ -18,6 +18,7 @@ from dprec.completion.calibrated.item_effects import clear_reports
 from dprec.completion.calibrated.latent_ratings import LatentRatings, LookedUp
 from dprec.completion.calibrated.learned_histogram import learned_shares
 from dprec.completion.calibrated.noisy_counts import CountLikelihood
+from dprec.completion.calibrated.places import placed
 from dprec.completion.calibrated.profile_effects import ProfileFit
 from dprec.completion.calibrated.regressed_effects import RegressedEffects
 from dprec.completion.calibrated.regressed_vectors import RegressedVectors
@@ -121,7 +122,7 @@ class Calibrated(Completion):
             return self._fitted_to_hidden_sets(seen, seed, progress)
         if seen.profiles is not None:
             return self._fitted_to_profiles(seen, seen.profiles, progress)
-        geometry = ImplicitGeometry.of(seen.users, seen.items, seen.shape, self.dimensions, seed)
+        geometry = placed(seen.users, seen.items, seen.shape, seen.placement, self.dimensions, seed)
         reports = seen.symbols or clear_reports(seen)
         shares = np.array(level_shares(self.histogram, scale.levels))
         shares = learned_shares(reports, shares) if self.learn_histogram else shares / shares.sum()

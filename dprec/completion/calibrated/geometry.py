@@ -17,7 +17,7 @@ from dprec.completion.spectral import SparsePlusLowRank
 _DAMPING = 0.3
 """Each row and column of the 0/1 matrix is divided by this power of its number of ratings."""
 
-_SHRINKAGE = 5.0
+SHRINKAGE = 5.0
 """Ratings at the origin that every average of places includes: places of few ratings are pulled to it."""
 
 _NOISE = 1e-9
@@ -57,8 +57,11 @@ class ImplicitGeometry:
         shape: tuple[int, int],
         dimensions: int,
         seed: int,
+        least_raters: int = 1,
     ) -> ImplicitGeometry:
         """Place the users and items of rated cells.
+
+        Items with fewer raters than the least stay at the origin, and say nothing about other places.
 
         Parameters
         ----------
@@ -69,11 +72,13 @@ class ImplicitGeometry:
             Those for which the matrix has no singular vectors are 0.
         seed : int
             Seed of the initial Lanczos vector of large matrices.
+        least_raters : int
         """
-        rated = sp.csr_array((np.ones(users.size), (users, items)), shape=shape)
-        of_user, of_item = (
-            np.bincount(side, minlength=size) for side, size in zip((users, items), shape, strict=True)
-        )
+        all_counts = _counted((users, items), shape)
+        known = all_counts[1][items] >= least_raters
+        cells = users[known], items[known]
+        rated = sp.csr_array((np.ones(cells[0].size), cells), shape=shape)
+        of_user, of_item = _counted(cells, shape)
         by_user, by_item = (np.maximum(counts, 1.0) ** -_DAMPING for counts in (of_user, of_item))
         normal = (sp.diags_array(by_user) @ rated @ sp.diags_array(by_item)).tocsr()
         kept = max(0, min(dimensions, min(shape) - 2))
@@ -82,24 +87,31 @@ class ImplicitGeometry:
         # The first pair of vectors says little more than how often users and items occur.
         values = leading.values[1:]
         axes = leading.right[:, 1:] * by_item[:, None]
-        user_places = (rated @ axes) / (of_user + _SHRINKAGE)[:, None]
-        item_places = (rated.T @ user_places) / (of_item + _SHRINKAGE)[:, None]
+        user_places = (rated @ axes) / (of_user + SHRINKAGE)[:, None]
+        item_places = (rated.T @ user_places) / (of_item + SHRINKAGE)[:, None]
         unused = ((0, 0), (0, dimensions - kept))
         spreads = np.sqrt(values * (values > _NOISE) / max(values.max(initial=0.0), _NOISE))
         return cls(
-            np.pad(_standardised(user_places, of_user) * spreads, unused),
-            np.pad(_standardised(item_places, of_item) * spreads, unused),
-            of_user,
-            of_item,
+            np.pad(standardised(user_places, of_user) * spreads, unused),
+            np.pad(standardised(item_places, of_item) * spreads, unused),
+            *all_counts,
         )
+
+
+def _counted(
+    cells: tuple[NDArray[np.integer], NDArray[np.integer]], shape: tuple[int, int]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return how often each user occurs in some cells, and each item."""
+    users, items = cells
+    return np.bincount(users, minlength=shape[0]), np.bincount(items, minlength=shape[1])
 
 
 def standardised_logarithms(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return log(1 + counts) with mean 0 and variance 1 over the ratings; 0 where nothing is counted."""
-    return _standardised(np.log1p(counts)[:, None], counts)[:, 0]
+    return standardised(np.log1p(counts)[:, None], counts)[:, 0]
 
 
-def _standardised(columns: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
+def standardised(columns: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the columns with mean 0 and variance 1 over the ratings; rows without ratings are 0."""
     shares = counts / max(int(counts.sum()), 1)
     centred = (columns - shares @ columns) * (counts > 0)[:, None]

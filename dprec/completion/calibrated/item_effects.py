@@ -12,6 +12,7 @@ from dprec.catalogue import Catalogue
 from dprec.completion.base import Completed, Completion, Observations, RatedSets
 from dprec.completion.calibrated.features import ITEM_SPREAD, item_features
 from dprec.completion.calibrated.geometry import ImplicitGeometry
+from dprec.completion.calibrated.places import placed
 from dprec.completion.calibrated.regressed_effects import RegressedEffects
 from dprec.completion.calibrated.symbol_tables import SymbolTables
 from dprec.mechanisms.symbol_reports import SymbolReports
@@ -130,7 +131,8 @@ class ItemEffects(Completion):
         linked = RatedSets(observations.users, observations.items, observations.shape[0])
         rated = observations.rated or linked
         shape = (rated.n_users, seen.size)
-        return ImplicitGeometry.of(rated.users, rated.items, shape, self.dimensions, seed)
+        placement = observations.placement
+        return placed(rated.users, rated.items, shape, placement, self.dimensions, seed)
 
 
 def clear_reports(observations: Observations) -> SymbolReports:

@@ -60,7 +60,8 @@ class SymbolTables:
         probabilities, derivatives = level_probabilities(grid, cuts)
         slopes, information = [], []
         for channel in channels:
-            moved = derivatives @ channel
+            # A symbol as likely at every level says nothing, and not as much as rounding does either.
+            moved = derivatives @ channel * (np.ptp(channel, axis=0) > 0)
             steep = moved / np.maximum(probabilities @ channel, _LEAST)
             slopes.append(np.clip(steep, -_STEEPEST, _STEEPEST))
             information.append(np.clip((slopes[-1] * moved).sum(axis=1), 0.0, 1.0))

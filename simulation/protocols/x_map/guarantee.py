@@ -48,7 +48,11 @@ def unprotected_results(
 def _guarantee_of_uploads(mechanism: Mechanism) -> Guarantee:
     hides = mechanism.hides_rated_items
     which = "Which items a user rated is hidden" if hides else "Which items a user rated is not hidden"
-    note = f"{which}; X-Sim, AlterEgos and predictions follow from the reports and cost no privacy."
+    told = "" if hides else ", and show other users something of which items were rated"
+    note = (
+        f"{which}; X-Sim, AlterEgos and predictions follow from the reports: they tell no more of the values "
+        f"than these do{told}."
+    )
     return Guarantee("proved", "nobody", hides, f"{EXACT_CHANNEL}.", (note,))
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dprec.privacy.gaussian import gaussian_delta, gaussian_epsilon, largest_mu
+from dprec.privacy.gaussian import GaussianReleases, gaussian_delta, gaussian_epsilon, largest_mu
 
 CASES = [(0.05, 1e-6), (0.25, 1e-5), (1.0, 1e-6), (4.0, 1e-9), (12.0, 1e-5)]
 
@@ -53,3 +54,9 @@ def test_three_releases_lose_no_more_than_renyi_accounting_says(mu: float, delta
     accountant.compose(dp_event.GaussianDpEvent(math.sqrt(3) / mu), 3)
     exact = gaussian_epsilon(mu, delta)
     assert exact <= accountant.get_epsilon(delta) <= exact * 1.5 + 0.1
+
+
+def test_releases_cost_those_whom_they_are_about() -> None:
+    releases = GaussianReleases(largest_mu(2.0, 1e-6), np.array([True, False, True]))
+    np.testing.assert_allclose(releases.losses(1e-6), [2.0, 0.0, 2.0])
+    assert releases.losses(1e-9)[0] > 2.5

@@ -275,7 +275,7 @@ def test_for_whole_users_there_is_a_line_for_each_trust(tmp_path: Path) -> None:
         "407 bytes up and 25,001 down per user; the server sees true ratings.",
         "Nobody is trusted (ratings protected, rated items seen): values, RMSE 0.920, 0.080 better, for 406 "
         "bytes up and 25,001 down per user; the server sees rated items, noise; the rated items alone, "
-        "which the server sees, give 0.940 (sets-only).",
+        "which the server sees and a table tells all users something of, give 0.940 (sets-only).",
     ]
     assert trust_sentences(answer, [], None) == answer_sentences(answer, "user")
 

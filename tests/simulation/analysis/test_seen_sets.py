@@ -36,6 +36,7 @@ def test_the_figures_are_those_of_the_rows() -> None:
         lines("other", 1.0, 0.9, 0.9, completion="mf"),
     ) == [
         "The rated items alone, without values, give RMSE 0.950 (visible), against 1.062 with nothing sent; "
+        "the server sees them, and the table that devices are sent tells all users something of them; "
         "where a protocol hides which items were rated, nothing of this remains. "
         "Compared with visible, b is 0.010 ± 0.000 worse at ε = 0.1 and a is 0.030 ± 0.000 better at ε = 1 "
         "per rating."

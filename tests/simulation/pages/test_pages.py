@@ -328,7 +328,7 @@ def test_a_comparison_says_what_the_visible_set_alone_gives(
     words = words_of(floored(floored(comparison_directory(), 1.1), 0.95, "sets-only"))
     assert (
         "<p>The rated items alone, without values, give RMSE 0.950 (sets-only), against 1.100 with nothing "
-        "sent; where" in words.text.split('id="best">')[1]
+        "sent; the server sees them, and the table" in words.text.split('id="best">')[1]
     )
 
 

@@ -41,3 +41,10 @@ def test_a_symbol_that_says_nothing_has_no_slope() -> None:
     slopes, information = SymbolTables.of([np.ones((5, 1))], CUTS).at(np.linspace(-3, 3, 7), np.zeros(7, int))
     assert slopes == pytest.approx(0, abs=1e-12)
     assert information == pytest.approx(0, abs=1e-12)
+
+
+def test_symbols_that_are_as_likely_at_every_level_have_no_slope_at_all_not_even_by_rounding() -> None:
+    tables = SymbolTables.of([np.ones((5, 1)), np.full((5, 3), 1 / 3), np.eye(5)], CUTS)
+    assert not tables.slopes[:, :4].any()
+    assert not tables.information[:, :2].any()
+    assert tables.information[:, 2].all()
