@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
-from dprec.datasets.base import FileDataset, locate
+from dprec.datasets.base import FileDataset, locate, typed
 from dprec.datasets.column_names import no_ratings
 from dprec.datasets.columns import RatingColumns
 from dprec.datasets.compression import is_parquet
@@ -26,7 +27,7 @@ from dprec.datasets.sniffing import found_separator, is_number, split_line
 from dprec.errors import InputError, SettingError, within
 from dprec.options import option
 from dprec.rating_rows import RatingRows
-from dprec.ratings import Ratings
+from dprec.ratings import Ratings, RatingScale
 
 _LISTED = (
     "a line per rating, as the Netflix Prize becomes by: "
@@ -58,6 +59,20 @@ class DelimitedColumns(RatingColumns, FileDataset):
             if isinstance(column, str) and self.has_header is False:
                 raise SettingError(name, repr(column), "a position counted from 1, as there is no header")
 
+    def written(self, settings: Mapping[str, Any]) -> str:
+        """Return settings as they are typed on the command line."""
+        return typed(settings)
+
+    def places(self, header: Sequence[str], source: str, *, timed: bool = False) -> list[int]:
+        """Return the places of columns; see `RatingColumns.places`. An InputError names the file first."""
+        with _file_first(source):
+            return super().places(header, source, timed=timed)
+
+    def scale(self, values: NDArray[np.float64], source: str) -> RatingScale:
+        """Return the scale; see `RatingColumns.scale`. An InputError names the file first."""
+        with _file_first(source):
+            return super().scale(values, source)
+
     def read(self, path: str, *, timed: bool = False) -> RatingRows:
         """Read one file, with the times of the ratings if asked; an InputError names the line at fault."""
         file = locate(path)
@@ -77,7 +92,8 @@ class DelimitedColumns(RatingColumns, FileDataset):
             raise InputError(f"{file}, line 1", f"{lines[0]!r}, with the ratings of a film below it", _LISTED)
         header = self._has_header(first) if self.has_header is None else self.has_header
         if len(first) == 2 and not header:
-            raise no_ratings(f"{file}, line 1")
+            with _file_first(f"{file}, line 1"):
+                raise no_ratings(f"{file}, line 1")
         if len(first) > 1:
             start = f"{file}, line 1"
             places = self.places(first, start, timed=timed) if header else self._positions()
@@ -99,6 +115,17 @@ class DelimitedColumns(RatingColumns, FileDataset):
         """Return the places of users, items, ratings and times, from 0, in a file without header."""
         columns = self.user_column, self.item_column, self.rating_column, self.timestamp_column
         return [column - 1 if isinstance(column, int) else usual for usual, column in enumerate(columns)]
+
+
+@contextmanager
+def _file_first(source: str) -> Iterator[None]:
+    """Name the file first, and what to type, where its contents leave a setting open."""
+    try:
+        yield
+    except SettingError as error:
+        setting = f"--set dataset.{error.key}=..., " if error.key.endswith("_column") else ""
+        found = error.found.removeprefix(f"{source}: ")
+        raise InputError(source, found, f"{setting}{error.accepted}") from None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,9 @@ from simulation.comparison.templates import Cell, of_entry
 from simulation.execution import load_ratings, prepared_ratings
 from simulation.storage.claims import fingerprint
 from simulation.storage.comparison_directory import ComparisonDirectory
+from simulation.storage.names import CELLS, SUMMARY
+from simulation.storage.ratings_notes import of_all_protocols
+from simulation.storage.summary import read_summary
 from simulation.storage.tables import Row
 
 if TYPE_CHECKING:
@@ -62,6 +65,16 @@ class ComparisonResult:
         import pandas as pd
 
         return pd.DataFrame(self.rows)
+
+    def notes_on_ratings(self) -> list[str]:
+        """Return what the runs say of ratings that are somebody's own, such as what their scale reveals."""
+        summaries = (
+            self.directory / CELLS / cell.key
+            for cell in self.comparison.cells
+            if cell.config.dataset.own and cell.population is None
+        )
+        finished = (read_summary(folder) for folder in summaries if (folder / SUMMARY).is_file())
+        return next(filter(None, (of_all_protocols(each.privacy.notes) for each in finished)), [])
 
     def __repr__(self) -> str:
         ended = f"{len(self.rows)} of {len(self.comparison.cells)} runs"

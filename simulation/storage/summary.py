@@ -30,6 +30,10 @@ class DatasetSummary(Document):
     train_ratings: Count | None = Field(description="Number of train ratings; null if nobody knows it.")
     test_ratings: Count | None = Field(description="Number of test ratings; null if there are none.")
     scale: tuple[float, float] = Field(description="Lowest and highest rating.")
+    scale_read_off: tuple[str, ...] = Field(
+        default=(),
+        description="Settings of the scale that nobody gave, so that the private ratings decided on them.",
+    )
     levels: tuple[float, ...] = Field(
         min_length=2,
         description="Ratings that a device can hold; a continuous scale is rounded to them.",
