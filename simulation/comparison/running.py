@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dprec.data_frames import data_frame
 from dprec.errors import InputError, within
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings
@@ -28,6 +29,7 @@ from simulation.storage.tables import Row
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 _STAGE = "running"
 
@@ -62,9 +64,24 @@ class ComparisonResult:
         ModuleNotFoundError
             When pandas is not installed.
         """
-        import pandas as pd
+        return data_frame(self.rows, "rows")
 
-        return pd.DataFrame(self.rows)
+    def plot(self) -> Figure:
+        """Draw accuracy against epsilon, or against bytes without epsilons: the main figure of the page.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Independent of pyplot; `savefig` writes it.
+
+        Raises
+        ------
+        InputError
+            When no run is finished, or the directory no longer holds the comparison.
+        """
+        from simulation.pages import plot_comparison  # matplotlib is loaded only when something is drawn
+
+        return plot_comparison(self.directory)
 
     def notes_on_ratings(self) -> list[str]:
         """Return what the runs say of ratings that are somebody's own, such as what their scale reveals."""

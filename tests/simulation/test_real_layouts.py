@@ -147,7 +147,7 @@ LAYOUTS = {
             "".join(f"{user},{item},{4.97 * stars - 14.92 + item / 100:.2f}\n" for user, item, stars in ROWS)
         ),
         (-10, 11),
-        refused=r"^[^:]*jester.csv: ratings from .*; accepted: .* --set dataset.low=-10 --set dataset.high=11",
+        refused=r"^[^:]*jester.csv: ratings from .*: .* --set dataset.low=-10 --set dataset.high=11",
         fix={"low": -10, "high": 11},
     ),
 }
