@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
 from dprec.datasets.base import FileDataset, locate, typed
-from dprec.datasets.column_names import no_ratings
+from dprec.datasets.column_names import ROLES, find_column, no_ratings
 from dprec.datasets.columns import RatingColumns
 from dprec.datasets.compression import is_parquet
 from dprec.datasets.delimited import first_lines, read_rows
@@ -23,6 +23,7 @@ from dprec.datasets.held import table_rows
 from dprec.datasets.item_columns import ItemColumns
 from dprec.datasets.layout import Layout
 from dprec.datasets.parquet import column_names, read_table
+from dprec.datasets.shape import check_layout
 from dprec.datasets.sniffing import found_separator, is_number, split_line
 from dprec.errors import InputError, SettingError, within
 from dprec.options import option
@@ -90,6 +91,7 @@ class DelimitedColumns(RatingColumns, FileDataset):
         first = split_line(lines[0], layout.separator) if lines else []
         if lines and re.fullmatch(r"\d+:", lines[0]):
             raise InputError(f"{file}, line 1", f"{lines[0]!r}, with the ratings of a film below it", _LISTED)
+        self._check_layout(lines, layout.separator, str(file))
         header = self._has_header(first) if self.has_header is None else self.has_header
         if len(first) == 2 and not header:
             with _file_first(f"{file}, line 1"):
@@ -101,6 +103,14 @@ class DelimitedColumns(RatingColumns, FileDataset):
             timestamp = times[0] if times else None
             layout = replace(layout, header=header, user=user, item=item, rating=rating, timestamp=timestamp)
         return read_rows(file, layout, timed=timed)
+
+    def _check_layout(self, lines: Sequence[str], separator: str, source: str) -> None:
+        """Refuse what is no line per rating in the usual order, unless settings say how it is to be read."""
+        given = self.user_column, self.item_column, self.rating_column, self.low, self.high
+        rows = [split_line(line, separator) for line in lines if line.strip()]
+        named = rows and any(find_column(role, rows[0]) is not None for role in ROLES[1:])
+        if rows and not named and all(setting is None for setting in given):
+            check_layout(rows, source)
 
     def _has_header(self, first: Sequence[str]) -> bool:
         """Return whether a first line names the columns rather than holding a rating."""
