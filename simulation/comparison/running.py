@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from dprec.data_frames import data_frame
 from dprec.errors import InputError, within
+from dprec.own_metrics import digest
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings
 from simulation.comparison.cell_runs import Failure, run_cells
@@ -234,7 +235,10 @@ def _checked(comparison: Comparison, progress: Progress) -> tuple[Comparison, di
             unsuited[name] = LeftOut(name, f"{error.found}; accepted: {error.accepted}")
             continue
         key = name if population is None else f"{name} of {population}"
-        fingerprints[key] = fingerprint(train, test, cells[0].config.dataset.catalogue(train.item_ids))
+        config = cells[0].config
+        whole = fingerprint(train, test, config.dataset.catalogue(train.item_ids))
+        # A finished cell was measured by a function as it was then.
+        fingerprints[key] = "-".join(filter(None, (whole, digest(config.evaluation.own))))
     if unsuited:
         comparison = comparison.without(list(unsuited.values()))
     kept = {cell.protocol for cell in comparison.cells}

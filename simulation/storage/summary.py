@@ -75,6 +75,8 @@ class Accuracy(Document):
     relative_error: float | None = Field(
         None, description="||M^ - M||_F^2 / ||M||_F^2 over the hidden matrix, if that is known."
     )
+    errors: dict[str, float] | None = Field(None, description="Measures of one's own, less is better.")
+    scores: dict[str, float] | None = Field(None, description="Measures of one's own, more is better.")
     ranking: RankingSummary | None = Field(None, description="Lists from all items a user has not rated.")
     sampled_ranking: SampledRankingSummary | None = Field(
         None, description="Lists from a sample of these items."
