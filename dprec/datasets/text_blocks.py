@@ -21,6 +21,11 @@ _BLOCK_BYTES = 4 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UNIT = "\x1f"  # The separator of rewritten blocks: ASCII's unit separator, which no table uses in a cell.
 
+_WITHOUT_TEXTS = (
+    "pandas.read_csv(FILE, usecols=['USER', 'ITEM', 'RATING']).to_csv('ratings.csv', index=False)"
+)
+"""What leaves out texts of several lines, such as reviews."""
+
 
 @dataclass(frozen=True)
 class Block:
@@ -122,6 +127,6 @@ def _unquoted(block: Block, separator: str) -> bytes:
                 raise csv.Error("line break inside quotes")
             plain.append(_UNIT.join(row) + "\n")
     except csv.Error as error:
-        accepted = "quoted cells that end on their line, without which a table of its other columns does"
+        accepted = f"quoted cells that end on their line, as those of: {_WITHOUT_TEXTS}"
         raise block.error(len(plain), str(error), accepted) from error
     return "".join(plain).encode()

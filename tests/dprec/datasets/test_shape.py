@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 
+from dprec.datasets import InMemory
 from dprec.datasets.table import DelimitedTable
 from dprec.errors import InputError
 from dprec.ratings import Ratings
@@ -67,6 +69,26 @@ def test_many_columns_of_numbers_are_ratings_where_settings_say_so(tmp_path: Pat
     assert DelimitedTable(path=str(path), user_column=1).load().count == len(wide)
     wide.to_csv(path, index=False)
     assert DelimitedTable(path=str(path)).load().count == len(wide)
+
+
+def test_an_array_of_users_and_items_is_told_how_to_become_ratings() -> None:
+    matrix = MATRIX.fillna(0).to_numpy()
+    with pytest.raises(InputError, match=r"an array of shape \(30, 15\); accepted: scipy\.sparse\.coo_array"):
+        InMemory.of(matrix)
+    assert InMemory.of(scipy.sparse.coo_array(matrix)).ratings == len(FRAME)
+
+
+def test_texts_of_several_lines_are_told_how_to_be_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    FRAME.assign(review='a text\nof "two" lines, 5').to_csv("reviews.csv", index=False)
+    with pytest.raises(InputError, match=r"reviews\.csv, line 2: line break inside quotes") as caught:
+        DelimitedTable(path="reviews.csv").load()
+    hint = caught.value.accepted.partition("as those of: ")[2]
+    named = hint.replace("USER", "user").replace("ITEM", "item").replace("'RATING'", "'rating'")
+    exec(named.replace("FILE", "'reviews.csv'"), {"pandas": pd})
+    assert same(DelimitedTable(path="ratings.csv").load())
 
 
 TIMES = 880_000_000 + np.arange(len(FRAME)) * 86_400
