@@ -46,7 +46,7 @@ def _note_on_scale(dataset: Dataset, scale: RatingScale) -> str:
     settings = {"low": scale.low, "high": scale.high, **step, **slider}
     public = dataset.written(settings)
     return (
-        f"{_SCALE}{words}; {', '.join(found)} were read off the private ratings. No epsilon covers that: a "
+        f"{_SCALE}{words}, read off the private ratings ({', '.join(found)}). No epsilon covers that: a "
         f"single rating can change the scale, which everybody sees. Given, it is public: {public}"
     )
 

@@ -34,7 +34,7 @@ def noted(**parts: Any) -> tuple[dict[str, Any], str]:
 def test_a_scale_that_the_ratings_decided_is_said_to_be_unprotected(path: Path) -> None:
     dataset, note = noted(dataset=path)
     assert dataset["scale_read_off"] == ["low", "high", "step"]
-    assert "low, high, step were read off the private ratings. No epsilon covers that" in note
+    assert "read off the private ratings (low, high, step). No epsilon covers that" in note
     typed_settings = note.partition("Given, it is public: ")[2]
     assert typed_settings == "--set dataset.low=1 --set dataset.high=5 --set dataset.step=1"
     overrides = [word for word in shlex.split(typed_settings) if word != "--set"]
@@ -87,7 +87,7 @@ def test_a_comparison_says_it_too(path: Path, tmp_path: Path) -> None:
     }
     result = compare(config, tmp_path / "mine", page=False)
     (note,) = comparison_notes(result)
-    assert note.startswith("Scale: one of 1, 2, 3, 4, 5; low, high, step were read off the private ratings")
+    assert note.startswith("Scale: one of 1, 2, 3, 4, 5, read off the private ratings (low, high, step). ")
 
 
 def test_settings_are_typed_so_that_a_shell_reads_them() -> None:
