@@ -11,13 +11,13 @@ import importlib
 import inspect
 import re
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from dprec.errors import InputError, RunError, SettingError, one_line
 from dprec.start import PACKAGES
@@ -235,3 +235,32 @@ def _derived(module: ModuleType, base: type[Any], name: str) -> str:
     if not own:
         return f"a class derived from {base.__module__}.{base.__qualname__}, of which it has none"
     return listed(own, name)
+
+
+def imported_function(reference: str) -> Callable[..., Any]:
+    """Import a function from the current directory or the environment.
+
+    Parameters
+    ----------
+    reference : str
+        ``module:function``.
+
+    Raises
+    ------
+    SettingError
+        Without a key, when there is no such module or function, or the module raises an exception.
+    """
+    if not _REFERENCE.fullmatch(reference) or "<locals>" in reference:
+        raise SettingError("", repr(shown(reference)), "module:function, such as my_module:my_function")
+    module_name, _, name = reference.partition(":")
+    if module_name == "__main__":
+        accepted = "module:function of a file, which other processes can import"
+        raise SettingError("", f"{reference!r}, a function of a notebook or script", accepted)
+    try:
+        function = _attribute(_module(module_name), name)
+    except SettingError as error:
+        raise SettingError("", error.found, error.accepted) from None
+    if not callable(function) or isinstance(function, type):
+        found = f"no function {name} in {module_name}"
+        raise SettingError("", found, "a function of the module")
+    return cast("Callable[..., Any]", function)

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from dprec.data_frames import data_frame
 from dprec.errors import InputError
 from dprec.ragged import offsets, rows_of, segments
 from dprec.rating_rows import Duplicates, RatingRows
@@ -242,9 +243,8 @@ class Ratings:
                 raise InputError("data frame", f"no column {column!r}", ", ".join(map(str, frame.columns)))
             missing = np.flatnonzero(frame[column].isna())
             if missing.size:
-                raise InputError(
-                    f"data frame, line {missing[0] + 1}", f"nothing in {column!r}", "a value in every row"
-                )
+                where = f"data frame, line {missing[0] + 1}"
+                raise InputError(where, f"nothing in {column!r}", "a value in every row")
         users, items, values = (frame[column].to_numpy() for column in (user, item, rating))
         return cls.from_triples(users, items, values, scale, duplicates=duplicates, source="data frame")
 
@@ -257,14 +257,15 @@ class Ratings:
 
         Raises
         ------
-        ImportError
+        ModuleNotFoundError
             When pandas is not installed; nothing else in dprec needs it.
         """
-        import pandas as pd
-
-        return pd.DataFrame(
-            {"user": self.user_ids[self.users], "item": self.item_ids[self.items], "rating": self.values}
-        )
+        columns = {
+            "user": self.user_ids[self.users],
+            "item": self.item_ids[self.items],
+            "rating": self.values,
+        }
+        return data_frame(columns, "to_csv or to_sparse")
 
     def to_csv(self, path: str | Path) -> None:
         """Write one row (user, item, rating) per rating, with a header."""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Unpack
+from weakref import finalize
 
+from dprec.errors import InputError
 from dprec.progress import Progress, silent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from simulation.comparison.planning import Comparison
     from simulation.comparison.running import ComparisonResult
@@ -18,7 +22,7 @@ if TYPE_CHECKING:
 
 def compare(
     config: str | Path | Mapping[str, Any],
-    output: str | Path,
+    output: str | Path | None = None,
     *,
     overrides: Sequence[str] = (),
     jobs: int | None = None,
@@ -33,18 +37,15 @@ def compare(
     Parameters
     ----------
     config : str, Path or mapping
-        The path of the comparison's file, the name of a preset, the values of a comparison, or a file of
-        ratings, on which the published systems and ours are compared.
-    output : str or Path
-        The comparison's directory.
+        A comparison's file, its values, the name of a preset; or a file of ratings to compare all systems on.
+    output : str or Path, optional
+        The comparison's directory; by default a temporary one, without a page, as long as the result lives.
     overrides : sequence of str
         ``dotted.key=value`` replacements.
     jobs : int, optional
         Number of cells to run at a time; one per core by default.
-    resume : bool
-        Continue an interrupted comparison; its finished cells are kept.
-    population, page, progress
-        As for `simulation.run`.
+    resume, population, page, progress
+        As for `simulation.run`; finished cells are kept.
     **parts
         Ratings that you hold, or other parts to replace; see `simulation.configuration.parts.GivenParts`.
 
@@ -57,20 +58,41 @@ def compare(
     """
     from simulation.comparison.running import run_comparison
 
-    _check(population)
-    comparison, tabulated = _loaded(config, overrides, parts), _outline if page else None
-    with _kept_when_interrupted(page):
+    _check(population, output, resume)
+    comparison, page = _loaded(config, overrides, parts), page and output is not None
+    with _directory(output) as (folder, held), _kept_when_interrupted(page):
+        outline = _outline if page else None
         result = run_comparison(
-            comparison, output, jobs=jobs, resume=resume, progress=progress, tabulated=tabulated
+            comparison, folder, jobs=jobs, resume=resume, progress=progress, tabulated=outline
         )
+        held(result)
         if result.rows and page:
             _draw(result, population, progress)
     return result
 
 
-def _check(population: float | None) -> None:
+@contextmanager
+def _directory(
+    output: str | Path | None,
+) -> Iterator[tuple[str | Path, Callable[[ComparisonResult], object]]]:
+    """Yield the directory of a comparison, and what ties one that nobody named to the life of the result."""
+    if output is not None:
+        yield output, lambda result: None
+        return
+    folder = Path(mkdtemp(prefix="dprec-"))
+    try:
+        yield folder, lambda result: finalize(result, rmtree, folder, ignore_errors=True)
+    except Exception:
+        # An interrupt names the directory as the place to go on from, so that it stays.
+        rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _check(population: float | None, output: str | Path | None, resume: bool) -> None:
     from simulation.analysis.projection import check_population
 
+    if output is None and resume:
+        raise InputError("resume", "no directory", "output=DIR, the one that was interrupted")
     check_population(population)
 
 
@@ -80,7 +102,7 @@ def _loaded(
     from simulation.comparison.planning import load_comparison
     from simulation.configuration.parts import checked_parts
 
-    return load_comparison(config, overrides, checked_parts(parts))
+    return load_comparison(config, overrides, checked_parts(parts, "epsilons"))
 
 
 @contextmanager

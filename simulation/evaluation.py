@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dprec.binarization import is_binary
 from dprec.crossdomain.domains import CrossDomainRatings
-from dprec.errors import SettingError
+from dprec.errors import InputError, SettingError
 from dprec.metrics import (
     RankingAccuracy,
     mean_absolute_error,
@@ -20,6 +20,7 @@ from dprec.metrics import (
     root_mean_squared_error,
     sign_accuracy,
 )
+from dprec.own_metrics import measure, name_of
 from dprec.progress import Progress, silent
 from dprec.ranking import RankedHits, ranking_figures
 from dprec.ratings import Ratings, RatingScale
@@ -47,6 +48,17 @@ def check_relevance(options: EvaluationOptions, scale: RatingScale) -> None:
     if bound is not None and not is_binary(scale) and not scale.low <= bound <= scale.high:
         accepted = f"a rating from {scale.low:g} to {scale.high:g}"
         raise SettingError("relevant_from", f"{bound:g}", accepted)
+
+
+def check_own_measures(options: EvaluationOptions, train: Ratings, test: Ratings) -> None:
+    """Call measures of one's own before anything runs, on the test ratings in another order.
+
+    Raises
+    ------
+    SettingError
+        Naming the function at fault.
+    """
+    Evaluator(train, test, options, None).own(test.values[::-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +113,25 @@ class Evaluator:
         predictions = self.predictions(NothingSentProtocol().averages(self.train).predict)
         measure = sign_accuracy if is_binary(self.test.scale) else root_mean_squared_error
         return measure(predictions, self.test.values)
+
+    def own(self, predictions: NDArray[np.float64]) -> dict[str, dict[str, float]]:
+        """Return the measures of one's own by their keys in summary.json; none if there are none.
+
+        Raises
+        ------
+        SettingError
+            Naming the function at fault.
+        """
+        kinds = {"errors": self.options.errors, "scores": self.options.scores}
+        measured: dict[str, dict[str, float]] = {}
+        for key, references in kinds.items():
+            for reference in references:
+                try:
+                    value = measure(reference, self.test, predictions)
+                except InputError as error:
+                    raise SettingError(key, f"{error.where}: {error.found}", error.accepted) from None
+                measured.setdefault(key, {})[name_of(reference)] = value
+        return measured
 
     def ranking(
         self, predict: Predict, predict_rows: PredictRows | None, progress: Progress = silent

@@ -26,7 +26,7 @@ from dprec.splits import Split
 from simulation.configuration.models import RunConfig
 from simulation.engine.memory import check_memory
 from simulation.engine.session import Session, open_session
-from simulation.evaluation import Evaluator, check_relevance
+from simulation.evaluation import Evaluator, check_own_measures, check_relevance
 from simulation.protocols import Outcome, Protocol, Task
 from simulation.protocols.declared import with_declared_losses
 from simulation.storage.example_user import shown_names
@@ -74,6 +74,7 @@ def load_ratings(
     train, test = prepare(config.dataset, config.split, config.binarization, config.seed)
     with within("evaluation"):
         check_relevance(config.evaluation, train.scale)
+        check_own_measures(config.evaluation, train, test)
     with within("dataset"):
         config.dataset.catalogue(train.item_ids)
     return train, test
@@ -181,6 +182,8 @@ def run_in(
         predictions = evaluator.predictions(outcome.predict)
         measured = evaluator.accuracy(predictions, outcome.predict, outcome.hidden)
         ranking = evaluator.ranking(outcome.predict, outcome.predict_rows, progress)
+        with within("evaluation"):
+            own = evaluator.own(predictions)
     if outcome.rounds:
         *earlier, last = outcome.rounds
         outcome = replace(outcome, rounds=(*earlier, replace(last, accuracy=measured)))
@@ -193,7 +196,7 @@ def run_in(
             test,
             outcome,
             composed,
-            {**measured, **ranking},
+            {**measured, **ranking, **own},
             session.startup_seconds,
             time.perf_counter() - began,
             evaluator.nothing_sent(),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
+from dprec.data_frames import data_frame
 from dprec.errors import InputError
 from simulation.configuration.dotted_keys import flatten
 
@@ -84,8 +85,6 @@ class RunResult:
         InputError
             When there is no such table.
         """
-        import pandas as pd
-
         tables: dict[str, Any] = {
             "predictions": self.predictions,
             "traffic": self.traffic,
@@ -93,7 +92,7 @@ class RunResult:
         }
         if table not in tables:
             raise InputError("table", repr(table), ", ".join(tables))
-        return pd.DataFrame(tables[table])
+        return data_frame(tables[table], "the result's predictions, traffic and rounds")
 
     def __repr__(self) -> str:
         from simulation.analysis.small_tables import run_lines

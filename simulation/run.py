@@ -35,7 +35,7 @@ def run(
     Parameters
     ----------
     config : RunConfig, mapping, str or Path
-        A configuration, the values of one, the path of its file, or the name of a preset.
+        A configuration, its values, its file, or the name of a preset.
     output : str or Path, optional
         Directory for the result; by default nothing is written.
     overrides : sequence of str
@@ -63,7 +63,8 @@ def run(
     from simulation.result import RunResult
 
     check_population(population)
-    record = _record(load(config, overrides, checked_parts(parts)), output, resume, progress, track)
+    loaded = load(config, overrides, checked_parts(parts, "protocol.privacy.epsilon"))
+    record = _record(loaded, output, resume, progress, track)
     if output is not None and page:
         _draw(Path(output), population, progress)
     return RunResult(record)

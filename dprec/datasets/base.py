@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -79,6 +81,14 @@ class Dataset(Options):
         """Return the rating scale if it is known without the ratings."""
         return None
 
+    def read_off(self) -> tuple[str, ...]:
+        """Return the settings of the rating scale that nobody gave, so that the ratings themselves decide."""
+        return ()
+
+    def written(self, settings: Mapping[str, Any]) -> str:
+        """Return settings of the data set as somebody types them."""
+        return typed(settings)
+
     def hidden(self) -> NDArray[np.float64] | None:
         """Return the matrix from which the signs were drawn, shape (users, items), if it is known."""
         return None
@@ -154,6 +164,19 @@ class FileDataset(Dataset):
     duplicates: Literal["error", "last"] = option(
         "What to do if a user rates an item twice: 'error' refuses, 'last' keeps the later line.", "error"
     )
+
+
+def typed(settings: Mapping[str, Any]) -> str:
+    """Return settings of a data set as they are typed on the command line."""
+    return " ".join(
+        f"--set {shlex.quote(f'dataset.{name}={_in_yaml(value)}')}" for name, value in settings.items()
+    )
+
+
+def _in_yaml(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_in_yaml, value))}]"
+    return str(value).lower() if isinstance(value, bool) else f"{value:.10g}"
 
 
 def locate(path: str, *names: str) -> Path:

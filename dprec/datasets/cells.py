@@ -6,6 +6,7 @@ numbers or strings at once.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ _CELL_BYTES = 255
 _NEWLINE = ord("\n")
 _BLANKS = np.frombuffer(b" \t\r", dtype=np.uint8)
 _INT64_DIGITS = 18
+_WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,17})(?:\.0{1,9})?")
+"""A whole number in its shortest form, perhaps with decimals of zero."""
 
 
 def cut_cells(
@@ -87,6 +90,26 @@ def identifiers(table: NDArray[np.uint8]) -> NDArray[Any]:
     except (ValueError, OverflowError):
         return texts
     return numbers if np.array_equal(numbers.astype(np.str_), texts) else texts
+
+
+def whole_numbers(texts: NDArray[np.str_]) -> NDArray[Any]:
+    """Return identifiers as int64 if all are whole numbers, some of them with decimals that are zero.
+
+    So are written identifiers that a program took for measurements, as pandas does beside a missing one: 7.0
+    is 7, whom another line may call so. Any other text stays as it is.
+
+    Parameters
+    ----------
+    texts : ndarray of str, shape (rows,)
+    """
+    # Most columns of text are known by their first cell, before they are sorted.
+    if not _WHOLE.fullmatch(str(texts[0])):
+        return texts
+    distinct, places = np.unique(texts, return_inverse=True)
+    matches = [_WHOLE.fullmatch(text) for text in distinct.tolist()]
+    if not all(matches):
+        return texts
+    return np.array([int(match[1]) for match in matches if match], dtype=np.int64)[places]
 
 
 def words(table: NDArray[np.uint8]) -> NDArray[np.str_]:

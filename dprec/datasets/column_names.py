@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
+from dprec.datasets.shape import reshaped
 from dprec.errors import InputError, SettingError
 
 Role = Literal["user", "item", "rating", "timestamp"]
@@ -79,9 +80,13 @@ def required_columns(asked: Mapping[Role, str | int | None], header: Sequence[st
     if unclear == ["rating"] and len(header) == 2:
         raise no_ratings(source)
     if unclear:
+        # A header of items alone is that of a matrix.
+        wide = "item" in unclear and "rating" in unclear and len(header) > len(ROLES)
+        matrix = f"; of a column per item, {reshaped()}" if wide else ""
         holds = " and ".join(f"the {role}s ({role}_column)" for role in unclear)
         found = f"{source}: which of the columns {_listed(map(repr, header))} holds {holds} is not clear"
-        raise SettingError(f"{unclear[0]}_column", found, "the name of a column, or its position from 1")
+        accepted = f"the name of a column, or its position from 1{matrix}"
+        raise SettingError(f"{unclear[0]}_column", found, accepted)
     chosen: dict[int, Role] = {}
     for role, place in places.items():
         if place is not None and chosen.setdefault(place, role) != role:

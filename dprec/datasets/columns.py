@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -81,6 +81,16 @@ class RatingColumns(Options):
             return None
         return RatingScale.evenly(self.low, self.high, self.step, continuous=self.continuous is True)
 
+    def read_off(self) -> tuple[str, ...]:
+        """Return the settings of the scale that are not given; see `Dataset.read_off`."""
+        unneeded = ("step",) if self.continuous else ()
+        scale = {"low": self.low, "high": self.high, "step": self.step}
+        return tuple(name for name, value in scale.items() if value is None and name not in unneeded)
+
+    def written(self, settings: Mapping[str, Any]) -> str:
+        """Return settings as somebody types them, here as arguments in Python."""
+        return ", ".join(f"{name}={_shown(value)}" for name, value in settings.items())
+
     def scale(self, values: NDArray[np.float64], source: str) -> RatingScale:
         """Return the scale of some ratings.
 
@@ -90,6 +100,8 @@ class RatingColumns(Options):
             Naming their source, when it cannot be found, or a few of them alone would widen it.
         """
         distinct, counts = np.unique(values, return_counts=True)
+        if distinct.size == 1 and (self.low is None or self.high is None):
+            raise self._constant(float(distinct[0]), values.size, source)
         low = float(distinct[0]) if self.low is None else float(self.low)
         high = float(distinct[-1]) if self.high is None else float(self.high)
         least, most = min(low, float(distinct[0])), max(high, float(distinct[-1]))
@@ -98,7 +110,7 @@ class RatingColumns(Options):
         if not low < high or max(-low, high) > _LARGEST:
             accepted = "low and high, with low < high, within 1e15"
             raise InputError(source, f"a scale from {low:g} to {high:g}", accepted)
-        check_bulk(distinct, counts, self.low, self.high, source)
+        check_bulk(distinct, counts, self.low, self.high, source, self.written)
         if self.step is not None:
             return self._by_step(low, high, self.step)
         given = self.low is not None and self.high is not None
@@ -121,7 +133,20 @@ class RatingColumns(Options):
     def _with_ends(self, low: float, high: float, step: float | None = None) -> str:
         """Return the ends of a scale that would be accepted, in words."""
         least, most = ends_around(low, high, step)
-        least, most = (least if self.low is None else low), (most if self.high is None else high)
+        ends = {"low": least if self.low is None else low, "high": most if self.high is None else high}
         between = "" if step is not None else "; ratings between even levels are then those of a slider"
-        off = "continuous: true with " if self.continuous is False else ""
-        return f"{off}the ends of the scale, such as low: {least:g} and high: {most:g}{between}"
+        slider = {"continuous": True} if self.continuous is False else {}
+        return f"the ends of the scale, such as {self.written(slider | ends)}{between}"
+
+    def _constant(self, value: float, count: int, source: str) -> InputError:
+        """Return the error for ratings that do not differ, so that they say nothing of their scale."""
+        ends = {"low": min(1.0, value), "high": max(5.0, value)}
+        ends = {name: end for name, end in ends.items() if getattr(self, name) is None}
+        accepted = f"the ends of the scale that they are on, such as {self.written(ends)}"
+        return SettingError("low", f"{source}: {count:,} ratings that are all {value:g}", accepted)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_shown, value))}]"
+    return str(value) if isinstance(value, bool) else f"{value:.10g}"

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.datasets.base import FileDataset, locate
-from dprec.datasets.cells import cell_times, characters, cut_cells, identifiers, numbers, words
+from dprec.datasets.cells import cell_times, characters, cut_cells, identifiers, numbers, whole_numbers, words
 from dprec.datasets.column_names import column_place
 from dprec.datasets.layout import WHITESPACE, Layout
 from dprec.datasets.text_blocks import Block, blocks, separated
@@ -142,7 +142,7 @@ def read_columns(
             values.append(_read(plain, table, kind, name))
     if not parts[0]:
         raise InputError(str(path), "a header and nothing below it", "one row per line")
-    return [_joined(values) for values in parts]
+    return [_joined(values, kind) for values, (_, kind) in zip(parts, wanted, strict=True)]
 
 
 def _read(block: Block, table: NDArray[np.uint8], kind: Cells, name: str) -> NDArray[Any]:
@@ -163,12 +163,13 @@ def _unseparated(line: str, path: Path, layout: Layout) -> InputError:
     return InputError(f"{path}, line 1", "1 column", accepted)
 
 
-def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
+def _joined(parts: list[NDArray[Any]], kind: Cells) -> NDArray[Any]:
     """Return a column from its parts: all strings if any identifier is not a number."""
     if any(part.dtype.kind == "U" for part in parts):
         # This restores what was read, as only integers in their shortest form became numbers.
         parts = [part.astype(np.str_) for part in parts]
-    return np.concatenate(parts)
+    whole: NDArray[Any] = np.concatenate(parts)
+    return whole_numbers(whole) if kind == "identifier" and whole.dtype.kind == "U" else whole
 
 
 def _position(column: str | int, first: list[str], width: int, header: bool, source: str) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +46,12 @@ def ends_around(low: float, high: float, step: float | None = None) -> tuple[flo
 
 
 def check_bulk(
-    values: NDArray[np.float64], counts: NDArray[np.int64], low: float | None, high: float | None, source: str
+    values: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    low: float | None,
+    high: float | None,
+    source: str,
+    written: Callable[[Mapping[str, Any]], str],
 ) -> None:
     """Refuse ratings of which very few, or one value that may mean "not rated", widen the scale.
 
@@ -58,6 +65,8 @@ def check_bulk(
         Ends of the scale that are configured; a rating is then not what decides.
     source : str
         Where the ratings come from, for the error.
+    written : callable
+        From settings to what somebody types.
 
     Raises
     ------
@@ -70,7 +79,9 @@ def check_bulk(
         if inside.size < values.size:
             odd = np.ones(values.size, dtype=np.bool_)
             odd[kept] = False
-            raise _widened(values, counts, odd, (float(inside[0]), float(inside[-1])), source)
+            found = _widened(values, counts, odd, (float(inside[0]), float(inside[-1])))
+            accepted = _remedies(values, odd, (float(inside[0]), float(inside[-1])), written)
+            raise SettingError("missing", f"{source}: {found}", accepted)
 
 
 def _without_few(
@@ -110,16 +121,26 @@ def _widened(
     counts: NDArray[np.int64],
     odd: NDArray[np.bool_],
     inside: tuple[float, float],
-    source: str,
-) -> SettingError:
+) -> str:
+    """Return what odd ratings do to the scale, in words."""
     listed = ", ".join(f"{value:g}" for value in values[odd][:_LISTED])
     more = " ..." if odd.sum() > _LISTED else ""
-    low, high = float(values[0]), float(values[-1])
-    found = (
-        f"{source}: {counts[odd].sum():,} of {counts.sum():,} ratings ({listed}{more}) widen the scale from "
-        f"{inside[0]:g} to {inside[1]:g} to {low:g} to {high:g}"
+    return (
+        f"{counts[odd].sum():,} of {counts.sum():,} ratings ({listed}{more}) widen the scale from "
+        f"{inside[0]:g} to {inside[1]:g} to {values[0]:g} to {values[-1]:g}"
     )
-    ends = [f"low: {low:g}"] * (inside[0] > low) + [f"high: {high:g}"] * (inside[1] < high)
-    unrated = "missing: those that mean not rated" if more else f"missing: [{listed}] if that means not rated"
-    accepted = f"{unrated}, or {' and '.join(ends)} if it is a rating"
-    return SettingError("missing", found, accepted)
+
+
+def _remedies(
+    values: NDArray[np.float64],
+    odd: NDArray[np.bool_],
+    inside: tuple[float, float],
+    written: Callable[[Mapping[str, Any]], str],
+) -> str:
+    """Return what to type where odd ratings are none, or where they are ratings."""
+    low, high = float(values[0]), float(values[-1])
+    unrated = written({"missing": values[odd][:_LISTED].tolist()})
+    several = ", and so on," if odd.sum() > _LISTED else ""
+    ends = {"low": low} if inside[0] > low else {}
+    ends |= {"high": high} if inside[1] < high else {}
+    return f"{unrated}{several} if that means not rated, or {written(ends)} if it is a rating"

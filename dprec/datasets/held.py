@@ -145,6 +145,9 @@ def _table(held: HeldRatings, columns: RatingColumns, source: str) -> _Table:
         triples = list(held.T)
     elif isinstance(held, Sequence) and not isinstance(held, str | bytes) and len(held) in (3, 4):
         triples = held
+    elif isinstance(held, np.ndarray):
+        matrix = "scipy.sparse.coo_array(array) if it is users x items with 0 for no rating"
+        raise InputError(source, f"an array of shape {held.shape}", f"{matrix}; or {_ACCEPTED}")
     else:
         raise InputError(source, f"a value of type {type(held).__name__}", _ACCEPTED)
     return _Table(table_rows(triples, source).without(columns.missing))

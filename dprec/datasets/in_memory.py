@@ -7,7 +7,7 @@ holds them, every `InMemory` with that digest has them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 from weakref import WeakValueDictionary
@@ -49,6 +49,7 @@ class InMemory(Dataset):
     ratings: int = option("Number of ratings, those of a test part included.", ge=0)
     test_ratings: int = option("Number of ratings of the test part; 0 without one.", 0, ge=0)
     sha256: str = option("SHA-256 of the ratings.")
+    scale_given: bool = option("Whether the scale was given, rather than read off the ratings.", False)
     own: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -91,7 +92,8 @@ class InMemory(Dataset):
         InputError
             When they cannot be used as ratings, or the parts have no user, or a rating, in common.
         """
-        parts = ratings_from(ratings, test, RatingColumns(**settings), duplicates)
+        columns = RatingColumns(**settings)
+        parts = ratings_from(ratings, test, columns, duplicates)
         sha256 = _digest(parts)
         held = _PRESENT.setdefault(sha256, _Held(parts))
         return cls(
@@ -100,6 +102,8 @@ class InMemory(Dataset):
             ratings=sum(part.count for part in held.parts),
             test_ratings=parts[1].count if len(parts) > 1 else 0,
             sha256=sha256,
+            # Ratings come with a scale, which counts for both parts.
+            scale_given=not columns.read_off() or any(isinstance(part, Ratings) for part in (ratings, test)),
         )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -109,6 +113,14 @@ class InMemory(Dataset):
     def fold_names(self) -> tuple[str, ...]:
         """Return the one division that is given, if there is a test part."""
         return (GIVEN,) if self.test_ratings else ()
+
+    def read_off(self) -> tuple[str, ...]:
+        """Return the settings of the scale that the ratings decided; see `Dataset.read_off`."""
+        return () if self.scale_given else ("low", "high", "step")
+
+    def written(self, settings: Mapping[str, Any]) -> str:
+        """Return settings as they are given in Python."""
+        return f"dataset=InMemory.of(..., {RatingColumns().written(settings)})"
 
     def known_scale(self) -> RatingScale | None:
         """Return the ratings' scale, if they are here."""

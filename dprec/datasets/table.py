@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -12,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
-from dprec.datasets.base import FileDataset, locate
-from dprec.datasets.column_names import no_ratings
+from dprec.datasets.base import FileDataset, locate, typed
+from dprec.datasets.column_names import ROLES, find_column, no_ratings
 from dprec.datasets.columns import RatingColumns
 from dprec.datasets.compression import is_parquet
 from dprec.datasets.delimited import first_lines, read_rows
@@ -22,11 +23,12 @@ from dprec.datasets.held import table_rows
 from dprec.datasets.item_columns import ItemColumns
 from dprec.datasets.layout import Layout
 from dprec.datasets.parquet import column_names, read_table
+from dprec.datasets.shape import check_layout
 from dprec.datasets.sniffing import found_separator, is_number, split_line
 from dprec.errors import InputError, SettingError, within
 from dprec.options import option
 from dprec.rating_rows import RatingRows
-from dprec.ratings import Ratings
+from dprec.ratings import Ratings, RatingScale
 
 _LISTED = (
     "a line per rating, as the Netflix Prize becomes by: "
@@ -58,6 +60,20 @@ class DelimitedColumns(RatingColumns, FileDataset):
             if isinstance(column, str) and self.has_header is False:
                 raise SettingError(name, repr(column), "a position counted from 1, as there is no header")
 
+    def written(self, settings: Mapping[str, Any]) -> str:
+        """Return settings as they are typed on the command line."""
+        return typed(settings)
+
+    def places(self, header: Sequence[str], source: str, *, timed: bool = False) -> list[int]:
+        """Return the places of columns; see `RatingColumns.places`. An InputError names the file first."""
+        with _file_first(source):
+            return super().places(header, source, timed=timed)
+
+    def scale(self, values: NDArray[np.float64], source: str) -> RatingScale:
+        """Return the scale; see `RatingColumns.scale`. An InputError names the file first."""
+        with _file_first(source):
+            return super().scale(values, source)
+
     def read(self, path: str, *, timed: bool = False) -> RatingRows:
         """Read one file, with the times of the ratings if asked; an InputError names the line at fault."""
         file = locate(path)
@@ -75,9 +91,11 @@ class DelimitedColumns(RatingColumns, FileDataset):
         first = split_line(lines[0], layout.separator) if lines else []
         if lines and re.fullmatch(r"\d+:", lines[0]):
             raise InputError(f"{file}, line 1", f"{lines[0]!r}, with the ratings of a film below it", _LISTED)
+        self._check_layout(lines, layout.separator, str(file))
         header = self._has_header(first) if self.has_header is None else self.has_header
         if len(first) == 2 and not header:
-            raise no_ratings(f"{file}, line 1")
+            with _file_first(f"{file}, line 1"):
+                raise no_ratings(f"{file}, line 1")
         if len(first) > 1:
             start = f"{file}, line 1"
             places = self.places(first, start, timed=timed) if header else self._positions()
@@ -85,6 +103,14 @@ class DelimitedColumns(RatingColumns, FileDataset):
             timestamp = times[0] if times else None
             layout = replace(layout, header=header, user=user, item=item, rating=rating, timestamp=timestamp)
         return read_rows(file, layout, timed=timed)
+
+    def _check_layout(self, lines: Sequence[str], separator: str, source: str) -> None:
+        """Refuse what is no line per rating in the usual order, unless settings say how it is to be read."""
+        given = self.user_column, self.item_column, self.rating_column, self.low, self.high
+        rows = [split_line(line, separator) for line in lines if line.strip()]
+        named = rows and any(find_column(role, rows[0]) is not None for role in ROLES[1:])
+        if rows and not named and all(setting is None for setting in given):
+            check_layout(rows, source)
 
     def _has_header(self, first: Sequence[str]) -> bool:
         """Return whether a first line names the columns rather than holding a rating."""
@@ -99,6 +125,17 @@ class DelimitedColumns(RatingColumns, FileDataset):
         """Return the places of users, items, ratings and times, from 0, in a file without header."""
         columns = self.user_column, self.item_column, self.rating_column, self.timestamp_column
         return [column - 1 if isinstance(column, int) else usual for usual, column in enumerate(columns)]
+
+
+@contextmanager
+def _file_first(source: str) -> Iterator[None]:
+    """Name the file first, and what to type, where its contents leave a setting open."""
+    try:
+        yield
+    except SettingError as error:
+        setting = f"--set dataset.{error.key}=..., " if error.key.endswith("_column") else ""
+        found = error.found.removeprefix(f"{source}: ")
+        raise InputError(source, found, f"{setting}{error.accepted}") from None
 
 
 @dataclass(frozen=True, kw_only=True)

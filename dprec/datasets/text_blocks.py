@@ -13,12 +13,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dprec.datasets.compression import opened
+from dprec.datasets.encodings import decoded
 from dprec.datasets.layout import WHITESPACE
 from dprec.errors import InputError
 
 _BLOCK_BYTES = 4 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UNIT = "\x1f"  # The separator of rewritten blocks: ASCII's unit separator, which no table uses in a cell.
+
+_WITHOUT_TEXTS = (
+    "pandas.read_csv(FILE, usecols=['USER', 'ITEM', 'RATING']).to_csv('ratings.csv', index=False)"
+)
+"""What leaves out texts of several lines, such as reviews."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +56,13 @@ def blocks(path: Path) -> Iterator[Block]:
     Raises
     ------
     InputError
-        When the file cannot be read, or is not text in UTF-8; also as `dprec.datasets.compression.opened`.
+        When the file cannot be read, or is no text in UTF-8, or with a byte order mark in UTF-16 or UTF-32;
+        also as `dprec.datasets.compression.opened`.
     """
     source = str(path)
     try:
-        with opened(path) as file:
+        with opened(path) as stored:
+            file = decoded(stored, source)
             waiting, line = file.read(_BLOCK_BYTES).removeprefix(_BYTE_ORDER_MARK), 1
             while more := file.read(_BLOCK_BYTES):
                 waiting += more
@@ -80,7 +88,8 @@ def _decodable(block: Block) -> Block:
     text = block.text
     if (position := text.find(b"\0")) >= 0:
         row = text.count(b"\n", 0, position)
-        raise block.error(row, "a zero byte", "text; this looks like a binary file")
+        accepted = "text in UTF-8; this looks like a binary file, or like: iconv -f utf-16le -t utf-8 FILE"
+        raise block.error(row, "a zero byte", accepted)
     if not text.isascii():
         try:
             text.decode()
@@ -118,5 +127,6 @@ def _unquoted(block: Block, separator: str) -> bytes:
                 raise csv.Error("line break inside quotes")
             plain.append(_UNIT.join(row) + "\n")
     except csv.Error as error:
-        raise block.error(len(plain), str(error), "quoted cells that end on their line") from error
+        accepted = f"quoted cells that end on their line, as those of: {_WITHOUT_TEXTS}"
+        raise block.error(len(plain), str(error), accepted) from error
     return "".join(plain).encode()

@@ -49,7 +49,14 @@ def contract(*components: Options, **attributes: Any) -> type[Any]:
             ids = [type(component).__name__ for component in components]
             return type(tests.__name__, (tests,), {name: _given(name, tested, ids), **attributes})
     kinds = ", ".join(base.__name__ for base in _CONTRACTS)
-    raise TypeError(f"no contract for {list(components)}; accepted: instances of one of {kinds}")
+    given = ", ".join(
+        component.__name__ if isinstance(component, type) else type(component).__name__
+        for component in components
+    )
+    elsewhere = "simulation.run and simulation.audit test a protocol, as no test without devices can"
+    raise TypeError(
+        f"no contract for {given or 'nothing'}; accepted: instances of one of {kinds}; {elsewhere}"
+    )
 
 
 def _settings(datasets: Sequence[Options]) -> Callable[[Any, type[Dataset]], dict[str, Any]]:

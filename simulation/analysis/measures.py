@@ -66,6 +66,9 @@ _RANKING = re.compile(
 )
 """Columns of lists from the catalogue, as `simulation.storage.summary.RankingSummary` makes them."""
 
+_OWN = re.compile(r"(?P<kind>errors|scores)_(?P<name>\w+)")
+"""Columns of measures of one's own."""
+
 _RANKING_LABELS = {
     "ndcg": "NDCG",
     "hit_rate": "Hit rate",
@@ -77,7 +80,7 @@ _RANKING_LABELS = {
 
 
 def measures_in(columns: Iterable[str]) -> list[Measure]:
-    """Return the measures among some columns: those of `MEASURES` first, then those of rankings.
+    """Return the measures among some columns: those of `MEASURES`, then one's own, then those of rankings.
 
     Parameters
     ----------
@@ -86,13 +89,19 @@ def measures_in(columns: Iterable[str]) -> list[Measure]:
     """
     names = list(columns)
     rankings = [_of_ranking(match) for match in map(_RANKING.fullmatch, names) if match]
-    return [*(measure for measure in MEASURES if measure.column in names), *rankings]
+    own = [
+        Measure(match[0], match["name"], lower_is_better=match["kind"] == "errors")
+        for match in map(_OWN.fullmatch, names)
+        if match
+    ]
+    return [*(measure for measure in MEASURES if measure.column in names), *own, *rankings]
 
 
 def headlines(measures: Sequence[Measure]) -> list[Measure]:
     """Return the measures for a summary.
 
-    The F-score stands for its precision and recall; NDCG and recall at the first cutoff stand for a ranking.
+    One's own are all there; the F-score stands for its precision and recall; NDCG and recall at the first
+    cutoff stand for a ranking.
     """
     first = {sampled: _first_cutoff(measures, sampled) for sampled in (False, True)}
     shown = {
@@ -105,6 +114,7 @@ def headlines(measures: Sequence[Measure]) -> list[Measure]:
         for measure in measures
         if (measure in MEASURES and measure.column not in ("precision_at_k", "recall_at_k"))
         or measure.column in shown
+        or _OWN.fullmatch(measure.column)
     ]
 
 

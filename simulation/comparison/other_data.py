@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from dprec.errors import InputError
 from dprec.splits import fitting_split
 from simulation.comparison.definition import ComparisonConfig, Entry
-from simulation.comparison.templates import Template
+from simulation.comparison.templates import Source, Template
 from simulation.configuration.dotted_keys import flatten
 from simulation.configuration.parts import entries_of
 
@@ -40,7 +39,7 @@ def with_fitting_split(config: ComparisonConfig) -> ComparisonConfig:
     return config.model_copy(update={"split": split, "folds": None})
 
 
-def suited(entry: Entry, shared: Mapping[str, Any], source: Path) -> Template | LeftOut:
+def suited(entry: Entry, shared: Mapping[str, Any], source: Source) -> Template | LeftOut:
     """Return an entry on other ratings: without what it says of the data set that it was written for.
 
     Parameters
@@ -48,8 +47,7 @@ def suited(entry: Entry, shared: Mapping[str, Any], source: Path) -> Template | 
     entry : Entry
     shared : mapping
         What the comparison sets for every protocol, with the other data set.
-    source : Path
-        The comparison's file.
+    source : Source
     """
     changes, dataset = flatten(entry.changes), entries_of(shared[_DATASET])
     own = [key for key in changes if key.startswith(f"{_DATASET}.")]

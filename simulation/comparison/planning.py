@@ -16,7 +16,7 @@ from simulation.comparison.definition import ComparisonConfig, Entry
 from simulation.comparison.floors import added_floors, predicted
 from simulation.comparison.other_data import LeftOut, suited, with_fitting_split
 from simulation.comparison.populations import population_templates
-from simulation.comparison.templates import COMPOSITION, SHARED, Cell, Template
+from simulation.comparison.templates import COMPOSITION, SHARED, Cell, Source, Template
 from simulation.configuration.dotted_keys import apply_override, check_overrides, flatten
 from simulation.configuration.models import SOURCES, with_sources
 from simulation.configuration.parts import replace_parts, replaces_dataset, replaces_split
@@ -144,19 +144,19 @@ def _as_entry(entry: Any) -> Any:
     return {"name": file.stem, "preset": entry} if file.suffix in _CONFIGURATIONS[:2] else {"name": entry}
 
 
-def _read(config: str | Path | Mapping[str, Any]) -> tuple[dict[str, Any], Path, list[str]]:
+def _read(config: str | Path | Mapping[str, Any]) -> tuple[dict[str, Any], Source, list[str]]:
     """Return the values of a comparison, their source, and the keys that are replaced in it already."""
     if isinstance(config, Mapping):
-        source, values, replaced = Path("comparison"), copy.deepcopy(dict(config)), []
+        source, values, replaced = Source(Path("comparison"), "comparison"), copy.deepcopy(dict(config)), []
     elif Path(config).suffix.lower() not in _CONFIGURATIONS and Path(config).is_file():
-        source = find_configuration(_ON_ANY_RATINGS)
-        values, file = read_yaml(source), Path(config).name
+        source = Source(find_configuration(_ON_ANY_RATINGS), str(config))
+        values, file = read_yaml(source.file), Path(config).name
         own = {"dataset": {"kind": "csv", "path": str(config)}, "name": _slug(file)}
         values |= {**own, "title": f"{values['title']} on {file}"}
         replaced = list(own)
     else:
-        source, replaced = find_configuration(config), []
-        values = read_yaml(source)
+        found, replaced = find_configuration(config), list[str]()
+        source, values = Source(found, str(found)), read_yaml(found)
     if "protocol" in values and "protocols" not in values:
         named = source if isinstance(config, Mapping) else config
         raise InputError(str(named), "the configuration of a run", f"a comparison's, or: dprec run {named}")
@@ -168,7 +168,9 @@ def _slug(file: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", file.split(".", maxsplit=1)[0]).strip("._-") or _ON_ANY_RATINGS
 
 
-def _planned(config: ComparisonConfig, values: dict[str, Any], source: Path, other_data: bool) -> Comparison:
+def _planned(
+    config: ComparisonConfig, values: dict[str, Any], source: Source, other_data: bool
+) -> Comparison:
     """Return a comparison with its cells, the floors included."""
     _check_names(config, source)
     shared = {key: values[key] for key in SHARED if key in values}
@@ -190,21 +192,21 @@ def _planned(config: ComparisonConfig, values: dict[str, Any], source: Path, oth
     return Comparison(config, tuple(cells), other_data, left_out)
 
 
-def _check_names(config: ComparisonConfig, source: Path) -> None:
+def _check_names(config: ComparisonConfig, source: Source) -> None:
     names = [entry.name for entry in config.protocols]
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"{source}: protocols", f"two protocols named {name!r}", "each name once")
 
 
-def _check_keys(cells: Sequence[Cell], source: Path) -> None:
+def _check_keys(cells: Sequence[Cell], source: Source) -> None:
     keys = [cell.key for cell in cells]
     for key in keys:
         if keys.count(key) > 1:
             raise InputError(str(source), f"the run {key} twice", "each epsilon, fold and seed once")
 
 
-def _check_entry(template: Template, config: ComparisonConfig, source: Path) -> None:
+def _check_entry(template: Template, config: ComparisonConfig, source: Source) -> None:
     """Refuse an entry that the comparison's axes do not suit."""
     entry, private = template.entry, template.run.protocol.private
     _check_changes(entry, config, private, template.where)

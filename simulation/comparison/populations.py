@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from dprec.datasets.synthetic import Synthetic
@@ -14,7 +13,7 @@ from dprec.splits import fitting_split
 from simulation.comparison.definition import ComparisonConfig, PopulationOptions
 from simulation.comparison.floors import added_floors
 from simulation.comparison.other_data import suited
-from simulation.comparison.templates import Template
+from simulation.comparison.templates import Source, Template
 from simulation.protocols.floors import NOTHING_SENT
 
 
@@ -34,7 +33,9 @@ class ComparedPopulation:
     shared: dict[str, Any]
 
 
-def population_templates(config: ComparisonConfig, shared: Mapping[str, Any], source: Path) -> list[Template]:
+def population_templates(
+    config: ComparisonConfig, shared: Mapping[str, Any], source: Source
+) -> list[Template]:
     """Return the entries of a comparison on each of its populations, and nothing sent if it has floors.
 
     An entry that does not suit the ratings of a population has no template there.
@@ -45,8 +46,7 @@ def population_templates(config: ComparisonConfig, shared: Mapping[str, Any], so
         With populations.
     shared : mapping
         What it sets for every protocol.
-    source : Path
-        The comparison's file.
+    source : Source
 
     Raises
     ------

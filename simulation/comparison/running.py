@@ -9,7 +9,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dprec.data_frames import data_frame
 from dprec.errors import InputError, within
+from dprec.own_metrics import digest
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings
 from simulation.comparison.cell_runs import Failure, run_cells
@@ -21,10 +23,14 @@ from simulation.comparison.templates import Cell, of_entry
 from simulation.execution import load_ratings, prepared_ratings
 from simulation.storage.claims import fingerprint
 from simulation.storage.comparison_directory import ComparisonDirectory
+from simulation.storage.names import CELLS, SUMMARY
+from simulation.storage.ratings_notes import of_all_protocols
+from simulation.storage.summary import read_summary
 from simulation.storage.tables import Row
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 _STAGE = "running"
 
@@ -59,9 +65,34 @@ class ComparisonResult:
         ModuleNotFoundError
             When pandas is not installed.
         """
-        import pandas as pd
+        return data_frame(self.rows, "rows")
 
-        return pd.DataFrame(self.rows)
+    def plot(self) -> Figure:
+        """Draw accuracy against epsilon, or against bytes without epsilons: the main figure of the page.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Independent of pyplot; `savefig` writes it.
+
+        Raises
+        ------
+        InputError
+            When no run is finished, or the directory no longer holds the comparison.
+        """
+        from simulation.pages import plot_comparison  # matplotlib is loaded only when something is drawn
+
+        return plot_comparison(self.directory)
+
+    def notes_on_ratings(self) -> list[str]:
+        """Return what the runs say of ratings that are somebody's own, such as what their scale reveals."""
+        summaries = (
+            self.directory / CELLS / cell.key
+            for cell in self.comparison.cells
+            if cell.config.dataset.own and cell.population is None
+        )
+        finished = (read_summary(folder) for folder in summaries if (folder / SUMMARY).is_file())
+        return next(filter(None, (of_all_protocols(each.privacy.notes) for each in finished)), [])
 
     def __repr__(self) -> str:
         ended = f"{len(self.rows)} of {len(self.comparison.cells)} runs"
@@ -204,7 +235,10 @@ def _checked(comparison: Comparison, progress: Progress) -> tuple[Comparison, di
             unsuited[name] = LeftOut(name, f"{error.found}; accepted: {error.accepted}")
             continue
         key = name if population is None else f"{name} of {population}"
-        fingerprints[key] = fingerprint(train, test, cells[0].config.dataset.catalogue(train.item_ids))
+        config = cells[0].config
+        whole = fingerprint(train, test, config.dataset.catalogue(train.item_ids))
+        # A finished cell was measured by a function as it was then.
+        fingerprints[key] = "-".join(filter(None, (whole, digest(config.evaluation.own))))
     if unsuited:
         comparison = comparison.without(list(unsuited.values()))
     kept = {cell.protocol for cell in comparison.cells}

@@ -27,6 +27,25 @@ COMPOSITION = "protocol.privacy.composition"
 
 
 @dataclass(frozen=True)
+class Source:
+    """Where a comparison comes from.
+
+    Parameters
+    ----------
+    file : Path
+        Its file; presets may lie next to it.
+    typed : str
+        What somebody typed for it, such as the name of a file of ratings: errors begin with it.
+    """
+
+    file: Path
+    typed: str
+
+    def __str__(self) -> str:
+        return self.typed
+
+
+@dataclass(frozen=True)
 class Cell:
     """One run of a comparison.
 
@@ -86,7 +105,7 @@ class Template:
     population: str | None = None
 
     @classmethod
-    def of(cls, entry: Entry, shared: Mapping[str, Any], source: Path) -> Template:
+    def of(cls, entry: Entry, shared: Mapping[str, Any], source: Source) -> Template:
         """Take the protocol of an entry, its own or its preset's, and apply its changes.
 
         Parameters
@@ -94,8 +113,7 @@ class Template:
         entry : Entry
         shared : mapping
             What the comparison's file sets of `SHARED`.
-        source : Path
-            The comparison's file; presets may lie next to it.
+        source : Source
         """
         if entry.protocol is not None:
             own: dict[str, Any] = {"protocol": copy.deepcopy(entry.protocol)}
@@ -146,13 +164,14 @@ def of_entry(where: str) -> Iterator[None]:
         raise InputError(f"{where}: {error.where}", error.found, error.accepted) from None
 
 
-def _preset_file(name: str, source: Path) -> Path:
+def _preset_file(name: str, source: Source) -> Path:
     """Return the file of an entry: next to the comparison's file, one folder up, or a preset; or a path."""
+    here = source.file.absolute()
     if name.endswith((".yaml", ".yml")):
-        return source.absolute().parent / Path(name).expanduser()
-    beside = [folder / f"{name}.yaml" for folder in source.absolute().parents[:2]]
+        return here.parent / Path(name).expanduser()
+    beside = [folder / f"{name}.yaml" for folder in here.parents[:2]]
     for file in beside:
-        if file.is_file() and file != source.absolute():
+        if file.is_file() and file != here:
             return file
     if name in presets():
         return presets()[name]

@@ -17,9 +17,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from clients.faults import FaultOptions
 from clients.places import is_url, place_of
 from dprec.component_types import one_of
-from dprec.errors import SettingError
+from dprec.errors import SettingError, within
 from dprec.options import Options, as_tuple, option, own_classes
 from dprec.own_classes import is_importable, reference_of
+from dprec.own_metrics import check_names
 from dprec.own_sources import sources_of
 from dprec.wire.network import NetworkOptions
 from simulation.configuration.strict_yaml import dump_yaml
@@ -117,6 +118,25 @@ class EvaluationOptions(Options):
     ranking: RankingOptions | None = option(
         "Ranking over the catalogue, measured at the end of a run; left out, it is not measured.", None
     )
+    errors: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = option(
+        "Measures of one's own of which less is better, module:function each, at the end of a run.", ()
+    )
+    scores: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = option(
+        "The same where more is better.", ()
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for key in ("errors", "scores"):
+            with within(key):
+                check_names(getattr(self, key))
+        with within("scores"):
+            check_names((*self.errors, *self.scores))
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The measures of one's own."""
+        return (*self.errors, *self.scores)
 
 
 class RunConfig(BaseModel):

@@ -44,8 +44,14 @@ class GivenParts(TypedDict, total=False):
     evaluation: EvaluationOptions | Mapping[str, Any] | None
 
 
-def checked_parts(given: GivenParts) -> dict[str, Any]:
+def checked_parts(given: GivenParts, epsilon: str) -> dict[str, Any]:
     """Return what a caller gives, by the keys of a configuration.
+
+    Parameters
+    ----------
+    given : GivenParts
+    epsilon : str
+        The configuration's key of the budget, for who takes it for a part.
 
     Returns
     -------
@@ -60,7 +66,7 @@ def checked_parts(given: GivenParts) -> dict[str, Any]:
         When there is no such part.
     """
     if unknown := given.keys() - GivenParts.__annotations__.keys():
-        raise TypeError(f"unknown arguments {sorted(unknown)}; accepted: {list(GivenParts.__annotations__)}")
+        raise TypeError(_unknown(sorted(unknown)[0], dict(given), epsilon))
     parts: dict[str, Any] = {name: part for name, part in given.items() if part is not None}
     dataset, test = parts.pop("dataset", None), parts.pop("test", None)
     for name, part in parts.items():
@@ -71,6 +77,16 @@ def checked_parts(given: GivenParts) -> dict[str, Any]:
     elif test is not None:
         raise InputError("test", "a test part without a train part", "dataset, the train part, too")
     return parts
+
+
+def _unknown(name: str, given: Mapping[str, Any], epsilon: str) -> str:
+    """Return what is said of an argument that there is not: what has its effect, if it is a plain value."""
+    found = f"no argument {name!r}; accepted: {', '.join(GivenParts.__annotations__)}"
+    value, key = given[name], epsilon if name == "epsilon" else name
+    if not isinstance(value, int | float | str):
+        return found
+    value = [value] if key == "epsilons" else value
+    return f'{found}; settings of the configuration by overrides=["{key}={value}"]'
 
 
 def _dataset(

@@ -46,6 +46,7 @@ def comparison_notes(result: ComparisonResult) -> Iterator[str]:
     """Yield what a reader of the tables must know beside them."""
     if (delta := result.comparison.config.match.delta) is not None:
         yield from notes_on_delta(delta, settings_of(result.rows))
+    yield from result.notes_on_ratings()
     yield from population_words(result.rows)
 
 

@@ -1,6 +1,6 @@
 """Reports: a self-contained page with tables and figures, built from the files of a directory alone."""
 
-from simulation.pages.build import outline, plot, projected, report, report_runs
+from simulation.pages.build import outline, plot, plot_comparison, projected, report, report_runs
 from simulation.pages.notebook import comparison_html, plot_channel, run_html
 
 __all__ = [
@@ -8,6 +8,7 @@ __all__ = [
     "outline",
     "plot",
     "plot_channel",
+    "plot_comparison",
     "projected",
     "report",
     "report_runs",

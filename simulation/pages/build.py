@@ -7,14 +7,18 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from dprec.errors import InputError
 from dprec.progress import Progress, silent
 from simulation.analysis.audits import declared_in_run
 from simulation.analysis.comparison_files import read_comparison
 from simulation.analysis.projection import Projection, check_population
 from simulation.pages.comparison_page import comparison_page
 from simulation.pages.deployment import comparison_projections, reference_traffic, run_projections
+from simulation.pages.evaluation_parts import evaluation_parts
+from simulation.pages.evaluation_sections import evaluation_plots
 from simulation.pages.figures.colours import MUTED
 from simulation.pages.figures.hovering import titled
+from simulation.pages.figures.looks import looks_of
 from simulation.pages.figures.panels import WIDE
 from simulation.pages.figures.rendering import Draw, Plot, Rendered, render
 from simulation.pages.figures.run_overview import draw_summary
@@ -107,6 +111,17 @@ def report_runs(directory: str | Path, progress: Progress = silent) -> None:
 def plot(result: RunRecord) -> Figure:
     """Return the main figure of a run; see `RunResult.plot`."""
     return draw_summary(WIDE, RunFiles.of(result))
+
+
+def plot_comparison(directory: Path) -> Figure:
+    """Return the main figure of a comparison; see `ComparisonResult.plot`."""
+    files = read_comparison(directory)
+    looks = looks_of(files.settings, by_trust=files.matched_unit == "user")
+    plots = (each for part in evaluation_parts(files, looks) for each in evaluation_plots(part))
+    main = next(plots, None)
+    if main is None:
+        raise InputError("plot", f"nothing to draw in {directory}", "a comparison with finished runs")
+    return main.draw(WIDE)
 
 
 def projected(directory: str | Path, population: float) -> list[tuple[str, Projection]]:

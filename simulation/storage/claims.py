@@ -19,9 +19,10 @@ from simulation.configuration.strict_yaml import parse_yaml, read_yaml
 from simulation.storage.atomic import unusable, write_atomically
 
 _COSMETIC = re.compile(
-    r"(cells\..+-seed\d+\.)?simulation\.(?!(?:faults|seed)\b)|(title|published|noise_samples)\b"
+    r"(cells\..+-seed\d+\.)?(simulation\.(?!(?:faults|seed)\b)|dataset\.scale_given\b)"
+    r"|(title|published|noise_samples)\b"
 )
-"""Keys that change no figure: how a run is simulated, except for faults and seed, and what a page shows."""
+"""Keys that change no figure: how a run is simulated, except for faults and seed, and what a page says."""
 
 
 def claim_directory(

@@ -27,6 +27,7 @@ from simulation.configuration.models import RunConfig
 from simulation.protocols import Outcome
 from simulation.protocols.declared import declaring
 from simulation.protocols.outcome import ServerOutcome
+from simulation.storage.ratings_notes import notes_on_own_ratings
 from simulation.storage.summary import (
     Accuracy,
     ClaimedLoss,
@@ -40,9 +41,6 @@ from simulation.storage.summary import (
     TimeSummary,
     TrafficSummary,
 )
-
-_MANY = 0.4
-"""Share of ratings of 0 or less, all of them alike, that suggests that they are none."""
 
 
 def summarise(
@@ -129,6 +127,7 @@ def _dataset(config: RunConfig, train: Ratings, test: Ratings) -> DatasetSummary
         train_ratings=train.count,
         test_ratings=test.count,
         scale=(train.scale.low, train.scale.high),
+        scale_read_off=config.dataset.read_off(),
         levels=tuple(train.scale.values.tolist()),
         binarized_above=train.scale.cut,
         users_only_in_test=int(((test.counts > 0) & (train.counts == 0)).sum()),
@@ -171,7 +170,7 @@ def _declared_by(config: RunConfig) -> tuple[OwnCode, ...]:
 def _notes(config: RunConfig, train: Ratings, test: Ratings) -> tuple[str, ...]:
     """Note what a reader must know of the ratings, the evaluation and the randomness of a simulation."""
     return (
-        *_note_on_own_ratings(config, train, test),
+        *notes_on_own_ratings(config, train, test),
         *notes_on_composition(config, train.n_users),
         *_note_on_signs(config, train),
         *_note_on_test_lists(config, train),
@@ -198,24 +197,6 @@ def _claimed(ledger: PrivacyLedger | None) -> ClaimedLoss:
     if ledger is None:
         return ClaimedLoss(per_rating=None, per_user=None)
     return ClaimedLoss(per_rating=_largest(ledger.per_rating), per_user=_finite(ledger.per_user.max()))
-
-
-def _note_on_own_ratings(config: RunConfig, train: Ratings, test: Ratings) -> tuple[str, ...]:
-    """Note how somebody's own ratings were understood: their scale, and what is for testing."""
-    if not config.dataset.own:
-        return ()
-    chosen = [f"{name} {value}" for name, value in asdict(config.split).items() if name != "kind"]
-    split = " ".join([config.split.kind, *chosen])
-    settings = "low, high and step of the data set replace it"
-    scale = "" if is_binary(train.scale) else f"Scale: {train.scale.describe()} ({settings}). "
-    count, lowest = train.count + test.count, int(np.sum(train.levels == 1) + np.sum(test.levels == 1))
-    unrated = ""
-    if scale and train.scale.low <= 0 and lowest > _MANY * count:
-        unrated = (
-            f"Of all ratings, {lowest / count:.0%} are {train.scale.low:g}: if that means not rated, "
-            f"missing: [{train.scale.low:g}] of the data set leaves them out. "
-        )
-    return (f"{scale}{unrated}To test on: {test.count:,} of {count:,} ratings (split: {split}).",)
 
 
 def notes_on_composition(config: RunConfig, users: int) -> tuple[str, ...]:

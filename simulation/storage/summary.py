@@ -30,6 +30,10 @@ class DatasetSummary(Document):
     train_ratings: Count | None = Field(description="Number of train ratings; null if nobody knows it.")
     test_ratings: Count | None = Field(description="Number of test ratings; null if there are none.")
     scale: tuple[float, float] = Field(description="Lowest and highest rating.")
+    scale_read_off: tuple[str, ...] = Field(
+        default=(),
+        description="Settings of the scale that nobody gave, so that the private ratings decided on them.",
+    )
     levels: tuple[float, ...] = Field(
         min_length=2,
         description="Ratings that a device can hold; a continuous scale is rounded to them.",
@@ -71,6 +75,8 @@ class Accuracy(Document):
     relative_error: float | None = Field(
         None, description="||M^ - M||_F^2 / ||M||_F^2 over the hidden matrix, if that is known."
     )
+    errors: dict[str, float] | None = Field(None, description="Measures of one's own, less is better.")
+    scores: dict[str, float] | None = Field(None, description="Measures of one's own, more is better.")
     ranking: RankingSummary | None = Field(None, description="Lists from all items a user has not rated.")
     sampled_ranking: SampledRankingSummary | None = Field(
         None, description="Lists from a sample of these items."

@@ -69,13 +69,13 @@ def test_the_fix_that_is_named_works(odd: str, fixes: list[Any], tmp_path: Any) 
     lines = [f"{user},{item},{1 + (user + item) % 5}" for user in range(10) for item in range(10)]
     path.write_text("\n".join([*lines[:50], f"99,99,{odd}", *lines[50:], "100,100,3"]) + "\n")
     with pytest.raises(
-        InputError, match=rf"accepted: missing: \[{odd}\] if that means not rated, or"
+        InputError, match=rf"accepted: --set 'dataset.missing=\[{odd}\]' if that means not rated, or"
     ) as caught:
         DelimitedTable(path=str(path)).load()
     for fix in fixes:
         assert DelimitedTable(path=str(path), **fix).load().count == 101 + ("missing" not in fix)
     end = "high" if odd == "99" else "low"
-    assert f"or {end}: {odd} if it is a rating" in caught.value.accepted
+    assert f"or --set dataset.{end}={odd} if it is a rating" in caught.value.accepted
     # A rating behind one that is missing is still reported on its own line.
     path.write_text(path.read_text().replace("100,100,3", "100,100,7"))
     with pytest.raises(InputError, match=r"mine.csv, line 102: rating 7; accepted: one of 1, 2, 3, 4, 5"):
@@ -95,10 +95,10 @@ SLIDER = np.round(np.linspace(-9.95, 9.9, 398), 2)
 @pytest.mark.parametrize(
     ("settings", "hint"),
     [
-        ({}, "the ends of the scale, such as low: -10 and high: 10; ratings between"),
-        ({"step": 1}, "the ends of the scale, such as low: -10 and high: 10"),
-        ({"continuous": False}, "continuous: true with the ends of the scale, such as low: -10 and high: 10"),
-        ({"low": -10}, "the ends of the scale, such as low: -10 and high: 10"),
+        ({}, "the ends of the scale, such as low=-10, high=10; ratings between"),
+        ({"step": 1}, "the ends of the scale, such as low=-10, high=10"),
+        ({"continuous": False}, "the ends of the scale, such as continuous=True, low=-10, high=10"),
+        ({"low": -10}, "the ends of the scale, such as low=-10, high=10"),
     ],
 )
 def test_the_hint_for_a_slider_works(settings: Any, hint: str) -> None:

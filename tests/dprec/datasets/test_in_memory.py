@@ -6,6 +6,7 @@ import copy
 import gc
 import json
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -43,9 +44,29 @@ def frame(**columns: Any) -> pd.DataFrame:
 @pytest.mark.parametrize("form", HELD)
 def test_every_form_is_the_same_data_set(form: str) -> None:
     dataset = InMemory.of(HELD[form])
-    assert dataset == InMemory.of(InMemory.of(HELD["lists"]).load())
+    assert dataset == InMemory.of(HELD["lists"])
+    assert replace(dataset, scale_given=True) == InMemory.of(dataset.load())
     assert (dataset.users, dataset.items, dataset.ratings, dataset.test_ratings) == (3, 3, 5, 0)
     np.testing.assert_array_equal(dataset.load().to_sparse().toarray(), [[4, 1, 0], [0, 0, 2], [5, 0, 3]])
+
+
+@pytest.mark.parametrize(
+    ("settings", "read_off"),
+    [
+        ({}, ("low", "high", "step")),
+        ({"low": 1, "high": 5}, ("low", "high", "step")),
+        ({"low": 1, "high": 5, "step": 1}, ()),
+        ({"low": 1, "high": 5, "continuous": True}, ()),
+    ],
+)
+def test_what_the_ratings_decide_of_the_scale(settings: Any, read_off: tuple[str, ...]) -> None:
+    dataset = InMemory.of(frame(), **settings)
+    assert dataset.read_off() == read_off
+    public = eval(
+        dataset.written({"low": 1, "high": 5, "step": 0.5}).replace("dataset=", "").replace("...", "frame()")
+    )
+    assert public.read_off() == ()
+    assert public.load().scale.levels == 9
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])

@@ -100,7 +100,10 @@ def test_movielens_has_times(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("user,item,rating\n1,2,3\n1,3,4\n", r"dataset.timestamp_column: .* holds the timestamps"),
+        (
+            "user,item,rating\n1,2,3\n1,3,4\n",
+            r"mine.csv, line 1: .* holds the timestamps .*--set dataset.timestamp_column=",
+        ),
         ("1,2,3\n1,3,4\n", r"mine.csv, line 1: no column 4 among 3"),
         (
             "1,2,3,soon\n1,3,4,later\n",

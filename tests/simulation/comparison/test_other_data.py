@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,30 @@ def test_a_comparison_without_any_protocol_that_suits_is_refused(ratings: Path, 
     with pytest.raises(InputError, match="none suits the ratings"):
         run_comparison(comparison, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "overrides", "message"),
+    [
+        (
+            "1,1,-9.5\n1,2,7.25\n2,1,3.1\n2,2,-3.3\n",
+            [],
+            "ratings from -9.5 to 7.25 .* --set dataset.low=-10 ",
+        ),
+        ("a,b,c\n1,1,3\n", [], "line 1: which of the columns"),
+        ("1,1,3\n1,2,4\n2,1,3\n", ["zork=1"], "zork: "),
+        ("1,1,3\n1,2,4\n2,1,3\n", ["split={kind: k-fold, k: 1}"], "[^/]*split"),
+        ("1,1,3\n1,2,4\n2,1,3\n", ["protocols=[blp-mf, blp-mf]"], "protocols: two protocols named 'blp-mf'"),
+    ],
+)
+def test_a_refusal_names_the_file_of_ratings_first(
+    content: str, overrides: list[str], message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text(content)
+    with pytest.raises(InputError, match=rf"^{re.escape(str(path))}[:,] {message}") as caught:
+        compare(path, tmp_path / "comparison", overrides=overrides)
+    assert "compare-systems" not in str(caught.value)
 
 
 def test_unreadable_ratings_are_an_error_and_leave_nothing_out(tmp_path: Path) -> None:

@@ -1,0 +1,31 @@
+"""Data frames of pandas, which nothing here needs but who asks for one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def data_frame(table: Any, instead: str) -> pd.DataFrame:
+    """Return a table as a data frame.
+
+    Parameters
+    ----------
+    table : mapping of columns, or sequence of rows
+        As pandas takes them.
+    instead : str
+        What has the same without pandas, for the error.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        When pandas is not installed; one line says what does without.
+    """
+    try:
+        import pandas as pd
+    except ImportError:
+        reason = f"to_pandas needs pandas, which is not installed: pip install pandas, or use {instead}"
+        raise ModuleNotFoundError(reason, name="pandas") from None
+    return pd.DataFrame(table)
