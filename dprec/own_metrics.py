@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import math
 import re
 from collections.abc import Callable, Sequence
 from numbers import Real
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -73,15 +71,6 @@ def measure(reference: str, test: Ratings, predictions: NDArray[np.float64]) -> 
         found = f"it returned {value}" if isinstance(value, Real) else f"it returned a {type(value).__name__}"
         raise InputError(reference, found, ACCEPTED)
     return float(value)
-
-
-def digest(references: Sequence[str]) -> str:
-    """Return a digest of the files that functions are defined in; empty without any."""
-    hashed = hashlib.sha256()
-    for reference in references:
-        file = inspect.getsourcefile(imported_function(reference))
-        hashed.update(reference.encode() + (b"" if file is None else Path(file).read_bytes()))
-    return hashed.hexdigest()[:16] if references else ""
 
 
 def _parameters(function: Callable[..., Any]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Which code a class from outside has: a digest that changes when the code does.
+"""Which code a class or function from outside has: a digest that changes when the code does.
 
 Of a module, the whole file counts, so that what its classes call counts too. A class of a notebook or script
 has no file of its own: its functions count as they are compiled, with what they refer to there. Other
@@ -16,7 +16,7 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
-from dprec.own_classes import is_importable, is_ours, outside, reference_of
+from dprec.own_classes import imported_function, is_importable, is_ours, outside, reference_of
 
 _DIGITS = 16
 
@@ -32,6 +32,15 @@ def sources_of(components: Iterable[type[Any]]) -> dict[str, str]:
         16 hexadecimal digits each: of the class and of those that it is derived from.
     """
     return {reference_of(component): _digest(component) for component in components}
+
+
+def sources_of_functions(references: Iterable[str]) -> dict[str, str]:
+    """Return a digest of the file of each function, by its ``module:function``."""
+    files = {reference: inspect.getsourcefile(imported_function(reference)) for reference in references}
+    return {
+        reference: hashlib.sha256(b"" if file is None else Path(file).read_bytes()).hexdigest()[:_DIGITS]
+        for reference, file in files.items()
+    }
 
 
 def _digest(component: type[Any]) -> str:

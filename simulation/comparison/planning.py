@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from dprec.errors import InputError
-from dprec.own_sources import sources_of
 from simulation.comparison.definition import ComparisonConfig, Entry
 from simulation.comparison.floors import added_floors, predicted
 from simulation.comparison.other_data import LeftOut, suited, with_fitting_split
@@ -93,8 +92,8 @@ class Comparison:
         if self.left_out:
             values["left_out"] = {each.name: each.reason for each in self.left_out}
         values["cells"] = {cell.key: cell.config.plain_values() for cell in self.cells}
-        own = dict.fromkeys(component for cell in self.cells for component in cell.config.own_classes())
-        return dump_yaml(with_sources(values, sources_of(own)))
+        sources = {name: digest for cell in self.cells for name, digest in cell.config.sources.items()}
+        return dump_yaml(with_sources(values, sources))
 
 
 def load_comparison(

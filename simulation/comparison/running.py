@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from dprec.data_frames import data_frame
 from dprec.errors import InputError, within
-from dprec.own_metrics import digest
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings
 from simulation.comparison.cell_runs import Failure, run_cells
@@ -236,9 +235,7 @@ def _checked(comparison: Comparison, progress: Progress) -> tuple[Comparison, di
             continue
         key = name if population is None else f"{name} of {population}"
         config = cells[0].config
-        whole = fingerprint(train, test, config.dataset.catalogue(train.item_ids))
-        # A finished cell was measured by a function as it was then.
-        fingerprints[key] = "-".join(filter(None, (whole, digest(config.evaluation.own))))
+        fingerprints[key] = fingerprint(train, test, config.dataset.catalogue(train.item_ids))
     if unsuited:
         comparison = comparison.without(list(unsuited.values()))
     kept = {cell.protocol for cell in comparison.cells}

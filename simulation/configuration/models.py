@@ -21,7 +21,7 @@ from dprec.errors import SettingError, within
 from dprec.options import Options, as_tuple, option, own_classes
 from dprec.own_classes import is_importable, reference_of
 from dprec.own_metrics import check_names
-from dprec.own_sources import sources_of
+from dprec.own_sources import sources_of, sources_of_functions
 from dprec.wire.network import NetworkOptions
 from simulation.configuration.strict_yaml import dump_yaml
 from simulation.configuration.validation import validated
@@ -182,8 +182,8 @@ class RunConfig(BaseModel):
 
     @property
     def sources(self) -> dict[str, str]:
-        """A digest of the code of each class that is not of this distribution, by ``module:Class``."""
-        return sources_of(self.own_classes())
+        """A digest of the code of each class and metric that is not of this distribution, by reference."""
+        return {**sources_of(self.own_classes()), **sources_of_functions(self.evaluation.own)}
 
     def own_classes(self) -> list[type[Options]]:
         """Return the classes of its components that are not of this distribution."""

@@ -74,7 +74,7 @@ def test_a_comparison_has_a_column_each_and_notices_a_changed_function(
     with pytest.raises(InputError, match=r"evaluation\.errors"):
         compare(config | {"evaluation": {**OWN, "errors": []}}, tmp_path / "mine", resume=True)
     source.write_text(SOURCE + "# changed\n")
-    with pytest.raises(InputError, match=r"ratings\.nothing-sent: '.*' there and '.*' now"):
+    with pytest.raises(InputError, match=r"sources\.measures_of_mine:bias: '.*' there and '.*' now"):
         compare(config, tmp_path / "mine", resume=True)
 
 
