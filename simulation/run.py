@@ -55,10 +55,9 @@ def run(
 
     Raises
     ------
-    InputError, RunError
-        When the configuration, the data or the output directory cannot be used; when the run has failed.
-    KeyboardInterrupt
-        When interrupted; its note says how to go on.
+    InputError, RunError, KeyboardInterrupt
+        When the configuration, the data or the output directory cannot be used; when the run has failed;
+        when interrupted, with a note on how to go on.
     """
     from simulation.analysis.projection import check_population
     from simulation.configuration.loading import load
