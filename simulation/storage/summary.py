@@ -108,7 +108,7 @@ class PrivacySummary(Document):
     trust: Trust = Field(description="Whom users trust: the server, one that adds up or shuffles, nobody.")
     epsilon_per_rating: float | None = Field(description="Largest proved loss of one rating, of any user.")
     epsilon_per_user: LossSpread = Field(
-        description="Sum of the proved losses of all reports, for profiles of the same items if these are seen."
+        description="Sum of proved losses of all reports, for profiles of the same items if they are seen."
     )
     epsilon_composed: LossSpread = Field(
         description="The same by composition: holds with delta, where the sum holds without."

@@ -116,8 +116,8 @@ def test_every_statement_is_that_of_the_table(tmp_path: Path, measure: Measure, 
     assert float(best[f"{column}_gain_low"]) > 0
     stated = re.fullmatch(
         r"At ε = 1 per rating, up to ([\d.]+) per user on the same items, the most accurate protocol that is "
-        r"proved to keep its budget is (\S+): it reaches (RMSE|sign accuracy) ([\d.]+), ([\d.]+) ± ([\d.]+) better "
-        r"than nothing sent \(([\d.]+)\), for ([\d,]+) bytes up and ([\d,]+) down per user; "
+        r"proved to keep its budget is (\S+): it reaches (RMSE|sign accuracy) ([\d.]+), ([\d.]+) ± ([\d.]+) "
+        r"better than nothing sent \(([\d.]+)\), for ([\d,]+) bytes up and ([\d,]+) down per user; "
         r"the server sees rated items, noise\.",
         first,
     )
