@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from simulation.comparison.estimate import Announce
     from simulation.comparison.planning import Comparison
     from simulation.comparison.running import ComparisonResult
     from simulation.configuration.parts import GivenParts
@@ -26,6 +27,7 @@ def compare(
     population: float | None = None,
     page: bool = True,
     progress: Progress = silent,
+    announce: Announce | None = None,
     **parts: Unpack[GivenParts],
 ) -> ComparisonResult:
     """Run the unfinished cells of a comparison, and write its table and page.
@@ -45,6 +47,8 @@ def compare(
         Continue an interrupted comparison; its finished cells are kept.
     population, page, progress
         As for `simulation.run`.
+    announce : callable, optional
+        Called with a sentence on what a long comparison may take, before its first run.
     **parts
         Ratings that you hold, or other parts to replace; see `simulation.configuration.parts.GivenParts`.
 
@@ -55,13 +59,33 @@ def compare(
     KeyboardInterrupt
         When interrupted; the table and the page then hold what is finished.
     """
+    _check(population)
+    comparison = _loaded(config, overrides, parts)
+    return _compared(comparison, output, jobs, resume, population, page, progress, announce)
+
+
+def _compared(
+    comparison: Comparison,
+    output: str | Path,
+    jobs: int | None,
+    resume: bool,
+    population: float | None,
+    page: bool,
+    progress: Progress,
+    announce: Announce | None,
+) -> ComparisonResult:
+    from simulation.comparison.estimate import unheard
     from simulation.comparison.running import run_comparison
 
-    _check(population)
-    comparison, tabulated = _loaded(config, overrides, parts), _outline if page else None
     with _kept_when_interrupted(page):
         result = run_comparison(
-            comparison, output, jobs=jobs, resume=resume, progress=progress, tabulated=tabulated
+            comparison,
+            output,
+            jobs=jobs,
+            resume=resume,
+            progress=progress,
+            tabulated=_outline if page else None,
+            announce=announce or unheard,
         )
         if result.rows and page:
             _draw(result, population, progress)

@@ -61,7 +61,7 @@ _COUNTED = (
 )
 """Beginnings of the columns of losses, bytes, counts and rankings, which are never negative."""
 
-_FLAGS = frozenset({"hides_rated_items", "trusts_server", "unlinked"})
+_FLAGS = frozenset({"hides_rated_items", "quick", "trusts_server", "unlinked"})
 """Columns that hold True or False."""
 
 _SIZES = frozenset({"users", "items", "train_ratings", "test_ratings"})

@@ -50,6 +50,13 @@ def loss_per(unit: PrivacyUnit) -> str:
     return f"ε per {unit}"
 
 
+QUICK_IN_WORDS = (
+    "only the first seed and fold and the middle ε of the comparison were run, so nothing here is averaged; "
+    "without --quick, all are."
+)
+"""What a quick comparison is."""
+
+
 def plural(count: int, noun: str) -> str:
     """Write a count with its noun."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")

@@ -33,6 +33,7 @@ from simulation.console.parameters import (
     Page,
     Population,
     PopulationDir,
+    Quick,
     Quiet,
     Resume,
     Track,
@@ -111,6 +112,7 @@ def compare(
     resume: Resume = False,
     population: Population = None,
     page: Page = True,
+    quick: Quick = False,
     quiet: Quiet = False,
 ) -> None:
     """Run protocols x epsilons x folds x seeds and put them in one table.
@@ -123,12 +125,13 @@ def compare(
         result = simulation.compare(
             config,
             folder,
-            overrides=settings_of(set_, population_dir),
+            overrides=[*settings_of(set_, population_dir), *["quick=true"] * quick],
             jobs=jobs,
             resume=resume,
             population=population,
             page=page,
             progress=progress,
+            announce=None if quiet else lambda words: typer.echo(f"dprec: {words}", err=True),
         )
     from simulation.console.results import check_complete, print_comparison
 
