@@ -1,6 +1,6 @@
 """Checks the constants of the calibrated completion and of on-device prediction on validation ratings.
 
-    python benchmarks/choose_on_device.py [--path ../shared/data/ml-100k] [--draws 2]
+    python benchmarks/choose_on_device.py [--path ../shared/data/ml-100k | --path ratings.csv] [--draws 2]
 
 As in u1's test, some users lose nearly half of their ratings, which are to be predicted: half of the users
 without a test rating lose 45 %, drawn twice. No test rating is read. Every constant takes its other values
@@ -16,6 +16,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -30,6 +31,7 @@ from dprec.completion.calibrated import geometry
 from dprec.completion.calibrated.completion import Calibrated, CalibratedModel
 from dprec.completion.calibrated.symbol_tables import SymbolTables
 from dprec.datasets.movielens import MovieLens100K
+from dprec.datasets.table import DelimitedTable
 from dprec.mechanisms import Mechanism
 from dprec.metrics import root_mean_squared_error
 from dprec.personalization.broadcast import calibrated_broadcast
@@ -37,6 +39,7 @@ from dprec.personalization.ordinal_process import Devices, OrdinalProcess
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.randomness import generator, words
 from dprec.ratings import Ratings
+from dprec.splits import Holdout
 from dprec.wire import item_table
 from dprec.wire.item_table import ItemTable
 from simulation import load
@@ -162,10 +165,13 @@ class Trial:
 
 def trials(path: str, draws: int, epsilon: float) -> list[Trial]:
     """Return every draw on every split at a budget."""
-    dataset, budget = MovieLens100K(path=path, items=True), PrivacyBudget(epsilon=epsilon)
-    made = []
+    dataset: Any = DelimitedTable(path=path) if Path(path).is_file() else MovieLens100K(path=path, items=True)
+    budget, made = PrivacyBudget(epsilon=epsilon), []
     for seed in SPLITS:
-        parts = validation_split(*dataset.load_fold("u1"), seed=seed)
+        if isinstance(dataset, DelimitedTable):
+            parts = Holdout(test_fraction=0.2).split(dataset, seed)
+        else:
+            parts = validation_split(*dataset.load_fold("u1"), seed=seed)
         catalogue = dataset.catalogue(parts[0].item_ids)
         for draw in range(draws):
             made.append(Trial(*parts, observed(parts[0], draw, budget=budget, catalogue=catalogue)))
@@ -215,7 +221,7 @@ def factors_stand(path: str, draws: int) -> bool:
 def main() -> int:
     """Print all figures; return 1 if a constant does not stand."""
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--path", default="../shared/data/ml-100k", help="folder of MovieLens 100K")
+    arguments.add_argument("--path", default="../shared/data/ml-100k", help="MovieLens 100K, or a file")
     arguments.add_argument("--draws", type=int, default=2, help="draws of the noise")
     chosen = arguments.parse_args()
     print("RMSE at epsilon", *(f"{epsilon:g}" for epsilon in EPSILONS))

@@ -1,4 +1,4 @@
-"""The progress of a computation: one type for the code that computes and the code that shows it."""
+"""The progress of a computation: types for the code that computes and the code that shows it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,13 @@ Progress = Callable[[str, int, int], None]
 """Called with the stage, a short phrase such as "completing", the steps done and the steps planned;
 none are planned where their number is not known, or there is one."""
 
+Announce = Callable[[str], object]
+"""Called with a sentence about a computation before it begins."""
+
 
 def silent(stage: str, done: int, planned: int) -> None:
     """Ignore progress."""
+
+
+def unheard(sentence: str) -> None:
+    """Announce nothing."""

@@ -20,6 +20,9 @@ from dprec.errors import InputError
 PACKAGES = ("clients", "dprec", "simulation", "strategies")
 COMMAND_LINE = "simulation.console.command_line"
 
+_ENDING = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+"""Signals that ask a program to end, and who handles them unless somebody says otherwise."""
+
 _HOME = Path(__file__).resolve().parents[1]
 
 
@@ -56,18 +59,22 @@ def _is_ours(spec: ModuleSpec) -> bool:
 def interrupt_once(number: int, frame: FrameType | None) -> NoReturn:
     """Interrupt the program, and ignore what follows: half of an orderly end shows tracebacks, as Ray does.
 
+    SIGTERM, by which schedulers and containers stop a program, ends it as an interrupt from the keyboard.
+
     Raises
     ------
     KeyboardInterrupt
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for ending in _ENDING:
+        signal.signal(ending, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
 def run_command_line() -> None:
     """Check the packages, then run the command line, which exits."""
-    # Who ignores interrupts, as in the background of a shell, goes on ignoring them.
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, interrupt_once)
+    # Who ignores them, as in the background of a shell, goes on ignoring them.
+    for ending, usual in _ENDING.items():
+        if signal.getsignal(ending) is usual:
+            signal.signal(ending, interrupt_once)
     check_packages()
     import_module(COMMAND_LINE).main()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from weakref import finalize
 
 from dprec.errors import InputError
-from dprec.progress import Progress, silent
+from dprec.progress import Announce, Progress, silent, unheard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,6 +31,7 @@ def compare(
     population: float | None = None,
     page: bool = True,
     progress: Progress = silent,
+    announce: Announce = unheard,
     **parts: Unpack[GivenParts],
 ) -> ComparisonResult:
     """Run the unfinished cells of a comparison, and write its table and page.
@@ -46,25 +48,23 @@ def compare(
         Number of cells to run at a time; one per core by default.
     resume, population, page, progress
         As for `simulation.run`; finished cells are kept.
+    announce : callable, optional
+        Called with a sentence on what a long comparison may take, before its first run.
     **parts
         Ratings that you hold, or other parts to replace; see `simulation.configuration.parts.GivenParts`.
 
     Raises
     ------
-    InputError
-        When the configuration, the data or the output directory cannot be used; raised before any cell runs.
-    KeyboardInterrupt
-        When interrupted; the table and the page then hold what is finished.
+    InputError, KeyboardInterrupt
+        Before any cell runs, when the input or the directory cannot be used; with what is finished on disk.
     """
     from simulation.comparison.running import run_comparison
 
     _check(population, output, resume)
     comparison, page = _loaded(config, overrides, parts), page and output is not None
     with _directory(output) as (folder, held), _kept_when_interrupted(page):
-        outline = _outline if page else None
-        result = run_comparison(
-            comparison, folder, jobs=jobs, resume=resume, progress=progress, tabulated=outline
-        )
+        run_cells = partial(run_comparison, comparison, jobs=jobs, resume=resume, announce=announce)
+        result = run_cells(folder, progress=progress, tabulated=_outline if page else None)
         held(result)
         if result.rows and page:
             _draw(result, population, progress)

@@ -148,7 +148,7 @@ def run_prepared(
     """
     began = time.perf_counter() if started is None else started
     with within("protocol"):
-        config.protocol.check(train)
+        config.protocol.suited_to(train).check(train)
     _check_memory(config, train.n_users, train.n_items, train.count)
     progress("starting Flower", 0, 1)
     nodes = math.ceil(train.n_users / config.simulation.cohort_size(train.n_users))
@@ -173,6 +173,7 @@ def run_in(
 ) -> RunRecord:
     """Run a configuration in a session that is already open; see `run_prepared`."""
     began = time.perf_counter() if started is None else started
+    config = config.model_copy(update={"protocol": config.protocol.suited_to(train)})
     side = side or SideData.of(config.dataset, train)
     evaluator = Evaluator(train, test, config.evaluation, side.truth)
     task = _task(session, config, evaluator, side.catalogue, directory, progress, ended)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -10,7 +11,7 @@ from dprec.errors import within
 from dprec.progress import Progress, silent
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from simulation.configuration.models import RunConfig
     from simulation.configuration.parts import GivenParts
@@ -54,8 +55,8 @@ def run(
 
     Raises
     ------
-    InputError, RunError
-        When the configuration, the data or the output directory cannot be used; when the run has failed.
+    InputError, RunError, KeyboardInterrupt
+        When the input or the directory cannot be used; when the run failed; with a note on how to go on.
     """
     from simulation.analysis.projection import check_population
     from simulation.configuration.loading import load
@@ -73,7 +74,8 @@ def run(
 def _draw(directory: Path, population: float | None, progress: Progress) -> None:
     from simulation.pages import report
 
-    report(directory, population, progress)
+    with _explained_when_interrupted(directory):
+        report(directory, population, progress)
 
 
 def _record(
@@ -93,9 +95,32 @@ def _record(
     directory = RunDirectory.claim(output, config, resume=resume) if output is not None else None
     if directory is not None and directory.finished:
         return directory.read(config, train, test)
-    with recording(track, config, None if directory is None else directory.path) as recorded:
+    place = None if directory is None else directory.path
+    with _explained_when_interrupted(place), recording(track, config, place) as recorded:
         record = run_prepared(
             config, train, test, directory, progress=progress, started=started, ended=recorded.round
         )
         recorded.finish(record)
     return record
+
+
+@contextmanager
+def _explained_when_interrupted(directory: Path | None) -> Iterator[None]:
+    """Say on an interrupt what a run's directory holds, and how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupted:
+        if directory is not None:
+            interrupted.add_note(_how_to_go_on(directory))
+        raise
+
+
+def _how_to_go_on(directory: Path) -> str:
+    from simulation.storage.checkpoints import CHECKPOINT
+    from simulation.storage.names import SUMMARY
+
+    if (directory / SUMMARY).exists():
+        return f"{directory} holds the result; --resume -o {directory} draws its page"
+    if (directory / CHECKPOINT).exists():
+        return f"{directory} holds the rounds that are finished; --resume -o {directory} goes on"
+    return f"nothing is finished; --resume -o {directory} begins again"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprec.progress import Progress, silent
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping, Sequence
 
     from simulation.configuration.models import RunConfig
     from simulation.tuning.running import Tuned
@@ -52,10 +53,26 @@ def tune(
     ------
     InputError
         When something that is asked for cannot be used, or Optuna is not installed.
+    KeyboardInterrupt
+        When interrupted; its note says how to go on.
     """
     from simulation.configuration.loading import load
+    from simulation.tuning.directory import TUNING
     from simulation.tuning.running import Tuning, tune_configurations
 
     tuning = Tuning(trials, space, measure, seed)
     loaded = [load(config, overrides) for config in configs]
-    return tune_configurations(loaded, output, tuning, resume=resume, progress=progress)
+    with _explained_when_interrupted(Path(output), TUNING):
+        return tune_configurations(loaded, output, tuning, resume=resume, progress=progress)
+
+
+@contextmanager
+def _explained_when_interrupted(directory: Path, claimed: str) -> Iterator[None]:
+    """Say on an interrupt how to go on, if the directory holds the file by which it was claimed."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupted:
+        if (directory / claimed).exists():
+            held = f"{directory} holds the trials that are finished"
+            interrupted.add_note(f"{held}; --resume -o {directory} goes on")
+        raise

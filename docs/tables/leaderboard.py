@@ -9,6 +9,7 @@ from docs.tables.markdown import table
 from docs.tables.results import Result, provenance, summary
 from simulation.analysis.floors import gain_digits
 from simulation.analysis.numbers import DASH, loss, number, with_claim
+from simulation.analysis.vocabulary import profiles_compared
 
 _MEASURES = {
     "rmse": "RMSE",
@@ -156,13 +157,22 @@ def _against(result: Result) -> str:
     return DASH if gained is None else gained.written(gain_digits(result.measured_by))
 
 
+def _summed(result: Result) -> str:
+    proved, claimed = result.epsilon_per_user, result.claimed_per_user
+    return with_claim(proved, claimed) + _compared(result, claimed if proved is None else proved)
+
+
+def _compared(result: Result, epsilon: float | None) -> str:
+    return profiles_compared(epsilon, hides_rated_items=result.hides_rated_items)
+
+
 _LEADERBOARD: tuple[tuple[str, bool, Callable[[Result], str]], ...] = (
     ("protocol", False, lambda result: f"`{result.protocol}` ({source_of(result)})"),
     ("accuracy", True, accuracy),
     ("against nothing sent", True, _against),
     ("bytes up / down", True, lambda result: _ways(result.bytes_up, result.bytes_down)),
-    ("ε per user, sum", True, lambda result: with_claim(result.epsilon_per_user, result.claimed_per_user)),
-    ("composed", True, lambda result: loss(result.composed)),
+    ("ε per user, sum", True, _summed),
+    ("composed", True, lambda result: loss(result.composed) + _compared(result, result.composed)),
     ("privacy", False, lambda result: result.status),
     ("trusted; server sees", False, lambda result: f"{result.trust}; {result.server_sees}"),
     ("network up / down", True, lambda result: _ways(result.network_up, result.network_down)),

@@ -54,8 +54,29 @@ def systems() -> dict[str, System]:
     }
 
 
+@cache
+def tuned_on() -> dict[str, str]:
+    """Return the ratings that settings of a preset were chosen on, by its name."""
+    return {
+        preset: ratings
+        for ratings, scripts in papers()["tuned"].items()
+        for presets in scripts.values()
+        for preset in presets
+    }
+
+
 def source_of(result: Result) -> str:
-    """Return where a protocol comes from, with a link to its page."""
+    """Return where a protocol comes from, with a link to its page, and what its settings were chosen on."""
+    names = [name for name in tuned_on() if name == result.preset or _is_floor(result, name)]
+    return ", ".join([_source(result), *(f"tuned on {tuned_on()[name]}" for name in names[:1])])
+
+
+def _is_floor(result: Result, name: str) -> bool:
+    """Return whether a result is a floor in the form that it has for other ratings of the same comparison."""
+    return result.floor and result.preset.startswith(f"{name}-")
+
+
+def _source(result: Result) -> str:
     if result.floor:
         return "floor"
     for system in systems().values():

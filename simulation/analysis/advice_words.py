@@ -128,10 +128,13 @@ def _privacy(setting: Setting, limits: AdviceLimits) -> str:
     per_user = counted_loss(setting, "user", claimed=True)
     mark = "" if setting.status == "proved" else f" ({setting.word}, not proved)"
     losses = f"at ε {loss(per_rating)} per rating, {loss(per_user)} per user"
+    compared = setting.profiles_compared(per_user, " on the ")
     if setting.composed is not None and (limits.delta is not None or per_user is None):
         composed = f"{loss(setting.composed)} per user with δ = {setting.delta or 0.0:g}"
-        return f"at ε {composed}" if per_user is None else f"{losses}, {composed}{mark}"
-    return "without privacy" if per_rating is None and per_user is None else f"{losses}{mark}"
+        if per_user is None:
+            return f"at ε {composed}{setting.profiles_compared(setting.composed, ' on the ')}"
+        return f"{losses}, {composed}{compared}{mark}"
+    return "without privacy" if per_rating is None and per_user is None else f"{losses}{compared}{mark}"
 
 
 def _rounds(setting: Setting) -> float:

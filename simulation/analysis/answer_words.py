@@ -75,7 +75,8 @@ def _first(answer: Answer, unit: ComparableUnit) -> str:
     alike = f" (not told apart: {_few(answer.alike)})" if answer.alike else ""
     beyond_doubt = " and beats nothing sent beyond doubt" if answer.in_doubt else ""
     per_user = best.setting.epsilon("user") if unit == "rating" else None
-    summed = "" if per_user is None else f", up to {loss(per_user)} per user"
+    compared = best.setting.profiles_compared(per_user, " on the ")
+    summed = "" if per_user is None else f", up to {loss(per_user)} per user{compared}"
     return (
         f"{at}{summed}, the most accurate protocol that is proved to keep its budget{beyond_doubt} is "
         f"{best.setting.name}{alike}: it {_reaches(answer, best)}, {_costs(best.setting)}."

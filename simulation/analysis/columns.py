@@ -153,7 +153,7 @@ def composed_column(settings: Sequence[Setting]) -> SettingColumn:
         f"{loss_per('user')}, composed",
         ", ".join(["largest", *(f"δ={delta:g}" for delta in deltas)]),
         lambda setting: setting.composed,
-        lambda setting: loss(setting.composed),
+        lambda setting: loss(setting.composed) + setting.profiles_compared(setting.composed),
     )
 
 
@@ -174,9 +174,20 @@ def _loss_column(unit: ComparableUnit, hint: str) -> SettingColumn:
         return setting.epsilon(unit)
 
     def text(setting: Setting) -> str:
-        return with_claim(largest(setting), setting.claimed(unit), setting.word)
+        proved, claimed = largest(setting), setting.claimed(unit)
+        compared = setting.profiles_compared(claimed if proved is None else proved) if unit == "user" else ""
+        return with_claim(proved, claimed, setting.word) + compared
 
     return SettingColumn(loss_per(unit), hint, largest, text)
+
+
+def _median_loss() -> SettingColumn:
+    plain = mean_column(loss_per("user"), "median", "epsilon_per_user_median", 1)
+
+    def text(setting: Setting) -> str:
+        return plain.text(setting) + setting.profiles_compared(setting.mean("epsilon_per_user_median"))
+
+    return replace(plain, text=text)
 
 
 def _bytes_columns(title: str, direction: str) -> tuple[SettingColumn, ...]:
@@ -193,7 +204,7 @@ BUDGET = SettingColumn(
     lambda setting: DASH if setting.budget is None else f"{setting.budget:g}",
 )
 LOSSES = (_loss_column("rating", ""), _loss_column("user", "largest"))
-MEDIAN_LOSS = mean_column(loss_per("user"), "median", "epsilon_per_user_median", 1)
+MEDIAN_LOSS = _median_loss()
 BYTES = figure_column("bytes", "per user", lambda setting: setting.bytes_per_user, 0)
 BYTES_UP = _bytes_columns("bytes up", "uplink")
 BYTES_DOWN = _bytes_columns("bytes down", "downlink")

@@ -17,7 +17,7 @@ from dprec.privacy.units import ComparableUnit
 from simulation.analysis.averages import Average, average, grouped
 from simulation.analysis.evaluations import Evaluation
 from simulation.analysis.measures import MEASURES, Measure, measures_in
-from simulation.analysis.vocabulary import server_sees
+from simulation.analysis.vocabulary import profiles_compared, server_sees
 from simulation.protocols.floors import FLOORS
 from simulation.storage.table_record import check_table
 from simulation.storage.tables import Row, read_lines
@@ -61,7 +61,7 @@ _COUNTED = (
 )
 """Beginnings of the columns of losses, bytes, counts and rankings, which are never negative."""
 
-_FLAGS = frozenset({"hides_rated_items", "trusts_server", "unlinked"})
+_FLAGS = frozenset({"hides_rated_items", "quick", "trusts_server", "unlinked"})
 """Columns that hold True or False."""
 
 _SIZES = frozenset({"users", "items", "train_ratings", "test_ratings"})
@@ -173,6 +173,10 @@ class Setting:
     def reference(self) -> bool:
         """Whether it is a protocol with neither a budget nor a bound on a privacy loss."""
         return self.floor is None and self.budget is None and not self.private
+
+    def profiles_compared(self, epsilon: float | None, link: str = ", ") -> str:
+        """Return what qualifies one of its losses per user, which goes after the number."""
+        return profiles_compared(epsilon, hides_rated_items=self.flag("hides_rated_items"), link=link)
 
     @property
     def server_sees(self) -> str:

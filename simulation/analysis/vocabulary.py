@@ -42,9 +42,31 @@ def server_sees(
     return "items and noise, not whose" if unlinked else "rated items, noise"
 
 
+def profiles_compared(epsilon: float | None, *, hides_rated_items: bool, link: str = ", ") -> str:
+    """Return what qualifies a loss per user: where rated items are seen, it is for profiles of the same ones.
+
+    Parameters
+    ----------
+    epsilon : float or None
+        The loss; without one there is nothing to qualify.
+    hides_rated_items : bool
+        Of the protocol.
+    link : str
+        What goes before the words.
+    """
+    return "" if hides_rated_items or epsilon is None else f"{link}same items"
+
+
 def loss_per(unit: PrivacyUnit) -> str:
     """Name the privacy loss in a unit."""
     return f"ε per {unit}"
+
+
+QUICK_IN_WORDS = (
+    "only the first seed and fold and the middle ε of the comparison were run, so nothing here is averaged; "
+    "without --quick, all are."
+)
+"""What a quick comparison is."""
 
 
 def plural(count: int, noun: str) -> str:

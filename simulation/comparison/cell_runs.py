@@ -47,7 +47,7 @@ def run_cells(
     """
     waiting = []
     for cell in cells:
-        if (folder / cell.key / SUMMARY).exists():
+        if finished(cell, folder):
             yield cell, None
         else:
             # Claimed here, so that a directory that cannot be written to stops the comparison at once.
@@ -58,12 +58,17 @@ def run_cells(
     if backend == "local":
         ended = _in_this_process(waiting, folder)
     else:
-        ended = run_on_ray(waiting, folder, jobs or _processors(len(waiting)))
+        ended = run_on_ray(waiting, folder, jobs or processors(len(waiting)))
     for cell, end in ended:
         yield cell, _stored(cell, end, RunDirectory(folder / cell.key))
 
 
-def _processors(cells: int) -> int:
+def finished(cell: Cell, folder: Path) -> bool:
+    """Return whether the folder of the cells holds the result of one."""
+    return (folder / cell.key / SUMMARY).exists()
+
+
+def processors(cells: int) -> int:
     """Return how many cells to run at a time, if nobody says."""
     return os.cpu_count() or 1 if cluster_address() is None else cells
 

@@ -133,6 +133,9 @@ class ComparisonConfig(BaseModel):
     epsilons: list[Annotated[float, Field(gt=0)]] = Field(
         default_factory=list, description="Budgets for the protocols that take one."
     )
+    quick: bool = Field(
+        default=False, description="Whether only the first seed and fold and the middle one of epsilons run."
+    )
     match: MatchOptions = Field(default=MatchOptions(), description="What makes protocols comparable.")
     protocols: list[Entry] = Field(min_length=1, description="What is compared.")
     floors: bool = Field(

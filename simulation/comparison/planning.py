@@ -15,7 +15,7 @@ from simulation.comparison.definition import ComparisonConfig, Entry
 from simulation.comparison.floors import added_floors, predicted
 from simulation.comparison.other_data import LeftOut, suited, with_fitting_split
 from simulation.comparison.populations import population_templates
-from simulation.comparison.templates import COMPOSITION, SHARED, Cell, Source, Template
+from simulation.comparison.templates import COMPOSITION, SHARED, Cell, Source, Template, middle
 from simulation.configuration.dotted_keys import apply_override, check_overrides, flatten
 from simulation.configuration.models import SOURCES, with_sources
 from simulation.configuration.parts import replace_parts, replaces_dataset, replaces_split
@@ -225,9 +225,12 @@ def _cells(template: Template, config: ComparisonConfig) -> Iterator[Cell]:
         folds, given = [None], config.populations.epsilons or given
     if template.run.protocol.private:
         epsilons = given
-    for epsilon, fold, seed in product(epsilons, folds, config.seeds):
+    seeds: Sequence[int] = config.seeds
+    if config.quick:
+        epsilons, folds, seeds = [middle(epsilons)], folds[:1], seeds[:1]
+    for epsilon, fold, seed in product(epsilons, folds, seeds):
         budget = None if epsilon is None else config.match.budget(epsilon)
-        yield template.cell(budget, fold, seed)
+        yield replace(template.cell(budget, fold, seed), quick=config.quick)
 
 
 _DELTA = "protocol.privacy.delta"

@@ -93,6 +93,7 @@ def _timing(cell: Cell, summary: Summary) -> Row:
 
 def _identity(cell: Cell) -> Row:
     row = {"name": cell.protocol, "epsilon": cell.epsilon, "fold": cell.fold, "seed": cell.seed}
+    row |= {"quick": True} if cell.quick else {}
     row |= {} if cell.panel is None else {"panel": cell.panel}
     return row if cell.population is None else {**row, "population": cell.population}
 

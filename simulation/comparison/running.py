@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from dprec.data_frames import data_frame
 from dprec.errors import InputError, within
-from dprec.progress import Progress, silent
+from dprec.progress import Announce, Progress, silent, unheard
 from dprec.ratings import Ratings
-from simulation.comparison.cell_runs import Failure, run_cells
+from simulation.comparison.cell_runs import Failure, finished, processors, run_cells
+from simulation.comparison.estimate import Sample, Source, estimate
 from simulation.comparison.mechanism_noise import sampled_noise
 from simulation.comparison.other_data import LeftOut
 from simulation.comparison.planning import Comparison
@@ -124,6 +125,7 @@ def run_comparison(
     resume: bool = False,
     progress: Progress = silent,
     tabulated: Callable[[Path], object] | None = None,
+    announce: Announce = unheard,
 ) -> ComparisonResult:
     """Run the unfinished cells of a comparison, and write its table.
 
@@ -140,6 +142,8 @@ def run_comparison(
     tabulated : callable, optional
         Called with the directory now and then while cells run, when it holds the table of those that are
         finished. Without it, the table is written at the end.
+    announce : callable, optional
+        Called with a sentence on what a long comparison may take, before its first run.
 
     Raises
     ------
@@ -150,7 +154,8 @@ def run_comparison(
     """
     if jobs is not None and jobs < 1:
         raise InputError("jobs", str(jobs), "at least 1")
-    comparison, directory = _claimed(comparison, output, resume, progress)
+    comparison, directory, samples = _claimed(comparison, output, resume, progress)
+    _say_what_it_takes(comparison, directory, samples, jobs, announce, progress)
     course = _Course(comparison, directory)
     backend = comparison.config.simulation.backend
     try:
@@ -163,14 +168,33 @@ def run_comparison(
 
 def _claimed(
     comparison: Comparison, output: str | Path, resume: bool, progress: Progress
-) -> tuple[Comparison, ComparisonDirectory]:
-    """Return what of a comparison suits the ratings, and its directory."""
-    comparison, fingerprints = _checked(comparison, progress)
+) -> tuple[Comparison, ComparisonDirectory, dict[Source, Sample]]:
+    """Return what of a comparison suits the ratings, its directory, and samples of the ratings."""
+    comparison, fingerprints, samples = _checked(comparison, progress)
     noise = sampled_noise(comparison)
     directory = ComparisonDirectory.claim(output, comparison.to_yaml(fingerprints), resume=resume)
     if noise:
         directory.write_noise(noise)
-    return comparison, directory
+    return comparison, directory, samples
+
+
+def _say_what_it_takes(
+    comparison: Comparison,
+    directory: ComparisonDirectory,
+    samples: Mapping[Source, Sample],
+    jobs: int | None,
+    announce: Announce,
+    progress: Progress,
+) -> None:
+    """Announce what the unfinished cells may take, if that is long."""
+    waiting = [cell for cell in comparison.cells if not finished(cell, directory.cells)]
+    if announce is unheard or not waiting:
+        return
+    progress("estimating what it will take", 0, 1)
+    workers = 1 if comparison.config.simulation.backend == "local" else jobs or processors(len(waiting))
+    expected = estimate(waiting, samples, min(workers, len(waiting)))
+    if expected.is_worth_a_line:
+        announce(expected.words)
 
 
 class _Course:
@@ -214,14 +238,19 @@ class _Course:
         return ComparisonResult(self._comparison, self._directory.path, rows, timings, self._failures)
 
 
-def _checked(comparison: Comparison, progress: Progress) -> tuple[Comparison, dict[str, str]]:
-    """Check each protocol at each of its budgets; return what suits the ratings, and their fingerprints.
+def _checked(
+    comparison: Comparison, progress: Progress
+) -> tuple[Comparison, dict[str, str], dict[Source, Sample]]:
+    """Check each protocol at each of its budgets; return what suits the ratings, with their fingerprints.
+
+    Beside these come samples of the ratings, for an estimate of what the cells take.
 
     Ratings are those of the protocol's first fold and seed on every population: what a check depends on, the
     numbers of users and items and the scale, hardly differs between folds.
     """
     fingerprints: dict[str, str] = {}
     unsuited: dict[str, LeftOut] = {}
+    samples: dict[Source, Sample] = {}
     prepare = lru_cache(maxsize=3)(prepared_ratings)
     budgets = _at_each_budget(comparison.cells)
     for done, ((name, population), cells) in enumerate(budgets.items()):
@@ -233,13 +262,15 @@ def _checked(comparison: Comparison, progress: Progress) -> tuple[Comparison, di
                 raise InputError(error.where, error.found, error.accepted) from None
             unsuited[name] = LeftOut(name, f"{error.found}; accepted: {error.accepted}")
             continue
+        samples[name, population] = Sample.of(train, test)
         key = name if population is None else f"{name} of {population}"
         config = cells[0].config
         fingerprints[key] = fingerprint(train, test, config.dataset.catalogue(train.item_ids))
     if unsuited:
         comparison = comparison.without(list(unsuited.values()))
     kept = {cell.protocol for cell in comparison.cells}
-    return comparison, {key: value for key, value in fingerprints.items() if key.split(" of ")[0] in kept}
+    own = {key: value for key, value in fingerprints.items() if key.split(" of ")[0] in kept}
+    return comparison, own, samples
 
 
 def _at_each_budget(cells: Sequence[Cell]) -> dict[tuple[str, str | None], list[Cell]]:

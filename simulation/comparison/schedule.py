@@ -1,4 +1,7 @@
-"""Which cell runs next: the costliest first, so that at the end no core waits for a long one.
+"""Which cell runs next: one of every protocol, then the costliest first.
+
+The first ones run from the cheapest on, so that there is soon a table to read. Of the others the costliest
+come first, so that at the end no core waits for a long one.
 
 How long a cell takes is known from the same protocol at another seed or fold, or from what its kind took on
 MovieLens 100K. Cells that have one fit in common run one after the other in the same worker, which keeps it.
@@ -11,7 +14,7 @@ from statistics import median
 
 from dprec.completion.one_bit import OneBit
 from simulation.comparison.shared_ratings import ratings_key
-from simulation.comparison.templates import Cell
+from simulation.comparison.templates import Cell, middle
 
 _SECONDS = {"nuclear-norm": 15.0, "mf": 1.0, "sgd-mf": 4.0, "mog-mf": 2.0, "calibrated": 2.5, "one-bit": 2.5}
 """Seconds of a cell on the first fold of MovieLens 100K, by its completion."""
@@ -45,6 +48,8 @@ class Schedule:
         self._seconds: dict[tuple[str, float | None, str | None], float] = {}
         self._ratios: list[float] = []
         self._last_fit: dict[Hashable, Hashable] = {}
+        self._first = _middle_cells(cells)
+        self._ended: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -61,10 +66,12 @@ class Schedule:
         others = {fit for owner, fit in self._last_fit.items() if owner != worker}
         usual = median(self._ratios) if self._ratios else 1.0
 
-        def preference(cell: Cell) -> tuple[bool, bool, float]:
+        def preference(cell: Cell) -> tuple[bool, bool, bool, float]:
             fit = _fit_key(cell)
             continues, elsewhere = fit is not None and fit == held, fit is not None and fit in others
-            return continues, not elsewhere, self._expected(cell, usual)
+            first = cell.key in self._first and cell.protocol not in self._ended
+            seconds = self._expected(cell, usual)
+            return continues, not elsewhere, first, -seconds if first else seconds
 
         chosen = max(self._waiting, key=preference)
         self._waiting.remove(chosen)
@@ -76,6 +83,7 @@ class Schedule:
         """Note how long a cell took."""
         # The first of those that share a fit takes longest, and it is the first of which costs are known.
         self._seconds.setdefault((cell.protocol, cell.epsilon, cell.population), seconds)
+        self._ended.add(cell.protocol)
         self._ratios.append(seconds / typical_seconds(cell))
 
     def again(self, cell: Cell, worker: Hashable) -> None:
@@ -86,6 +94,18 @@ class Schedule:
     def _expected(self, cell: Cell, usual: float) -> float:
         known = self._seconds.get((cell.protocol, cell.epsilon, cell.population))
         return typical_seconds(cell) * usual if known is None else known
+
+
+def _middle_cells(cells: Sequence[Cell]) -> set[str]:
+    """Return the keys of one cell per protocol and population: the first at the middle one of its budgets."""
+    own: dict[tuple[str, str | None], list[Cell]] = {}
+    for cell in cells:
+        own.setdefault((cell.protocol, cell.population), []).append(cell)
+    keys = set()
+    for group in own.values():
+        budget = middle([*{cell.epsilon for cell in group}])
+        keys.add(next(cell.key for cell in group if cell.epsilon == budget))
+    return keys
 
 
 def _fit_key(cell: Cell) -> Hashable:

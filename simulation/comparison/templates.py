@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -65,6 +65,8 @@ class Cell:
         Name of the floor that it is; None for any other protocol.
     population : str or None
         Of which population it is; None for the comparison's own ratings.
+    quick : bool
+        Whether it is of a comparison that runs only some of its cells.
     where : str
         File and entry, for errors; cells of two files may be equal.
     """
@@ -78,6 +80,7 @@ class Cell:
     panel: str | None = None
     floor: str | None = None
     population: str | None = None
+    quick: bool = False
     where: str = field(default="", compare=False)
 
 
@@ -153,6 +156,12 @@ class Template:
             where=self.where,
             population=self.population,
         )
+
+
+def middle(epsilons: Sequence[float | None]) -> float | None:
+    """Return the middle one of some budgets, by size; of two, the larger. None stands alone."""
+    ordered = sorted(epsilons, key=lambda epsilon: epsilon or 0.0)
+    return ordered[len(ordered) // 2]
 
 
 @contextmanager

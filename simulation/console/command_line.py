@@ -16,11 +16,12 @@ import typer
 import dprec
 import simulation
 from dprec.errors import InputError
+from dprec.progress import unheard
 from simulation.console.arguments import output_folder, settings_of
 from simulation.console.completion import presets_and_kinds
 from simulation.console.deploying import deploy
 from simulation.console.devices import device
-from simulation.console.exit_codes import exit_code
+from simulation.console.exit_codes import exit_code, interrupts_explained
 from simulation.console.listings import LISTINGS, listing, print_listing
 from simulation.console.parameters import (
     AuditSeed,
@@ -33,6 +34,7 @@ from simulation.console.parameters import (
     Page,
     Population,
     PopulationDir,
+    Quick,
     Quiet,
     Resume,
     Track,
@@ -78,7 +80,7 @@ def run(
     quiet: Quiet = False,
 ) -> None:
     """Run CONFIG, a YAML file or the name of a preset, and keep the result in a run directory."""
-    with progress_bar(quiet) as progress:
+    with interrupts_explained(), progress_bar(quiet) as progress:
         loaded = simulation.load(config, settings_of(set_, population_dir))
         folder = output_folder(output, loaded.name, resume, quiet)
         result = simulation.run(
@@ -111,6 +113,7 @@ def compare(
     resume: Resume = False,
     population: Population = None,
     page: Page = True,
+    quick: Quick = False,
     quiet: Quiet = False,
 ) -> None:
     """Run protocols x epsilons x folds x seeds and put them in one table.
@@ -119,22 +122,18 @@ def compare(
     ratings is left out with the reason, as it is where --set replaces the data set.
     """
     folder = output_folder(output, config.stem, resume, quiet)
-    try:
-        with progress_bar(quiet) as progress:
-            result = simulation.compare(
-                config,
-                folder,
-                overrides=settings_of(set_, population_dir),
-                jobs=jobs,
-                resume=resume,
-                population=population,
-                page=page,
-                progress=progress,
-            )
-    except KeyboardInterrupt as interrupt:
-        for note in getattr(interrupt, "__notes__", ()):  # what is finished, if anything is
-            typer.echo(f"dprec: {note}", err=True)
-        raise
+    with interrupts_explained(), progress_bar(quiet) as progress:
+        result = simulation.compare(
+            config,
+            folder,
+            overrides=[*settings_of(set_, population_dir), *["quick=true"] * quick],
+            jobs=jobs,
+            resume=resume,
+            population=population,
+            page=page,
+            progress=progress,
+            announce=unheard if quiet else lambda words: typer.echo(f"dprec: {words}", err=True),
+        )
     from simulation.console.results import check_complete, print_comparison
 
     if not quiet:

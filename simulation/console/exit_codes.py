@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import typer
 from click import ClickException
@@ -55,6 +56,17 @@ def exit_code(command: Callable[[], object]) -> int:
     if code == _INTERRUPTED:
         return _fail("interrupted", _INTERRUPTED)
     return code if isinstance(code, int) else 0
+
+
+@contextmanager
+def interrupts_explained() -> Iterator[None]:
+    """Print what an interrupt leaves behind, as the notes of its exception say."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        for note in getattr(interrupt, "__notes__", ()):
+            typer.echo(f"dprec: {note}", err=True)
+        raise
 
 
 def _as_typed(error: InputError) -> str:

@@ -48,6 +48,9 @@ Trials = Annotated[
 AuditSeed = Annotated[
     int | None, typer.Option(metavar="N", parser=whole_number, help="Seed of the audit's runs.")
 ]
+Quick = Annotated[
+    bool, typer.Option("--quick", help="Run the first seed and fold and the middle epsilon only.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors only.")]
 Track = Annotated[
     list[str] | None,

@@ -14,6 +14,7 @@ from simulation.analysis.populations import population_words
 from simulation.analysis.projection import METHOD, Projection
 from simulation.analysis.settings import Setting, settings_of
 from simulation.analysis.small_tables import SmallTable, run_table, tables_of_comparison
+from simulation.analysis.vocabulary import QUICK_IN_WORDS
 from simulation.console.fitting import Column, Fitted, fitted
 from simulation.console.terminal import console, print_lines, table_console, width_of
 from simulation.storage.tables import Row
@@ -44,6 +45,8 @@ def comparison_tables(rows: Sequence[Row], width: int | None = None) -> list[Fit
 
 def comparison_notes(result: ComparisonResult) -> Iterator[str]:
     """Yield what a reader of the tables must know beside them."""
+    if result.comparison.config.quick:
+        yield f"Quick: {QUICK_IN_WORDS}"
     if (delta := result.comparison.config.match.delta) is not None:
         yield from notes_on_delta(delta, settings_of(result.rows))
     yield from result.notes_on_ratings()

@@ -11,6 +11,7 @@ import typer
 import simulation
 from simulation.console.arguments import output_folder
 from simulation.console.completion import configurations
+from simulation.console.exit_codes import interrupts_explained
 from simulation.console.parameters import Output, Overrides, Quiet, Resume
 from simulation.console.progress import progress_bar
 from simulation.console.terminal import print_lines
@@ -49,7 +50,7 @@ def tune(
     The test ratings are not used. Every trial spends its privacy budget again.
     """
     folder = output_folder(output, "tuning", resume, quiet)
-    with progress_bar(quiet) as progress:
+    with interrupts_explained(), progress_bar(quiet) as progress:
         tuned = simulation.tune(
             configs,
             folder,

@@ -8,8 +8,10 @@ from __future__ import annotations
 import logging
 import os
 import re
+import signal
 import socket
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -104,7 +106,8 @@ def _connect(address: str, **options: Any) -> None:
     import ray
 
     try:
-        ray.init(address, logging_level=logging.ERROR, log_to_driver=False, **options)
+        with _sigterm_kept():
+            ray.init(address, logging_level=logging.ERROR, log_to_driver=False, **options)
     except ConnectionError as error:
         raise InputError(ADDRESS, f"{address} ({one_line(error)})", _ACCEPTED) from error
     except Exception as error:  # Ray raises a bare one where its own processes do not start
@@ -116,6 +119,22 @@ def _connect(address: str, **options: Any) -> None:
                 )
                 raise RunError(f"the Ray cluster at {address} has {there}, not {here}") from error
         raise RunError(f"Ray did not start: {one_line(error)}") from error
+
+
+@contextmanager
+def _sigterm_kept() -> Iterator[None]:
+    """Give SIGTERM back to the function that handles it; Ray's own handlers print a stack trace and exit.
+
+    Until Ray has started, theirs answer: such an exit is an interrupt.
+    """
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    except SystemExit:
+        raise KeyboardInterrupt from None
+    finally:
+        if callable(handler) and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, handler)
 
 
 def _check_address(address: str) -> None:

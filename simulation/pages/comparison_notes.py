@@ -9,7 +9,7 @@ from markupsafe import Markup
 from simulation.analysis.audits import declared_in_comparison
 from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.delta_notes import notes_on_delta
-from simulation.analysis.vocabulary import listed, plural
+from simulation.analysis.vocabulary import QUICK_IN_WORDS, listed, plural
 from simulation.pages.page import Section
 from simulation.pages.words import merged_notes
 
@@ -33,6 +33,8 @@ def first_notes(files: ComparisonFiles) -> list[str]:
             f"{planned - len(files.unfinished)} of {plural(planned, 'run')} are finished, without "
             f"{_few(files.unfinished)}. {_UNFINISHED}"
         )
+    if files.config.get("quick"):
+        notes.append(Markup("<strong>Quick:</strong> {}").format(QUICK_IN_WORDS))
     left_out = files.config.get("left_out")
     if isinstance(left_out, dict) and left_out:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())

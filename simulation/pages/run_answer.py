@@ -7,7 +7,7 @@ from markupsafe import Markup
 from simulation.analysis.columns import SERVER_SEES, STATUS
 from simulation.analysis.measures import Measure, headlines, main_measure, measures_in
 from simulation.analysis.numbers import DASH, loss, number, size
-from simulation.analysis.vocabulary import TRUST_IN_WORDS, plural, server_sees
+from simulation.analysis.vocabulary import TRUST_IN_WORDS, plural, profiles_compared, server_sees
 from simulation.pages.figures.rendering import Rendered
 from simulation.pages.markup import render_template
 from simulation.pages.page import figures
@@ -63,25 +63,33 @@ def _privacy_in_words(summary: Summary) -> str:
     if privacy.status in ("claimed", "declared"):
         claimed, known, word = privacy.epsilon_claimed, proved[0] is not None, privacy.status
         words = f", {word}; proved is {loss(proved[0])} per rating" if known else f", {word} and not proved"
-        return _losses(claimed.per_rating, claimed.per_user) + words
+        return _losses(claimed.per_rating, claimed.per_user, privacy) + words
     composed = privacy.epsilon_composed.max
     if composed is None:
-        return _losses(*proved)
+        return _losses(*proved, privacy)
     if proved == (None, None):
-        return f"at ε = {loss(composed)} per user with δ = {privacy.delta:g}"
+        return f"at ε = {_per_user(composed, privacy)} with δ = {privacy.delta:g}"
     differs = loss(composed) != loss(proved[1])
-    return _losses(*proved) + (f" ({loss(composed)} with δ = {privacy.delta:g})" if differs else "")
+    return _losses(*proved, privacy) + (f" ({loss(composed)} with δ = {privacy.delta:g})" if differs else "")
 
 
-def _losses(per_rating: float | None, per_user: float | None) -> str:
+def _losses(per_rating: float | None, per_user: float | None, privacy: PrivacySummary) -> str:
     """Return the losses that are bounded, the largest of any user."""
     if per_rating is None and per_user is None:
         return "without privacy"
     if per_rating is None or per_rating == per_user:
-        return f"at ε = {loss(per_user)} per user"
+        return f"at ε = {_per_user(per_user, privacy)}"
     return f"at ε = {loss(per_rating)} per rating" + (
-        "" if per_user is None else f" and at most {loss(per_user)} per user"
+        "" if per_user is None else f" and at most {_per_user(per_user, privacy)}"
     )
+
+
+def _per_user(epsilon: float | None, privacy: PrivacySummary) -> str:
+    return f"{loss(epsilon)} per user{_compared(epsilon, privacy, ' on the ')}"
+
+
+def _compared(epsilon: float | None, privacy: PrivacySummary, link: str = ", ") -> str:
+    return profiles_compared(epsilon, hides_rated_items=privacy.hides_rated_items, link=link)
 
 
 def _sends(summary: Summary) -> bool:
@@ -116,11 +124,17 @@ def _tiles(summary: Summary) -> Markup:
         ),
         (
             "ε per user, sum",
-            *_loss(privacy, per_user.max, claimed.per_user, f"largest; median {loss(per_user.median)}"),
+            *_loss(
+                privacy,
+                per_user.max,
+                claimed.per_user,
+                f"largest{_compared(per_user.max, privacy)}; median {loss(per_user.median)}",
+            ),
         ),
     ]
     if composed.max is not None:
-        detail = f"largest, δ = {privacy.delta:g}; median {loss(composed.median)}"
+        compared = _compared(composed.max, privacy)
+        detail = f"largest{compared}, δ = {privacy.delta:g}; median {loss(composed.median)}"
         tiles.append(("ε per user, composed", loss(composed.max), detail))
     tiles += [
         (SERVER_SEES.title, _seen(summary), plural(traffic.rounds, "round")),

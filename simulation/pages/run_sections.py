@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from simulation.analysis.measures import MEASURES, main_measure
 from simulation.analysis.numbers import loss, number, size
+from simulation.analysis.vocabulary import profiles_compared
 from simulation.pages.figures.mechanism_channels import draw_noise
 from simulation.pages.figures.rendering import Draw, Plot
 from simulation.pages.figures.run_rounds import draw_rounds_figure, evaluated_rounds
@@ -29,7 +30,6 @@ _USER_COUNTS = (
     ("messages", "number of messages"),
 )
 _USER_LOSSES = (
-    ("epsilon_per_rating", "ε per rating"),
     ("epsilon_per_user", "ε per user, sum"),
     ("epsilon_composed", "ε per user, composed"),
 )
@@ -39,9 +39,15 @@ _STATISTICS = ("mean", "smallest", "5th percentile", "median", "95th percentile"
 def user_table(run: RunFiles) -> Markup:
     """Return how every figure that applies is distributed over the users."""
     columns = [Column("per user", numeric=False), *map(Column, _STATISTICS)]
+    privacy = run.summary.privacy
+    compared = profiles_compared(privacy.epsilon_per_user.max, hides_rated_items=privacy.hides_rated_items)
+    losses = (
+        ("epsilon_per_rating", "ε per rating"),
+        *((name, f"{label}{compared}") for name, label in _USER_LOSSES),
+    )
     rows = [
         [Cell(label, label), *(Cell(written(value), value) for value in statistics)]
-        for figures_per_user, written in ((_USER_COUNTS, _count), (_USER_LOSSES, loss))
+        for figures_per_user, written in ((_USER_COUNTS, _count), (losses, loss))
         for column, label in figures_per_user
         if (statistics := _spread(run.traffic[column]))
     ]

@@ -54,6 +54,10 @@ class Protocol(Options):
         """The protocol that is run: this one, unless it picks another."""
         return self
 
+    def suited_to(self, train: Ratings) -> Self:
+        """Return the protocol for train ratings, of which only the scale and the rated items are read."""
+        return self
+
     @property
     @abstractmethod
     def private(self) -> bool:

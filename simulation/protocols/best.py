@@ -1,13 +1,14 @@
-"""The best of this project's one-shot protocols at a budget, by a table.
+"""The best of this project's one-shot protocols at a budget, by a table and by what reports tell.
 
-benchmarks/choose_best.py holds the table against validation ratings. The size of the population needs no
-column: the calibrated completion leaves factors out until the reports say enough about them.
+benchmarks/choose_best.py holds the table against validation ratings of MovieLens 100K. Where a protocol meets
+ratings (`suited_to`), information decides beyond the table: counts serve a server up to a larger epsilon
+where items have many ratings, and a bit may say more than symbols about levels whose shares are not public.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from dprec.completion.calibrated.completion import Calibrated
 from dprec.completion.placement import Placement
@@ -18,6 +19,7 @@ from dprec.mechanisms import (
     HiddenThreshold,
     Mechanism,
     ResidualBits,
+    ThresholdBit,
     UserLevelBit,
 )
 from dprec.options import option
@@ -28,6 +30,7 @@ from dprec.ratings import Ratings
 from dprec.setups import Setup
 from simulation.protocols.accounting import budget_at
 from simulation.protocols.base import Protocol
+from simulation.protocols.counts_or_symbols import PUBLIC, Sizes
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.sent import Example, Sent
@@ -37,7 +40,13 @@ if TYPE_CHECKING:
     from flwr.serverapp import Grid
 
 COUNTS_UP_TO = {"device": 0.15, "server": 0.9}
-"""The largest epsilon per rating at which bits and counts serve a device or a server better than symbols."""
+"""The largest epsilon per rating at which bits and counts serve a device or a server better than symbols.
+
+It was chosen on validation ratings of MovieLens 100K; a server's is larger where information says so.
+"""
+
+_MORE = 1.001
+"""How many times as much a bit has to tell; where symbols are bits, rounding must not decide."""
 
 _FACTORS, _HIDDEN_SWEEPS = 5, 20
 """As in the presets of the protocols that are picked."""
@@ -48,6 +57,7 @@ class BestProtocol(Protocol):
     """The one-shot protocol that is best at the budget; it says which one that is, and why."""
 
     kind: Literal["best"] = "best"
+    _sizes: ClassVar[Sizes | None] = None
     privacy: PrivacyBudget = option("What is promised.")
     predicts: Literal["device", "server"] = option("Who predicts.", "device")
     item_set: Literal["visible", "hidden"] = option(
@@ -60,6 +70,12 @@ class BestProtocol(Protocol):
         """True."""
         return True
 
+    def suited_to(self, train: Ratings) -> Self:
+        """Return the protocol that picks by the scale of train ratings and by how many of them items have."""
+        suited = replace(self)
+        object.__setattr__(suited, "_sizes", Sizes.of(train))  # no setting: it follows from the ratings
+        return suited
+
     @property
     def mechanism(self) -> Mechanism:
         """The mechanism that is picked."""
@@ -67,9 +83,25 @@ class BestProtocol(Protocol):
             return UserLevelBit() if self.privacy.per == "user" else HiddenThreshold()
         if self.privacy.per == "user":
             return ResidualBits()
-        if self.privacy.epsilon <= COUNTS_UP_TO[self.predicts]:
-            return BitsAndCounts()
-        return FisherOptimal(histogram="netflix")
+        symbols = self._symbols()
+        return BitsAndCounts() if self._counts_are_better(symbols) else symbols
+
+    def _symbols(self) -> Mechanism:
+        """Return the most informative symbols, or a bit if it tells more where no shares are public."""
+        symbols, bit, epsilon = FisherOptimal(histogram=PUBLIC), ThresholdBit(), self.privacy.epsilon
+        if self._sizes is None:
+            return symbols
+        told = self._sizes.information(symbols, epsilon)
+        return bit if self._sizes.information(bit, epsilon) > _MORE * told else symbols
+
+    def _counts_are_better(self, symbols: Mechanism) -> bool:
+        epsilon = self.privacy.epsilon
+        if epsilon <= COUNTS_UP_TO[self.predicts]:
+            return True
+        if self._sizes is None or self.predicts == "device":
+            return False  # a device knows its user's level
+        counts = self._sizes.error_of_counts(BitsAndCounts(), epsilon)
+        return counts < self._sizes.error_of_symbols(symbols, epsilon)
 
     @property
     def picked(self) -> OneShotProtocol:
@@ -95,7 +127,9 @@ class BestProtocol(Protocol):
             "hidden-threshold": "the set of rated items is hidden, so that every cell is reported",
             "user-level-bit": "whole profiles are protected, and the set of rated items is hidden",
             "residual-bits": "all values of a user are protected together, and the item set is seen",
-            "bits-and-counts": f"{who}, and epsilon per rating is at most {most:g}",
+            "bits-and-counts": f"{who}, and epsilon per rating is at most {most:g}, or so small that "
+            "counts tell more of these ratings, by Fisher information",
+            "threshold-bit": "of these levels, whose shares are not public, a bit tells most at this epsilon",
             "fisher-optimal": "its symbols say most about a rating at any epsilon",
         }
         return f"Best picked {self.mechanism.kind}: {reasons[self.mechanism.kind]}."

@@ -126,8 +126,8 @@ class PrivacySummary(Document):
     trust: Trust = Field(description="Whom users trust: the server, one that adds up or shuffles, nobody.")
     epsilon_per_rating: float | None = Field(description="Largest proved loss of one rating, of any user.")
     epsilon_per_user: LossSpread = Field(
-        description="Sum of the proved losses of everything a user sends, and of what everybody is sent "
-        "about it with noise (places.epsilon), which holds with its own delta."
+        description="Sum of the proved losses of everything a user sends, for profiles of the same items if "
+        "they are seen, and of what everybody is sent about it with noise (places.epsilon, with its delta)."
     )
     epsilon_composed: LossSpread = Field(
         description="The same by composition: holds with delta, where the sum holds without."

@@ -32,6 +32,7 @@ COMPARISON = {
         "isgd",
         {"name": "one-bit-input", "panel": "signs"},
     ],
+    "quick": True,
     "populations": {"users": [20], "protocols": ["blp-mf"]},
     "noise_samples": 10,
     "simulation": {"backend": "local"},

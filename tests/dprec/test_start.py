@@ -40,8 +40,14 @@ def environment(*folders: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [*folders, ROOT]))}
 
 
+ENDS = (signal.SIGINT, signal.SIGTERM)
+
+
+@pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize(("slow", "arguments"), [("typer", ["--help"]), ("pydantic", ["schema"])])
-def test_an_interrupt_during_an_import_is_one_line(tmp_path: Path, slow: str, arguments: list[str]) -> None:
+def test_an_interrupt_during_an_import_is_one_line(
+    tmp_path: Path, slow: str, arguments: list[str], end: signal.Signals
+) -> None:
     (tmp_path / f"{slow}.py").write_text(SLOW)
     command = subprocess.Popen(
         [sys.executable, "-c", START, *arguments],
@@ -52,12 +58,16 @@ def test_an_interrupt_during_an_import_is_one_line(tmp_path: Path, slow: str, ar
     )
     assert command.stdout is not None
     assert command.stdout.readline() == "importing\n"
-    command.send_signal(signal.SIGINT)
+    command.send_signal(end)
     _, errors = command.communicate(timeout=30)
     assert (command.returncode, errors) == (130, "dprec: interrupted\n")
 
 
-def test_a_second_interrupt_does_not_disturb_the_end(tmp_path: Path) -> None:
+@pytest.mark.parametrize("first", ENDS)
+@pytest.mark.parametrize("second", ENDS)
+def test_a_second_interrupt_does_not_disturb_the_end(
+    tmp_path: Path, first: signal.Signals, second: signal.Signals
+) -> None:
     (tmp_path / "typer.py").write_text(ENDING)
     command = subprocess.Popen(
         [sys.executable, "-c", START, "--help"],
@@ -67,9 +77,9 @@ def test_a_second_interrupt_does_not_disturb_the_end(tmp_path: Path) -> None:
         env=environment(tmp_path),
     )
     assert command.stdout is not None
-    for line in ("importing", "ending"):
+    for line, end in (("importing", first), ("ending", second)):
         assert command.stdout.readline() == f"{line}\n"
-        command.send_signal(signal.SIGINT)
+        command.send_signal(end)
     output, errors = command.communicate(timeout=30)
     assert (command.returncode, output, errors) == (130, "ended\n", "dprec: interrupted\n")
 

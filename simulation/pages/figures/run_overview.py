@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from simulation.analysis.measures import main_measure
 from simulation.analysis.numbers import loss, short, size
+from simulation.analysis.vocabulary import profiles_compared
 from simulation.pages.figures.axes import plain_axis
 from simulation.pages.figures.colours import MUTED, SERIES, SURFACE
 from simulation.pages.figures.distributions import histogram
@@ -47,8 +48,10 @@ def _draw_losses(ax: Axes, style: Style, run: RunFiles) -> None:
         empty(ax, _unbounded_in_words(run.summary.privacy), style)
         title(ax, "How private: no bound", style)
         return
-    histogram(ax, known, style, SERIES[5], "ε ", "ε per user")
-    title(ax, f"How private: ε {short(float(known.max()))} per user at most", style)
+    largest = float(known.max())
+    compared = profiles_compared(largest, hides_rated_items=run.summary.privacy.hides_rated_items)
+    histogram(ax, known, style, SERIES[5], "ε ", f"ε per user{compared}")
+    title(ax, f"How private: ε {short(largest)} per user at most", style)
 
 
 def _unbounded_in_words(privacy: PrivacySummary) -> str:

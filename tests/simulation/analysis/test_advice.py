@@ -242,7 +242,7 @@ def test_what_is_worse_than_nothing_sent_is_not_recommended(table: Table) -> Non
     words = advice_lines(advice)
     assert words[0].startswith(
         "within ε ≤ 1 per rating and 10,000 bytes per user: send nothing: quiet at ε 0 per rating, 0 per "
-        "user, RMSE 1.0500 ± 0.0000 (standard deviation over 3 seeds), 0 bytes per user"
+        "user on the same items, RMSE 1.0500 ± 0.0000 (standard deviation over 3 seeds), 0 bytes per user"
     )
     assert words[2:4] == [
         "  no system within these limits beats nothing sent by more than its uncertainty (cheap and dear)",
@@ -303,7 +303,10 @@ def test_only_what_is_proved_counts_unless_claims_are_asked_for(table: Table) ->
     assert advice.best.setting.name == "sound"
     words = "\n".join(advice_lines(advice))
     assert "left out, because ε is claimed and not proved: paper; --claimed counts a claim" in words
-    assert "next better for ε: paper at ε 1 per rating, 50 per user (claimed, not proved)" in words
+    assert (
+        "next better for ε: paper at ε 1 per rating, 50 per user on the same items (claimed, not proved)"
+        in words
+    )
     assert "costs the proof: its ε is only claimed" in words
     counted = advise(table(rows), AdviceLimits(1.0, "rating", 1000, claimed=True))
     assert (counted.best.setting.name, counted.best.epsilon) == ("paper", 1.0)
@@ -393,8 +396,9 @@ def test_every_word_of_advice_within_a_trust_is_in_the_table(table: Table, most:
     }[most]
     opening = f"within ε ≤ 1 per user with δ ≤ 1e-06 and 1,000 bytes per user{words}: "
     if best is None:
+        silent = " on the same items"  # as the table has it
         assert lines[0].startswith(
-            f"{opening}send nothing: quiet at ε 0 per rating, 0 per user, RMSE {reached:.4f}"
+            f"{opening}send nothing: quiet at ε 0 per rating, 0 per user{silent}, RMSE {reached:.4f}"
         )
         assert lines[1].startswith("  nobody is trusted; the server sees nothing; rounds: 0; runs: 3")
         assert all(row["name"] in lines[2] for row in inside)
@@ -402,9 +406,10 @@ def test_every_word_of_advice_within_a_trust_is_in_the_table(table: Table, most:
         assert lines[3].startswith(f"  nearest: {nearest['name']}, {nearest['rmse'] - reached:.3f} ± ")
         return
     spent = best["uplink_message_mean_per_user"] + 100
+    compared = "" if best["hides_rated_items"] else " on the same items"
     assert lines[0] == (
-        f"{opening}{best['name']} at ε 1 per rating, 5 per user, 0.998 per user with δ = 1e-06, RMSE "
-        f"{best['rmse']:.4f} ± 0.0010 (standard deviation over 3 seeds), {spent:,.0f} bytes per user"
+        f"{opening}{best['name']} at ε 1 per rating, 5 per user, 0.998 per user with δ = 1e-06{compared}, "
+        f"RMSE {best['rmse']:.4f} ± 0.0010 (standard deviation over 3 seeds), {spent:,.0f} bytes per user"
     )
     trusted = TRUST_IN_WORDS[best["trust"]]
     sees = {"server": "true ratings", "sum": "noisy sums only"}.get(best["trust"], "rated items, noise")

@@ -115,9 +115,9 @@ def test_every_statement_is_that_of_the_table(tmp_path: Path, measure: Measure, 
     best = best_of(lines, measure, lambda each: competes(each) and each["status"] == "proved")
     assert float(best[f"{column}_gain_low"]) > 0
     stated = re.fullmatch(
-        r"At ε = 1 per rating, up to ([\d.]+) per user, the most accurate protocol that is proved to keep "
-        r"its budget is (\S+): it reaches (RMSE|sign accuracy) ([\d.]+), ([\d.]+) ± ([\d.]+) better than "
-        r"nothing sent \(([\d.]+)\), for ([\d,]+) bytes up and ([\d,]+) down per user; "
+        r"At ε = 1 per rating, up to ([\d.]+) per user on the same items, the most accurate protocol that is "
+        r"proved to keep its budget is (\S+): it reaches (RMSE|sign accuracy) ([\d.]+), ([\d.]+) ± ([\d.]+) "
+        r"better than nothing sent \(([\d.]+)\), for ([\d,]+) bytes up and ([\d,]+) down per user; "
         r"the server sees rated items, noise\.",
         first,
     )
@@ -312,7 +312,7 @@ def test_the_headline_has_a_row_per_protocol_by_accuracy_and_always_the_floor(tm
 
     claimed = next(each for each in settings if each.name == "protocol-4" and each.budget == 1.0)
     assert said(claimed)[0] == "1 claimed"
-    assert said(shown[-1]) == ["0", "1.063", "–", "0", "–", "412", "25,001", "rated items only"]
+    assert said(shown[-1]) == ["0", "1.063", "–", "0, same items", "–", "412", "25,001", "rated items only"]
     lines = {(each["name"], each["epsilon"]): each for each in lines_of(path)}
     for setting in shown:
         row = lines[setting.name, "" if setting.budget is None else "1.0"]

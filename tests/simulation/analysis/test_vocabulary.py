@@ -11,6 +11,7 @@ from simulation.analysis.averages import Average, Spread
 from simulation.analysis.columns import (
     BUDGET,
     LOSSES,
+    MEDIAN_LOSS,
     RUNS,
     SERVER_SEES,
     STATUS,
@@ -21,7 +22,7 @@ from simulation.analysis.columns import (
 from simulation.analysis.measures import MEASURES, main_measure
 from simulation.analysis.numbers import loss, number, short, size, with_spread
 from simulation.analysis.settings import Setting
-from simulation.analysis.vocabulary import listed, plural, server_sees
+from simulation.analysis.vocabulary import listed, plural, profiles_compared, server_sees
 
 
 @pytest.mark.parametrize(
@@ -87,9 +88,20 @@ def test_composed_losses_stand_with_their_delta() -> None:
     settings = [Setting("blp", 1.0, rows), Setting("none", None, ({"epsilon_composed_max": None},))]
     column = composed_column(settings)
     assert (column.title, column.hint) == ("ε per user, composed", "largest, δ=1e-06")
-    assert [column.text(setting) for setting in settings] == ["12.5", "–"]
+    assert [column.text(setting) for setting in settings] == ["12.5, same items", "–"]
     other = Setting("rr", 1.0, ({"epsilon_composed_max": 3.0, "delta": 0.01},))
     assert composed_column([*settings, other]).hint == "largest, δ=1e-06, δ=0.01"
+
+
+@pytest.mark.parametrize("hides", [False, True])
+def test_a_loss_per_user_says_if_it_compares_profiles_of_the_same_items_only(hides: bool) -> None:
+    losses = {"epsilon_per_rating": 1.0, "epsilon_per_user_max": 685.0, "epsilon_composed_max": 422.5}
+    row = {"hides_rated_items": hides, **losses, "epsilon_per_user_median": 50.0}
+    setting = Setting("bits", 1.0, (row,))
+    columns = (*LOSSES, composed_column([setting]), MEDIAN_LOSS)
+    same = "" if hides else ", same items"
+    assert [column.text(setting) for column in columns] == ["1", f"685{same}", f"422.5{same}", f"50.0{same}"]
+    assert profiles_compared(None, hides_rated_items=hides) == ""
 
 
 def test_a_spread_says_what_it_is() -> None:
@@ -136,7 +148,7 @@ def test_a_claimed_loss_stands_beside_what_is_proved_and_the_weakest_run_decides
     )
     setting = Setting("output", 1.0, rows)
     texts = [column.text(setting) for column in (STATUS, *LOSSES)]
-    assert texts == ["claimed", "900 (claimed 1)", "– (claimed 2,500)"]
+    assert texts == ["claimed", "900 (claimed 1)", "– (claimed 2,500), same items"]
     assert LOSSES[0].value(setting) == 900
     assert setting.falls_short
     assert not Setting("output", 1.0, rows[:1]).falls_short

@@ -1,4 +1,4 @@
-"""The costliest cells run first, and cells with one fit in common run one after the other."""
+"""One cell of each protocol runs first, then the costliest; cells with one fit run one after the other."""
 
 from pathlib import Path
 
@@ -24,10 +24,12 @@ def cells(tmp_path: Path) -> list[Cell]:
     return list(load_comparison(path, [DATASET]).cells)
 
 
-def test_the_costliest_come_first(cells: list[Cell]) -> None:
+def test_one_of_every_protocol_and_then_the_costliest_come_first(cells: list[Cell]) -> None:
     schedule = Schedule([cell for cell in cells if not cell.protocol.startswith("one-bit")])
     order = [schedule.next_for(worker % 2) for worker in range(8)]
-    assert [cell.protocol for cell in order[::2]] == ["zheng-rr", "isgd", "blp-mf", "item-average"]
+    costly = ["zheng-rr", "isgd", "blp-mf", "item-average"]
+    assert [cell.protocol for cell in order] == [*reversed(costly), *costly]
+    assert [cell.seed for cell in order] == [1] * 4 + [2] * 4
     assert not schedule
 
 
@@ -52,11 +54,11 @@ def test_cells_with_one_fit_stay_with_the_worker_that_has_it(cells: list[Cell]) 
                 own.append(schedule.next_for(worker).key)
     # The splits of the two seeds differ, and so do the fits.
     assert taken["one"][:2] == ["one-bit-clear-seed1", "one-bit-output-eps1.0-seed1"]
-    assert taken["other"][:2] == ["one-bit-clear-seed2", "one-bit-output-eps1.0-seed2"]
-    assert {key for own in taken.values() for key in own[2:]} == {
-        "one-bit-objective-eps1.0-seed1",
-        "one-bit-objective-eps1.0-seed2",
-    }
+    # No fit is shared with the objective's: it is the first cell of its protocol.
+    objective, *others = taken["other"]
+    assert objective == "one-bit-objective-eps1.0-seed1"
+    assert others == ["one-bit-clear-seed2", "one-bit-output-eps1.0-seed2"]
+    assert taken["one"][2:] == ["one-bit-objective-eps1.0-seed2"]
 
 
 def test_a_cell_of_a_lost_worker_waits_again(cells: list[Cell]) -> None:

@@ -327,7 +327,8 @@ def test_a_resumed_run_that_has_not_begun_says_so(
     with monkeypatch.context() as patched:
         patched.setattr(sys.modules["simulation.execution"], "run_in", interrupted)
         finished = dprec(*command)
-    assert (finished.code, finished.err) == (130, notice + "dprec: interrupted\n")
+    again = f"dprec: nothing is finished; --resume -o {tmp_path / 'run'} begins again\n"
+    assert (finished.code, finished.err) == (130, notice + again + "dprec: interrupted\n")
     finished = dprec(*command)
     assert (finished.code, finished.err) == (0, "")
     finished = dprec(*command[:3], tmp_path / "other", *command[4:])

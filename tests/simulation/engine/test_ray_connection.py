@@ -1,7 +1,9 @@
 """Which Ray a run uses, and that a Ray or a runtime that does not work ends the run with its reason."""
 
 import platform
+import signal
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,6 +36,32 @@ def test_a_ray_that_happens_to_run_is_not_joined(starts: Starts) -> None:
         assert usable == 3
     (((address,), options),) = starts
     assert (address, options["num_cpus"]) == ("local", 3)
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_who_handles_sigterm_goes_on_handling_it(monkeypatch: pytest.MonkeyPatch, own: bool) -> None:
+    def theirs(*_: object) -> None: ...
+
+    def rays(*_: object) -> None: ...
+
+    monkeypatch.setattr(ray, "init", lambda *_, **__: signal.signal(signal.SIGTERM, rays))
+    monkeypatch.delenv(ADDRESS, raising=False)
+    before = signal.signal(signal.SIGTERM, theirs if own else signal.SIG_DFL)
+    try:
+        with connected_to_ray(1):
+            assert signal.getsignal(signal.SIGTERM) is (theirs if own else rays)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_sigterm_while_ray_starts_is_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ended(*_: object, **__: object) -> None:
+        sys.exit(signal.SIGTERM)
+
+    monkeypatch.setattr(ray, "init", ended)
+    monkeypatch.delenv(ADDRESS, raising=False)
+    with pytest.raises(KeyboardInterrupt), connected_to_ray(1):
+        pass
 
 
 @pytest.mark.parametrize("nothing", ["", " "])

@@ -21,14 +21,14 @@ _UNKNOWN = {"privacy.epsilon_per_rating": None, "privacy.epsilon_per_user.max": 
         (
             {},
             {},
-            f"{_ALONE}, at ε = 1 per rating and at most 163 per user (40.75 with δ = 1e-06), for 285 B up "
-            "and 110 B down per user; the server sees rated items, noise.",
+            f"{_ALONE}, at ε = 1 per rating and at most 163 per user on the same items (40.75 with δ = "
+            "1e-06), for 285 B up and 110 B down per user; the server sees rated items, noise.",
         ),
         (
             {"per": "user"},
             {"privacy.epsilon_composed.max": 1.0},
-            f"{_ALONE}, at ε = 1 per user, for 285 B up and 110 B down per user; the server sees rated "
-            "items, noise.",
+            f"{_ALONE}, at ε = 1 per user on the same items, for 285 B up and 110 B down per user; the "
+            "server sees rated items, noise.",
         ),
         (
             {"mechanism": "none", "epsilon": None, "completion": "mf"},
@@ -48,8 +48,8 @@ _UNKNOWN = {"privacy.epsilon_per_rating": None, "privacy.epsilon_per_user.max": 
                 "privacy.status": "claimed",
                 "privacy.epsilon_claimed": {"per_rating": 2.0, "per_user": 1154.2},
             },
-            f"{_ALONE}, at ε = 2 per rating and at most 1,154 per user, claimed and not proved, for 285 B up "
-            "and 110 B down per user; the server sees true ratings.",
+            f"{_ALONE}, at ε = 2 per rating and at most 1,154 per user on the same items, claimed and not "
+            "proved, for 285 B up and 110 B down per user; the server sees true ratings.",
         ),
         (
             {"trust": "server"},
@@ -69,15 +69,15 @@ _UNKNOWN = {"privacy.epsilon_per_rating": None, "privacy.epsilon_per_user.max": 
         (
             {"per": "user"},
             {"devices": "deployed", "accuracy": {"rmse": None}, "privacy.epsilon_composed.max": 1.0},
-            "At ε = 1 per user, for 285 B up and 110 B down per user; the server sees rated items, noise. "
-            "Only the devices know the accuracy.",
+            "At ε = 1 per user on the same items, for 285 B up and 110 B down per user; the server sees "
+            "rated items, noise. Only the devices know the accuracy.",
         ),
         (
             {"measure": "sign_accuracy", "per": "user"},
             {"privacy.epsilon_composed.max": 1.0, "accuracy.sign_accuracy": 0.7, "nothing_sent": 0.64},
             "Sign accuracy 0.700 on 400 held-out ratings, against 0.640 with nothing sent (higher is "
-            "better), at ε = 1 per user, for 285 B up and 110 B down per user; the server sees rated items, "
-            "noise.",
+            "better), at ε = 1 per user on the same items, for 285 B up and 110 B down per user; the server "
+            "sees rated items, noise.",
         ),
     ],
 )

@@ -219,3 +219,20 @@ def test_without_optuna_one_line_says_what_to_install(
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(InputError, match=r"Optuna is not installed; accepted: pip install 'dprec\[tune\]'"):
         tune([quick], tmp_path / "out", 1)
+
+
+def test_an_interrupted_tuning_says_how_to_go_on(
+    tmp_path: Path, quick: dict[str, Any], space: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("simulation.tuning.running.run_prepared", interrupted)
+        with pytest.raises(KeyboardInterrupt) as ended:
+            tune([quick], tmp_path / "out", 2, space=space)
+    assert ended.value.__notes__ == [
+        f"{tmp_path / 'out'} holds the trials that are finished; --resume -o {tmp_path / 'out'} goes on"
+    ]
+    (tuned,) = tune([quick], tmp_path / "out", 2, space=space, resume=True)
+    assert len(tuned.trials) == 2
