@@ -20,6 +20,7 @@ from dprec.gradients import Aggregate, RoundDraws
 from dprec.options import Options
 from dprec.privacy.guarantee import Trust
 from dprec.private_als.layout import Contributions, StatisticsLayout
+from dprec.run_keys import ReleaseDraws
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,7 @@ class Aggregation(Options):
 
     @abstractmethod
     def release(
-        self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float, seed: int
+        self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float, draws: ReleaseDraws
     ) -> NDArray[np.float64]:
         """Return the sums with noise.
 
@@ -161,8 +162,8 @@ class Aggregation(Options):
         layout : StatisticsLayout
         multiplier : float
             At least 0; without noise, 0.
-        seed : int
-            Of what the server draws.
+        draws : ReleaseDraws
+            The server's, for this release alone.
 
         Returns
         -------

@@ -17,6 +17,7 @@ from dprec.privacy.evidence import Sent
 from dprec.private_als import Contributions, SecureAggregation, StatisticsLayout
 from dprec.private_als.layout import TARGET_BITS, WHOLE_WEIGHT
 from dprec.randomness import words
+from dprec.run_keys import ReleaseDraws
 from dprec.secure_sums.noise import honest_shares
 from simulation.auditing.promise import Promise
 from simulation.auditing.result import Finding
@@ -108,6 +109,6 @@ def _released(
     draws = RoundDraws(DeviceDraws(keys), 1, 0)
     reports = aggregation.encode(contributions, layout, multiplier, draws)
     _, aggregate = aggregation.decode(reports, layout, multiplier)
-    released = aggregation.release(aggregate, layout, multiplier, 0) / layout.scales
+    released = aggregation.release(aggregate, layout, multiplier, ReleaseDraws(0, 1)) / layout.scales
     total: NDArray[np.float64] = released.sum(axis=1) / np.sqrt(layout.width)
     return total
