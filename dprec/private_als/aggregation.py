@@ -150,6 +150,10 @@ class Aggregation(Options):
         """Return whether valid reports can have a sum, of the right shape, that somebody else added up."""
 
     @abstractmethod
+    def length(self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float) -> float:
+        """Return the norm of a sum without noise, in units of the largest contribution of a user."""
+
+    @abstractmethod
     def release(
         self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float, draws: ReleaseDraws
     ) -> NDArray[np.float64]:

@@ -179,6 +179,11 @@ class SecureAggregation(Aggregation):
         largest = 1 << self._bits(layout, multiplier)
         return bool(((aggregate.total >= 0) & (aggregate.total < largest)).all())
 
+    def length(self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float) -> float:
+        """Return the norm of the steps of a total, sketched, turned and rounded as they are."""
+        bits = self._bits(layout, multiplier)
+        return float(np.linalg.norm(centred(reduced(aggregate.total, bits), bits))) / self.norm
+
     def release(
         self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float, draws: ReleaseDraws
     ) -> NDArray[np.float64]:

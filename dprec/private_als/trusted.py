@@ -65,6 +65,10 @@ class TrustedAggregation(Aggregation):
         """Return whether no number exceeds what so many users can contribute."""
         return possible_sum(aggregate.total, aggregate.users)
 
+    def length(self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float) -> float:
+        """Return the norm of the whole numbers of a sum."""
+        return float(np.linalg.norm(aggregate.total.astype(np.float64))) * UNIT
+
     def release(
         self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float, draws: ReleaseDraws
     ) -> NDArray[np.float64]:
