@@ -23,6 +23,7 @@ from simulation.auditing.exact import exact_findings, worst_levels
 from simulation.auditing.experiments import Experiment, Profile, Question
 from simulation.auditing.listening import Overheard, overhear, reduced
 from simulation.auditing.promise import Promise, promise_of
+from simulation.auditing.questions import findings_of_questions
 from simulation.auditing.releases import release_findings
 from simulation.auditing.result import Audit, Finding
 from simulation.auditing.reuse import RUNS, suspicions
@@ -199,6 +200,7 @@ class Auditor:
         linked = leaves_counts(self.config.protocol)
         suspected = suspicions(*self._same_people(), alike=alike, drawn=drawn, linked=linked)
         yield from (suspicion.finding(failure) for suspicion in suspected)
+        yield from findings_of_questions(self.config, self.promise, self._people(planned[1], 1))
         progress("auditing", runs, runs)
 
     def _asking(self, experiment: Experiment) -> RunConfig:

@@ -214,7 +214,7 @@ def test_the_command_reports_every_test(
         main([str(argument) for argument in arguments])
     assert caught.value.code == 0
     printed = capsys.readouterr().out
-    assert printed.count("no evidence against it") == 13
+    assert printed.count("no evidence against it") == 15
     assert printed.count("a twofold leak would be seen with probability") == 6
     assert (tmp_path / "out" / "config.yaml").exists()
 
@@ -320,6 +320,22 @@ def test_a_trusted_server_that_adds_a_fifth_of_the_noise_is_detected(monkeypatch
     result = audited("one-bit-output", "protocol.completion.iterations=20", trials=300, confidence=0.99)
     assert not result.holds
     assert [finding.promised for finding in result.findings] == [1.0, 2.0]
+
+
+def test_what_devices_charge_and_answer_besides_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = audited("pg-mf", "protocol.rounds=2", trials=100)
+    found = {finding.test: finding for finding in result.findings if finding.exact}
+    assert result.holds
+    for unit in ("rating", "user"):
+        charged = found[f"what devices charge, per {unit}"]
+        assert charged.charged == pytest.approx(charged.at_least) == pytest.approx(1.6)
+    assert found["another question in a round that was answered"].at_least == 1.6
+    monkeypatch.setattr("clients.memory._digest", lambda broadcast: broadcast[:1])
+    again = audited("pg-mf", "protocol.rounds=2", trials=100)
+    assert [finding.test for finding in again.findings if finding.defect] == [
+        "another question in a round that was answered"
+    ]
+    assert again.lower_bound == pytest.approx(2.4)
 
 
 def test_all_presets_need_an_empty_directory(tmp_path: Path) -> None:
