@@ -22,6 +22,7 @@ from simulation.auditing.decoding import fewest_items, leaves_counts
 from simulation.auditing.exact import exact_findings, worst_levels
 from simulation.auditing.experiments import Experiment, Profile, Question
 from simulation.auditing.listening import Overheard, overhear, reduced
+from simulation.auditing.outputs import output_findings
 from simulation.auditing.promise import Promise, promise_of
 from simulation.auditing.questions import findings_of_questions
 from simulation.auditing.releases import release_findings
@@ -34,6 +35,7 @@ from simulation.pages.audit_page import audit_page
 from simulation.protocols.iterative import IterativeProtocol
 from simulation.protocols.private_als import PrivateAlsProtocol
 from simulation.protocols.trusted_server import TrustedServerProtocol
+from simulation.protocols.x_map import XMapProtocol
 from simulation.storage.atomic import write_files
 from simulation.storage.claims import check_unused
 from simulation.storage.names import AUDIT, CONFIG, REPORT
@@ -165,6 +167,10 @@ class Auditor:
         elif isinstance(protocol, PrivateAlsProtocol):
             failure = 1 - self.confidence
             yield from total_findings(protocol, self.promise, self.trials, self.config.seed, failure)
+        elif isinstance(protocol, XMapProtocol):
+            yield from output_findings(
+                protocol, self.scale, self.trials, self.config.seed, 1 - self.confidence
+            )
         else:
             yield from self._of_devices(progress)
 

@@ -224,7 +224,6 @@ def test_the_command_reports_every_test(
     [
         ("plain-mf", {}, "protocol.mechanism.kind"),
         ("federated-mf", {}, "protocol.gradient.kind"),
-        ("x-map", {}, "protocol.replacement"),
         ("nx-map", {}, "protocol.mechanism.kind"),
         ("blp-mf", {"trials": 99}, "trials"),
         ("blp-mf", {"trials": "200"}, "trials"),
@@ -336,6 +335,17 @@ def test_what_devices_charge_and_answer_besides_is_compared(monkeypatch: pytest.
         "another question in a round that was answered"
     ]
     assert again.lower_bound == pytest.approx(2.4)
+
+
+def test_what_x_map_lets_out_is_audited() -> None:
+    domains = "dataset={kind: synthetic-domains, users: 40, items: 60, ratings: 800}"
+    config = load("x-map", [domains, "protocol.recommendation.epsilon=4"])
+    result = audit(config, trials=2_000, confidence=CONFIDENCE)
+    assert result.holds
+    found = {finding.test: finding for finding in result.findings}
+    assert 0.5 < found["replacement of an item, from the table"].at_least <= 0.6
+    assert 1.0 < found["a similarity of a prediction"].at_least <= 2.0
+    assert found["a neighbour and its similarity"].promised == 4.0
 
 
 def test_all_presets_need_an_empty_directory(tmp_path: Path) -> None:
