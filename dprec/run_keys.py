@@ -18,6 +18,7 @@ from pydantic import StringConstraints
 
 from dprec.device_draws import DeviceDraws, Draws
 from dprec.options import Options, option
+from dprec.randomness import generator
 
 ENTROPY_BYTES = 32
 """Bytes from the operating system that replace the seed."""
@@ -138,8 +139,43 @@ class RunKeys:
         return cls(installed, int(_derived(secret, "server", identity), 16))
 
 
+@dataclass(frozen=True)
+class ReleaseDraws:
+    """What a server draws the noise of one release from; the counterpart of a device's `RoundDraws`.
+
+    Whoever adds noise is given this and not the seed alone: without its round, a release of the same numbers
+    in another round would have the same noise.
+
+    Parameters
+    ----------
+    seed : int
+        Of what the server draws.
+    round_index : int
+        The round of the release, from 1.
+    """
+
+    seed: int
+    round_index: int
+
+    def generator(self, purpose: str, released: NDArray[np.generic]) -> np.random.Generator:
+        """Return a generator of noise; another round, purpose or number to be released gets other noise.
+
+        Parameters
+        ----------
+        purpose : str
+            What the noise is for.
+        released : ndarray
+            What the noise is added to.
+        """
+        return generator(seed_for(self.seed, released), f"{purpose}/{self.round_index}")
+
+
 def seed_for(seed: int, *data: NDArray[np.generic]) -> int:
-    """Return a seed for noise on what is computed from some arrays; any change of them changes the noise."""
+    """Return the seed of all noise on what is computed from some arrays, which changes with any of them.
+
+    For a server that releases once. What is drawn from the seed is told apart by its purpose and its index
+    (`dprec.randomness.words`); where there are rounds, see `ReleaseDraws`.
+    """
     digest = hashlib.blake2b(str(seed).encode(), digest_size=_KEY_BYTES, person=b"dprec noise")
     for array in data:
         digest.update(f"{array.dtype}{array.shape}".encode())

@@ -18,6 +18,7 @@ from dprec.gradients import Aggregate
 from dprec.messages import DELIVER, STATISTICS, FinalFactors, GradientRequest
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.private_als import Aggregation, ItemLearner, StatisticsLayout
+from dprec.run_keys import ReleaseDraws
 from dprec.wire.traffic import TrafficLedger
 from strategies.envelope import request_content
 from strategies.roster import Roster
@@ -135,7 +136,8 @@ class PrivateAls(OwnModelRounds):
             self._account.charge_exchange(
                 np.flatnonzero(present), further.downlink_after, further.uplink_after
             )
-            released = self.aggregation.release(total, layout, multiplier, self.seed)
+            draws = ReleaseDraws(self.seed, server_round)
+            released = self.aggregation.release(total, layout, multiplier, draws)
             self.learner.learn(server_round, released, layout, multiplier, total.users)
         self._records.append(self._account.record(server_round, asked=n_users, accepted=total.users))
         return None, MetricRecord({"replies": total.users, "asked": n_users})

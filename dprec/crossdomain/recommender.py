@@ -129,24 +129,47 @@ class ItemBasedRecommender:
             weights = np.take_along_axis(similarities, chosen, axis=1)
         else:
             moved = self.sensitivities[wanted]
-            chosen = select_neighbors(
-                similarities,
-                k,
-                moved,
-                options.epsilon,
-                options.failure,
-                LOWEST[self.kind],
-                self._selection_draws(user, wanted),
-            )
-            near = np.take_along_axis(similarities, chosen, axis=1)
-            noise = SimilarityNoise.of(options.epsilon)
-            indices = self._indices(user, wanted)[:, :k]
-            steps = noise.unit.noise(self.seed, "similarities", indices.ravel()).reshape(indices.shape)
-            weights = noise.added(near, moved, steps)
+            chosen, weights = self.private_neighbors(user, wanted, similarities, moved)
             shrinkage += options.noise_shrinkage * k * moved / (options.epsilon / 2)
         if options.positive_only:
             weights = np.maximum(weights, 0.0)
         return item_based(self.items.means[wanted], weights, deviations[chosen], shrinkage)
+
+    def private_neighbors(
+        self,
+        user: int,
+        wanted: NDArray[np.integer],
+        similarities: NDArray[np.float64],
+        sensitivities: NDArray[np.float64],
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return all that a private prediction learns of similarities: neighbours, and how alike they are.
+
+        Parameters
+        ----------
+        user : int
+        wanted : ndarray of int, shape (cells,)
+            The target items that are predicted.
+        similarities : ndarray of float64, shape (cells, candidates)
+        sensitivities : ndarray of float64, shape (cells,)
+            SS of each wanted item.
+
+        Returns
+        -------
+        chosen : ndarray of int64, shape (cells, neighbours)
+            Places among the candidates (PNSA).
+        weights : ndarray of float64, shape (cells, neighbours)
+            Their similarities with noise (PNCF).
+        """
+        options, k = self.options, min(self.options.neighbors, similarities.shape[1])
+        assert options.epsilon is not None, "neighbours without a budget"
+        draws, lowest = self._selection_draws(user, wanted), LOWEST[self.kind]
+        chosen = select_neighbors(
+            similarities, k, sensitivities, options.epsilon, options.failure, lowest, draws
+        )
+        near = np.take_along_axis(similarities, chosen, axis=1)
+        noise, indices = SimilarityNoise.of(options.epsilon), self._indices(user, wanted)[:, :k]
+        steps = noise.unit.noise(self.seed, "similarities", indices.ravel()).reshape(indices.shape)
+        return chosen, noise.added(near, sensitivities, steps)
 
     def _indices(self, user: int, wanted: NDArray[np.integer]) -> NDArray[np.int64]:
         """Return the global indices of the draws of a user's predictions, shape (cells, neighbours)."""

@@ -90,7 +90,7 @@ class ProfileCode:
             When blocks would be too large, for a catalogue of so many items.
         """
         epsilon = min(epsilon, _MOST_EPSILON)
-        elements, wanted = 2 * n_items, profile * (math.exp(epsilon) + 1)
+        elements, wanted = 2 * n_items, _wanted_blocks(epsilon, profile)
         size = 1
         if elements >= _WORTH_DIVIDING * wanted:
             size = max(2, round(elements / wanted))
@@ -226,6 +226,15 @@ class ProfileCode:
             members = inverses[multipliers + 1][:, None] * hashed % self.modulus
             total += np.bincount(members[hashed < self.modulus], minlength=self.modulus)
         return total[: self.elements]
+
+
+def fewest_divided(epsilon: float, profile: int) -> int:
+    """Return of how many items on elements share blocks; see `ProfileCode.at`."""
+    return math.ceil(_WORTH_DIVIDING * _wanted_blocks(min(epsilon, _MOST_EPSILON), profile) / 2)
+
+
+def _wanted_blocks(epsilon: float, profile: int) -> float:
+    return profile * (math.exp(epsilon) + 1)
 
 
 def _modulus(elements: int, size: int) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.mechanisms.channel import Channel
-from dprec.mechanisms.profile_code import ProfileCode
+from dprec.mechanisms.profile_code import ProfileCode, fewest_divided
 from dprec.mechanisms.symbol_reports import ProfileReports
 from dprec.mechanisms.user_level_bit import UserLevelBit, profile_elements
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
@@ -61,6 +61,14 @@ class CalibratedProfiles(CalibratedMechanism):
 
     def _guess(self, budget: PrivacyBudget, cells: int) -> None:
         """Return None: there is one number of answers, and no share near it is known."""
+
+    @property
+    def fewest_items(self) -> int:
+        """Items of the smallest catalogue about which is answered in the same way, by blocks or without."""
+        if self.code.size == 1:
+            return 1
+        assert self.budget is not None
+        return fewest_divided(self._share(self.budget, self.answers), self._own.profile)
 
     @property
     def numbers(self) -> FixedFields:

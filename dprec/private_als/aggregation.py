@@ -20,6 +20,7 @@ from dprec.gradients import Aggregate, RoundDraws
 from dprec.options import Options
 from dprec.privacy.guarantee import Trust
 from dprec.private_als.layout import Contributions, StatisticsLayout
+from dprec.run_keys import ReleaseDraws
 
 
 @dataclass(frozen=True)
@@ -150,8 +151,12 @@ class Aggregation(Options):
         """Return whether valid reports can have a sum, of the right shape, that somebody else added up."""
 
     @abstractmethod
+    def length(self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float) -> float:
+        """Return the norm of a sum without noise, in units of the largest contribution of a user."""
+
+    @abstractmethod
     def release(
-        self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float, seed: int
+        self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float, draws: ReleaseDraws
     ) -> NDArray[np.float64]:
         """Return the sums with noise.
 
@@ -162,8 +167,8 @@ class Aggregation(Options):
         layout : StatisticsLayout
         multiplier : float
             At least 0; without noise, 0.
-        seed : int
-            Of what the server draws.
+        draws : ReleaseDraws
+            The server's, for this release alone.
 
         Returns
         -------

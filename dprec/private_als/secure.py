@@ -25,6 +25,7 @@ from dprec.private_als.aggregation import Aggregation, FurtherMessages
 from dprec.private_als.layout import Contributions, StatisticsLayout
 from dprec.private_als.vectors import VectorPlan
 from dprec.randomness import generator
+from dprec.run_keys import ReleaseDraws
 from dprec.secure_sums.graph import GraphSize, MaskGraph, graph_size
 from dprec.secure_sums.messages import MessageSizes, pack_vector, unpack_vector
 from dprec.secure_sums.modulus import centred, check_modulus, modulus_bits, reduced
@@ -178,8 +179,13 @@ class SecureAggregation(Aggregation):
         largest = 1 << self._bits(layout, multiplier)
         return bool(((aggregate.total >= 0) & (aggregate.total < largest)).all())
 
+    def length(self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float) -> float:
+        """Return the norm of the steps of a total, sketched, turned and rounded as they are."""
+        bits = self._bits(layout, multiplier)
+        return float(np.linalg.norm(centred(reduced(aggregate.total, bits), bits))) / self.norm
+
     def release(
-        self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float, seed: int
+        self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float, draws: ReleaseDraws
     ) -> NDArray[np.float64]:
         """Return the total, in which the devices' noise is; see `Aggregation.release`."""
         bits = self._bits(layout, multiplier)

@@ -21,8 +21,7 @@ from dprec.private_als.aggregation import Aggregation
 from dprec.private_als.layout import UNIT, Contributions, StatisticsLayout
 from dprec.private_als.report import decode_contributions, encode_contributions, report_bits
 from dprec.private_als.sums import possible_sum, sum_of_contributions
-from dprec.randomness import generator
-from dprec.run_keys import seed_for
+from dprec.run_keys import ReleaseDraws
 
 _MARGIN = 1 + 1e-9
 """Contributions are scaled in floating point, so their norm may exceed 1 by a few units of its last place."""
@@ -66,11 +65,15 @@ class TrustedAggregation(Aggregation):
         """Return whether no number exceeds what so many users can contribute."""
         return possible_sum(aggregate.total, aggregate.users)
 
+    def length(self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float) -> float:
+        """Return the norm of the whole numbers of a sum."""
+        return float(np.linalg.norm(aggregate.total.astype(np.float64))) * UNIT
+
     def release(
-        self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float, seed: int
+        self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float, draws: ReleaseDraws
     ) -> NDArray[np.float64]:
-        """Add rounded Gaussian noise, which changes with the sums."""
-        random = generator(seed_for(seed, aggregate.total), "noise of sums")
+        """Add rounded Gaussian noise, which changes with the round and with the sums."""
+        random = draws.generator("noise of sums", aggregate.total)
         deviates = random.standard_normal(aggregate.total.shape)
         noise = np.rint(deviates * (multiplier / UNIT)).astype(np.int64)
         released: NDArray[np.float64] = (aggregate.total + noise).astype(np.float64) * UNIT * layout.scales

@@ -18,13 +18,16 @@ from dprec.secure_sums import shamir
 from dprec.secure_sums.keys import private_key, public_key
 from dprec.secure_sums.streams import derived_key, stream
 
+PURPOSE_OF_SUMS = b"secure sum"
+"""What tells the draws of keys from whatever else a device draws in the round."""
+
 _WORDS_OF_KEY = 4
 _WORD = np.dtype("<u8")
 
 
 def device_keys(draws: Draws, round_index: int) -> list[bytes]:
     """Return every device's key of one sum, 32 bytes, from its own random words."""
-    own = draws.asked(b"secure sum")
+    own = draws.asked(PURPOSE_OF_SUMS)
     words = np.stack([own.per_user(index, round_index) for index in range(_WORDS_OF_KEY)], axis=1)
     return [row.tobytes() for row in words.astype(_WORD)]
 

@@ -16,14 +16,16 @@ from dprec.errors import InputError, within
 from dprec.own_sources import sources_of
 from dprec.privacy.audit import measured
 from dprec.progress import Progress, silent
-from dprec.ratings import RatingScale
+from dprec.ratings import Ratings, RatingScale
 from dprec.setups import ReportSetup
 from simulation.auditing import experiments
-from simulation.auditing.decoding import leaves_counts
+from simulation.auditing.decoding import fewest_items, leaves_counts
 from simulation.auditing.exact import exact_findings, worst_levels
 from simulation.auditing.experiments import Experiment, Profile, Question
 from simulation.auditing.listening import Overheard, overhear, reduced
+from simulation.auditing.outputs import output_findings
 from simulation.auditing.promise import Promise, promise_of
+from simulation.auditing.questions import findings_of_questions
 from simulation.auditing.releases import release_findings
 from simulation.auditing.result import Audit, Finding
 from simulation.auditing.reuse import RUNS, suspicions
@@ -35,6 +37,7 @@ from simulation.protocols.declared import declaring
 from simulation.protocols.iterative import IterativeProtocol
 from simulation.protocols.private_als import PrivateAlsProtocol
 from simulation.protocols.trusted_server import TrustedServerProtocol
+from simulation.protocols.x_map import XMapProtocol
 from simulation.storage.atomic import write_files
 from simulation.storage.claims import check_unused
 from simulation.storage.names import AUDIT, CONFIG, REPORT
@@ -124,6 +127,8 @@ class Auditor:
     promise : Promise
     scale : RatingScale
         Rating scale of the configuration's data set.
+    fewest_items : int
+        Items of a catalogue about which devices report as they do about that of the data set.
     trials : int
         Number of people per profile.
     confidence : float
@@ -132,6 +137,7 @@ class Auditor:
     config: RunConfig
     promise: Promise
     scale: RatingScale
+    fewest_items: int
     trials: int
     confidence: float
 
@@ -144,13 +150,14 @@ class Auditor:
         with within("protocol"):
             config.protocol.check(train)
         scale = replace(train.scale, continuous=False)
-        return cls(small, promise_of(config.protocol), scale, trials, confidence)
+        items = fewest_items(small.protocol, train)
+        return cls(small, promise_of(config.protocol), scale, items, trials, confidence)
 
     @property
     def key(self) -> str:
         """Equal for configurations whose devices send the same."""
         protocol, scale = self.config.protocol, self.scale.values.tolist()
-        return f"{self.config.seed} {scale} {protocol!r}"
+        return f"{self.config.seed} {scale} {self.fewest_items} {protocol!r}"
 
     def findings(self, progress: Progress) -> Iterator[Finding]:
         """Yield what every test of the audit measures."""
@@ -163,6 +170,10 @@ class Auditor:
         elif isinstance(protocol, PrivateAlsProtocol):
             failure = 1 - self.confidence
             yield from total_findings(protocol, self.promise, self.trials, self.config.seed, failure)
+        elif isinstance(protocol, XMapProtocol):
+            yield from output_findings(
+                protocol, self.scale, self.trials, self.config.seed, 1 - self.confidence
+            )
         else:
             yield from self._of_devices(progress)
 
@@ -172,10 +183,10 @@ class Auditor:
         tests = sum(len(each.questions) for each in planned) + _SUSPICIONS
         failure = (1 - self.confidence) / tests
         if not self.promise.delta:
-            yield from exact_findings(self.config.protocol, self.promise, self.scale)
+            yield from exact_findings(self.config.protocol, self.promise, self.scale, self.fewest_items)
         for done, experiment in enumerate(planned):
             progress("auditing", done, runs)
-            overheard = overhear(self._asking(experiment), experiment.population(self.trials, self.scale))
+            overheard = overhear(self._asking(experiment), self._people(experiment, self.trials))
             sent = overheard.by_profile(len(experiment.profiles))
             for question in experiment.questions:
                 pairs = [(sent[one], sent[other]) for one, other in question.pairs]
@@ -198,6 +209,7 @@ class Auditor:
         linked = leaves_counts(self.config.protocol)
         suspected = suspicions(*self._same_people(), alike=alike, drawn=drawn, linked=linked)
         yield from (suspicion.finding(failure) for suspicion in suspected)
+        yield from findings_of_questions(self.config, self.promise, self._people(planned[1], 1))
         progress("auditing", runs, runs)
 
     def _asking(self, experiment: Experiment) -> RunConfig:
@@ -221,10 +233,16 @@ class Auditor:
             return [experiments.of_factors(1, levels), experiments.of_canaries(1, levels)]
         hides = self.promise.hides_rated_items
         planned = [
-            experiments.of_one_rating(levels, worst_levels(protocol, self.scale, 1), hides=hides),
-            experiments.of_profiles(worst_levels(protocol, self.scale, 3)),
+            experiments.of_one_rating(levels, self._worst_levels(1), hides=hides),
+            experiments.of_profiles(self._worst_levels(3)),
         ]
         return [*planned, experiments.of_item_sets(levels)] if hides else planned
+
+    def _worst_levels(self, entries: int) -> tuple[int, int]:
+        return worst_levels(self.config.protocol, self.scale, entries, self.fewest_items)
+
+    def _people(self, experiment: Experiment, people: int) -> Ratings:
+        return experiment.population(people, self.scale, self.fewest_items)
 
     def _same_people(self) -> tuple[list[Overheard], dict[str, Overheard]]:
         """Run people who all have one profile: with several seeds, another budget, and another rating."""
@@ -234,7 +252,7 @@ class Auditor:
             ((levels, 1), (levels, levels)) if iterative else ((levels, levels, 1), (levels, levels, levels))
         )
         people, others = (
-            Experiment((Profile(own),), ()).population(max(8, self.trials // RUNS), self.scale)
+            self._people(Experiment((Profile(own),), ()), max(8, self.trials // RUNS))
             for own in (profile, changed)
         )
         seeds = [config.model_copy(update={"seed": config.seed + run}) for run in range(RUNS)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,9 @@ from dprec.wire import ReportCodec
 from dprec.wire.symbol_rows import SymbolRows
 from simulation.protocols.base import Protocol
 
+_DIVISIONS = 8
+"""Classes of the divisions into blocks."""
+
 Decoder = Callable[[int, list[bytes]], NDArray[np.int64]]
 """From a round, counted from 0, and its reports to the symbols of all items, or the counts of all groups."""
 
@@ -37,6 +41,12 @@ def counts_of(protocol: Protocol, people: Ratings) -> CalibratedCounts | None:
     """Return the counts for which devices leave ratings out of their reports; None if there are none."""
     calibrated = calibrated_of(protocol, people)
     return None if calibrated is None else CalibratedCounts.of(calibrated)
+
+
+def fewest_items(protocol: Protocol, people: Ratings) -> int:
+    """Return how many items a catalogue needs for devices to report as they do about that of some people."""
+    calibrated = calibrated_of(protocol, people)
+    return calibrated.fewest_items if isinstance(calibrated, CalibratedProfiles) else 1
 
 
 def leaves_counts(protocol: Protocol) -> bool:
@@ -70,8 +80,7 @@ def decoder_of(protocol: Protocol, people: Ratings) -> Decoder | None:
         codec, known = calibrated.codec(), calibrated.reference_channel.symbols
         counts = CalibratedCounts.of(calibrated)
         if isinstance(calibrated, CalibratedProfiles):
-            answers = calibrated.numbers
-            return lambda number, reports: answers.decode(reports)[1] + 1
+            return _Blocks.of(calibrated, people).decoded
 
         def decode_symbols(number: int, reports: list[bytes]) -> NDArray[np.int64]:
             if number and counts is not None:
@@ -90,6 +99,39 @@ def decoder_of(protocol: Protocol, people: Ratings) -> Decoder | None:
 
         return decode
     return None
+
+
+@dataclass(frozen=True, eq=False)
+class _Blocks:
+    """Reads answers about profiles: which of some elements one names, and how it divides all into blocks.
+
+    Parameters
+    ----------
+    calibrated : CalibratedProfiles
+    elements : ndarray of int64, shape (elements,)
+        Of all items that anybody has rated.
+    """
+
+    calibrated: CalibratedProfiles
+    elements: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, calibrated: CalibratedProfiles, people: Ratings) -> _Blocks:
+        rated = np.unique(people.items).astype(np.int64)
+        return cls(calibrated, np.concatenate([2 * rated, 2 * rated + 1]))
+
+    def decoded(self, number: int, reports: list[bytes]) -> NDArray[np.int64]:
+        """Return a symbol for each answer of each report, shape (reports, answers)."""
+        code, answers = self.calibrated.code, self.calibrated.numbers.decode(reports)[1]
+        if code.size == 1:
+            return answers + 1
+        multipliers, blocks = np.divmod(answers, code.blocks)
+        named = np.zeros_like(answers)
+        for element in self.elements.tolist():
+            named = 2 * named + ((multipliers + 1) * element % code.modulus // code.size == blocks)
+        # Which elements share a block is known of every division; a few classes of these tell dependence.
+        symbols: NDArray[np.int64] = 1 + named * _DIVISIONS + multipliers * _DIVISIONS // code.multipliers
+        return symbols
 
 
 def _by_item(codec: ReportCodec, reports: list[bytes]) -> NDArray[np.int64]:

@@ -15,7 +15,9 @@ from simulation.protocols.base import Protocol
 from simulation.protocols.declared import declaring
 
 
-def exact_findings(protocol: Protocol, promise: Promise, scale: RatingScale) -> Iterator[Finding]:
+def exact_findings(
+    protocol: Protocol, promise: Promise, scale: RatingScale, fewest_items: int
+) -> Iterator[Finding]:
     """Yield the exact losses of one entry, and of the three entries of a profile.
 
     A loss that a class from outside declares is computed from nothing, and is not among them.
@@ -26,6 +28,8 @@ def exact_findings(protocol: Protocol, promise: Promise, scale: RatingScale) -> 
     promise : Promise
     scale : RatingScale
         Of the ratings.
+    fewest_items : int
+        Of the catalogue.
     """
     if declaring(protocol):
         return
@@ -35,7 +39,7 @@ def exact_findings(protocol: Protocol, promise: Promise, scale: RatingScale) -> 
         yield _finding("answers of all rounds, as probabilities", promise, 1, loss)
     rounds = setup.rounds if isinstance(setup, GradientPerturbationSetup) else 1
     for entries in (1, 3):
-        held = _held(protocol, scale)
+        held = _held(protocol, scale, fewest_items)
         channel, answers = channel_of(protocol, held, entries), answers_of(protocol, held, entries)
         if channel is not None:
             losses = worst_pair(channel.weights)[0] * answers * rounds
@@ -47,12 +51,12 @@ def exact_findings(protocol: Protocol, promise: Promise, scale: RatingScale) -> 
             yield _finding(f"counts that differ by {entries}, from the table", promise, entries, loss)
 
 
-def worst_levels(protocol: Protocol, scale: RatingScale, entries: int) -> tuple[int, int]:
+def worst_levels(protocol: Protocol, scale: RatingScale, entries: int, fewest_items: int) -> tuple[int, int]:
     """Return the two levels of a rating that devices separate most when they report so many entries.
 
     If the device's matrix has other inputs than the levels of the scale, these are the extremes.
     """
-    channel = channel_of(protocol, _held(protocol, scale), entries)
+    channel = channel_of(protocol, _held(protocol, scale, fewest_items), entries)
     if channel is None:
         return 1, scale.levels
     rated = channel.weights[1 - channel.first_level :]
@@ -62,9 +66,9 @@ def worst_levels(protocol: Protocol, scale: RatingScale, entries: int) -> tuple[
     return low + 1, high + 1
 
 
-def _held(protocol: Protocol, scale: RatingScale) -> Ratings:
+def _held(protocol: Protocol, scale: RatingScale, fewest_items: int) -> Ratings:
     """Return three ratings as devices would hold them, for their scale and catalogue."""
-    return protocol.held_ratings(of_profiles((1, scale.levels)).population(1, scale), 0)
+    return protocol.held_ratings(of_profiles((1, scale.levels)).population(1, scale, fewest_items), 0)
 
 
 def _finding(test: str, promise: Promise, entries: int, loss: float) -> Finding:

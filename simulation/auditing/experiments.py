@@ -65,13 +65,21 @@ class Experiment:
     questions: tuple[Question, ...]
     from_level: bool = False
 
-    def population(self, people: int, scale: RatingScale) -> Ratings:
-        """Return so many people of each profile; the profiles take turns."""
+    def population(self, people: int, scale: RatingScale, fewest_items: int = 1) -> Ratings:
+        """Return so many people of each profile; the profiles take turns.
+
+        Parameters
+        ----------
+        people : int
+        scale : RatingScale
+        fewest_items : int
+            Of the catalogue; those that are missing are rated by nobody.
+        """
         levels = np.array([profile.levels for profile in self.profiles], dtype=np.uint8)
-        return _population(np.tile(levels, (people, 1)), scale)
+        return _population(np.tile(levels, (people, 1)), scale, fewest_items)
 
 
-def _population(levels: NDArray[np.uint8], scale: RatingScale) -> Ratings:
+def _population(levels: NDArray[np.uint8], scale: RatingScale, fewest_items: int) -> Ratings:
     """Return people with the given levels, shape (people, items); 0 is "not rated"."""
     rated = levels > 0
     return Ratings(
@@ -80,7 +88,7 @@ def _population(levels: NDArray[np.uint8], scale: RatingScale) -> Ratings:
         levels=levels[rated],
         scale=scale,
         user_ids=np.arange(len(levels)),
-        item_ids=np.arange(levels.shape[1]),
+        item_ids=np.arange(max(levels.shape[1], fewest_items)),
     )
 
 

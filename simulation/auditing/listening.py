@@ -78,18 +78,24 @@ def reduced(config: RunConfig) -> RunConfig:
     return config.model_copy(update=small)
 
 
+def fitting(config: RunConfig, people: Ratings) -> RunConfig:
+    """Return a reduced configuration for a small catalogue: a factorisation has fewer factors than items."""
+    protocol = config.protocol
+    if not isinstance(protocol, IterativeProtocol):
+        return config
+    smaller = replace(protocol, rank=min(protocol.rank, people.n_items - 1))
+    return config.model_copy(update={"protocol": smaller})
+
+
 def overhear(config: RunConfig, people: Ratings) -> Overheard:
     """Run a reduced configuration on people and listen to their devices."""
+    config = fitting(config, people)
     protocol = config.protocol
-    if isinstance(protocol, IterativeProtocol):
-        # A factorisation has fewer factors than items.
-        protocol = replace(protocol, rank=min(protocol.rank, people.n_items - 1))
-        config = config.model_copy(update={"protocol": protocol})
-    with open_overheard_session(config.simulation.population_dir) as (session, replies):
+    with open_overheard_session(config.simulation.population_dir) as heard:
         # Devices send the same whatever is predicted, so a single prediction is enough.
         tested = people.select(np.arange(people.count) == 0)
-        result = run_in(session, config, people, tested)
-    arrivals = (arrivals_of(reply, 0, np.arange(people.n_users)) for reply in replies)
+        result = run_in(heard.session, config, people, tested)
+    arrivals = (arrivals_of(reply, 0, np.arange(people.n_users)) for reply in heard.replies)
     rounds = [arrived.reports for arrived in arrivals if arrived is not None]
     return Overheard(
         rounds,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from dprec.privacy.units import PrivacyUnit
 from dprec.setups import IterativeSetup, ReportSetup
 from simulation.protocols.base import Protocol
+from simulation.protocols.x_map import XMapProtocol
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,9 @@ def promise_of(protocol: Protocol) -> Promise:
     protocol : Protocol
         With a budget; see `Protocol.audited`.
     """
+    if isinstance(protocol, XMapProtocol) and not protocol.mechanism.private:
+        # Each of its outputs has a budget of its own; see `simulation.auditing.outputs`.
+        return Promise(protocol.largest_output_epsilon, "rating", hides_rated_items=False)
     budget = protocol.privacy
     assert budget is not None, "a protocol without a budget"
     setup = protocol.setup()

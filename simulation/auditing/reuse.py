@@ -113,11 +113,11 @@ def suspicions(
     yield Suspicion("noise of two runs", tuple(_of_runs(own, at) for at in range(len(own[0]))))
     for test, other in zip(variants, columns[RUNS:], strict=True):
         rounds = zip(own[0], other, strict=True)
-        yield Suspicion(test, tuple(_same_user(one, varied) for one, varied in rounds))
+        yield Suspicion(test, tuple(of_one_origin(one, varied) for one, varied in rounds))
 
 
-def _same_user(one: Column, other: Column) -> tuple[Pairs, Pairs]:
-    """Compare pairs that belong to one user with pairs of a user and the next one."""
+def of_one_origin(one: Column, other: Column) -> tuple[Pairs, Pairs]:
+    """Compare pairs that belong to one user, or one item, with pairs of one and the next."""
     return (one, other), (one, np.roll(other, -1))
 
 
@@ -137,18 +137,18 @@ def _of_users(runs: Sequence[Sequence[Column]], distance: int, *, alike: bool) -
 
 def _of_rounds(runs: Sequence[Sequence[Column]], at: int) -> tuple[Pairs, Pairs]:
     one, other = (np.concatenate([columns[place] for columns in runs]) for place in (at, at + 1))
-    return _same_user(one, other)
+    return of_one_origin(one, other)
 
 
 def _of_items(runs: Sequence[Overheard], *, drawn: bool) -> tuple[Pairs, Pairs]:
     one, other = (np.concatenate([each.symbols_of(item)[0] for each in runs]) for item in (0, 1))
     compared = (one > 0) & (other > 0) if drawn else np.ones(one.size, dtype=np.bool_)
-    return _same_user(one[compared], other[compared])
+    return of_one_origin(one[compared], other[compared])
 
 
 def _of_runs(runs: Sequence[Sequence[Column]], at: int) -> tuple[Pairs, Pairs]:
     one, other = (np.concatenate([columns[at] for columns in runs[start::2]]) for start in (0, 1))
-    return _same_user(one, other)
+    return of_one_origin(one, other)
 
 
 def _numbered(heard: Sequence[Overheard]) -> list[list[Column]]:

@@ -1,71 +1,242 @@
-"""Audits totals that devices protect together: what a server that colludes with some of them reads."""
+"""Audits sums with noise: what a server that colludes with some devices reads, or a trusted one releases."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dprec.device_draws import DeviceDraws
 from dprec.errors import SettingError
-from dprec.gradients import RoundDraws
+from dprec.gradients import Aggregate, RoundDraws
 from dprec.privacy.audit import measured
 from dprec.privacy.evidence import Sent
-from dprec.private_als import Contributions, SecureAggregation, StatisticsLayout
-from dprec.private_als.layout import TARGET_BITS, WHOLE_WEIGHT
+from dprec.private_als import Aggregation, Contributions, SecureAggregation, StatisticsLayout
+from dprec.private_als.layout import TARGET_BITS, UNIT, WHOLE_WEIGHT
 from dprec.randomness import words
+from dprec.run_keys import ReleaseDraws
 from dprec.secure_sums.noise import honest_shares
+from simulation.auditing.contributions import longest_contribution
 from simulation.auditing.promise import Promise
 from simulation.auditing.result import Finding
+from simulation.auditing.reuse import Column, Suspicion, of_one_origin
 from simulation.protocols.private_als import PrivateAlsProtocol
 
 _BINS = 40
+_LARGER_DELTA = 0.01
+"""A probability at which fewer trials show more."""
+
+_FROM_HERE_A_TAIL, _TO_HERE = 2.5, 6.0
+"""Deviations of the noise between which its tails are looked at closely."""
+
+Numbers = NDArray[np.float64]
 
 
 def total_findings(
     protocol: PrivateAlsProtocol, promise: Promise, trials: int, seed: int, failure: float
 ) -> Iterator[Finding]:
-    """Yield how well totals with a user and without can be told apart, less what colluding devices added.
+    """Yield how well sums with a user and without can be told apart, and whether noise is used again.
 
-    As many devices have dropped out as are tolerated. One release stands for all: it has the noise that
-    theirs amounts to. Noise of different items is independent, so every item is a trial.
+    Noise of different items is independent, so every item is a trial.
 
     Parameters
     ----------
     protocol : PrivateAlsProtocol
-        With secure aggregation and a budget.
+        With a budget.
     promise : Promise
     trials : int
-        Number of totals of each kind.
+        Number of items with the user, and without.
     seed : int
     failure : float
-        Probability with which the bound may fail.
+        Probability with which one of the bounds may fail.
     """
-    aggregation = _for_fewest(protocol.aggregation)
-    multiplier = float(sum(each**-2 for each in protocol.multipliers) ** -0.5)
-    noise = [_noise(aggregation, multiplier, trials, seed, side) for side in ("with", "without")]
-    sides = [noise[0] + _contribution(aggregation), noise[1]]
-    # A contribution is 1 long: bins of a quarter of the noise tell all that matters.
-    width = max(multiplier / 4, 1 / 16)
-    binned = [np.clip(np.floor(side / width) + _BINS // 2, 0, _BINS).astype(np.int64) for side in sides]
-    result = measured([(Sent.of_rounds([binned[0]]), Sent.of_rounds([binned[1]]))], failure, promise.delta)
-    yield Finding(
-        test=f"a whole profile, in the total less the noise of {aggregation.colluders} colluding devices",
-        unit="user",
-        promised=promise.epsilon,
-        at_least=result.at_least,
-        charged=None,
-        exact=False,
-        power=result.power(promise.epsilon),
-    )
+    yield _of_longest(protocol, promise, seed)
+    sums = _sums_of(protocol)
+    suspected = list(sums.suspicions(trials, seed))
+    failure /= 2 + len(suspected)
+    moved = protocol.sensitivity * sums.contribution
+    sides = [sums.releases(trials, seed + side) for side in (0, 1)]
+    pair = sums.seen([numbers + moved for numbers in sides[0]]), sums.seen(sides[1])
+    also = f"{sums.test}, but for a probability of {_LARGER_DELTA:g}"
+    for test, delta, promised in (
+        (sums.test, promise.delta, promise.epsilon),
+        (also, _LARGER_DELTA, protocol.composed(_precision(protocol), _LARGER_DELTA)),
+    ):
+        result = measured([pair], failure, delta)
+        power = result.power(promised)
+        yield Finding(test, "user", promised, result.at_least, None, exact=False, power=power)
+    yield from (suspicion.finding(failure) for suspicion in suspected)
 
 
-def _for_fewest(aggregation: object) -> SecureAggregation:
+def _of_longest(protocol: PrivateAlsProtocol, promise: Promise, seed: int) -> Finding:
+    """Return what the longest of some contributions costs."""
+    loss = protocol.composed(_precision(protocol, longest_contribution(protocol, seed)), promise.delta)
+    test = "the longest of some contributions"
+    return Finding(test, "user", promise.epsilon, loss, None, exact=True, power=1.0)
+
+
+def _precision(protocol: PrivateAlsProtocol, longest: float = 1.0) -> float:
+    """Return the squared change of sums in deviations of their noise, added up over the releases."""
+    changes = (longest * protocol.sensitivity / multiplier for multiplier in protocol.multipliers)
+    return sum(change**2 for change in changes)
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums(ABC):
+    """Sums of a protocol, released for as many items as there are trials.
+
+    Parameters
+    ----------
+    aggregation : Aggregation
+    multipliers : tuple of float
+        Noise of each release.
+    """
+
+    aggregation: Aggregation
+    multipliers: tuple[float, ...]
+
+    @property
+    @abstractmethod
+    def test(self) -> str:
+        """What is compared, in words."""
+
+    @abstractmethod
+    def releases(self, items: int, seed: int, total: int = 0) -> list[Numbers]:
+        """Return the noise of each release, in units of a contribution, shape (items, width).
+
+        Parameters
+        ----------
+        items : int
+        seed : int
+        total : int
+            What each sum is without noise, in the units of sums.
+        """
+
+    def suspicions(self, trials: int, seed: int) -> Iterator[Suspicion]:
+        """Yield where noise could be used again."""
+        return iter(())
+
+    @cached_property
+    def contribution(self) -> Numbers:
+        """What a user of the largest contribution adds to a sum, shape (width,)."""
+        most = np.array([0, 1]), np.zeros(1, dtype=np.int32), np.array([1 << TARGET_BITS])
+        contributions = Contributions(*most, np.ones((1, 1), dtype=np.float32))
+        alone: Numbers = self._released(contributions, 1, 0.0, np.ones((2, 1), dtype=np.uint64))[0]
+        return alone
+
+    def seen(self, releases: list[Numbers]) -> Sent:
+        """Return releases as evidence: all of them along the contribution, and the tails of each number."""
+        precisions = np.array([multiplier**-2 for multiplier in self.multipliers])
+        along = [numbers @ self.contribution for numbers in releases]
+        whole: Numbers = np.tensordot(precisions / precisions.sum(), np.array(along), 1)
+        # A contribution is 1 long: bins of a quarter of the noise tell all that matters.
+        width = max(float(precisions.sum() ** -0.5) / 4, 1 / 16)
+        binned = np.clip(np.floor(whole / width) + _BINS // 2, 0, _BINS).astype(np.int64)
+        steps = float(np.abs(self.contribution).min()) / 4
+        tails = tuple(
+            _tail(numbers[:, column], multiplier, steps)
+            for numbers, multiplier in zip(releases, self.multipliers, strict=True)
+            for column in range(numbers.shape[1])
+        )
+        return Sent((binned,), tails, np.zeros((binned.size, 0), dtype=np.float32))
+
+    def _released(
+        self, contributions: Contributions, items: int, multiplier: float, keys: NDArray[np.uint64]
+    ) -> Numbers:
+        """Return the sums of what devices send, with the noise that is theirs, shape (items, width)."""
+        layout = _layout(items)
+        reports = self.aggregation.encode(
+            contributions, layout, multiplier, RoundDraws(DeviceDraws(keys), 1, 0)
+        )
+        _, aggregate = self.aggregation.decode(reports, layout, multiplier)
+        released: Numbers = self.aggregation.release(aggregate, layout, multiplier, ReleaseDraws(0, 1))
+        return released / layout.scales
+
+
+class _OfDevices(_Sums):
+    """Sums to which the devices add the noise; the server takes off that of those who collude with it.
+
+    As many devices have dropped out as are tolerated. One release stands for all: it has the noise that
+    theirs amounts to.
+    """
+
+    aggregation: SecureAggregation
+
+    @property
+    def test(self) -> str:
+        colluders = self.aggregation.colluders
+        return f"a whole profile, in the total less the noise of {colluders} colluding devices"
+
+    def releases(self, items: int, seed: int, total: int = 0) -> list[Numbers]:
+        aggregation = self.aggregation
+        assert aggregation.users is not None
+        left = honest_shares(aggregation.users, aggregation.dropouts, aggregation.colluders)
+        nothing = (
+            np.zeros(left + 1, dtype=np.int64),
+            np.zeros(0, dtype=np.int32),
+            np.zeros(0, dtype=np.int64),
+        )
+        contributions = Contributions(*nothing, np.ones((left, 1), dtype=np.float32))
+        keys = words(seed, "devices of a total", 0, 2 * left).reshape(2, left)
+        return [self._released(contributions, items, each, keys) for each in self.multipliers]
+
+
+class _OfServer(_Sums):
+    """Sums to which a trusted server adds the noise, in all rounds."""
+
+    @property
+    def test(self) -> str:
+        return "a whole profile, in the sums of all rounds"
+
+    def releases(self, items: int, seed: int, total: int = 0) -> list[Numbers]:
+        layout = _layout(items)
+        sums = Aggregate(np.full((items, layout.width), total, dtype=np.int64), None, 1)
+        without = total * UNIT
+        return [
+            self.aggregation.release(sums, layout, multiplier, ReleaseDraws(seed, number)) / layout.scales
+            - without
+            for number, multiplier in enumerate(self.multipliers, start=1)
+        ]
+
+    def suspicions(self, trials: int, seed: int) -> Iterator[Suspicion]:
+        own, other_run = self._classes(trials, seed), self._classes(trials, seed + 1)
+        if len(own) > 1:
+            rounds = tuple(of_one_origin(one, other) for one, other in pairwise([*own, own[0]]))
+            yield Suspicion("noise of two rounds", rounds)
+        items = tuple(of_one_origin(column[: trials // 2 * 2 : 2], column[1::2]) for column in own)
+        yield Suspicion("noise of two items", items)
+        for test, others in (
+            ("noise of two runs", other_run),
+            ("noise of other sums", self._classes(trials, seed, total=1)),
+        ):
+            pairs = zip(own, others, strict=True)
+            yield Suspicion(test, tuple(of_one_origin(one, other) for one, other in pairs))
+
+    def _classes(self, items: int, seed: int, total: int = 0) -> list[Column]:
+        """Return the noise of an item's first number in each round, in quarters of a deviation."""
+        releases = zip(self.releases(items, seed, total), self.multipliers, strict=True)
+        return [
+            np.clip(np.floor(4 * numbers[:, 0] / multiplier) + _BINS // 2, 0, _BINS).astype(np.int64)
+            for numbers, multiplier in releases
+        ]
+
+
+def _sums_of(protocol: PrivateAlsProtocol) -> _Sums:
+    aggregation, multipliers = protocol.aggregation, protocol.multipliers
+    if isinstance(aggregation, SecureAggregation):
+        composed = float(sum(each**-2 for each in multipliers) ** -0.5)
+        return _OfDevices(_for_fewest(aggregation), (composed,))
+    return _OfServer(aggregation, multipliers)
+
+
+def _for_fewest(aggregation: SecureAggregation) -> SecureAggregation:
     """Return the aggregation for about as few devices as it accepts, so that totals are quickly made."""
-    assert isinstance(aggregation, SecureAggregation), "sums whose noise the devices do not add"
     # Noise is added after both, and is the same.
     plain = replace(aggregation, sketch=None, rotation=False)
     for users in (8, 16, 32, 64, 128, 256):
@@ -78,36 +249,9 @@ def _layout(items: int) -> StatisticsLayout:
     return StatisticsLayout(np.full(items, WHOLE_WEIGHT), 0, 1.0, 1.0, 0.5, limit=1)
 
 
-def _noise(
-    aggregation: SecureAggregation, multiplier: float, trials: int, seed: int, side: str
-) -> NDArray[np.float64]:
-    """Return totals of honest devices that are left and contribute nothing, shape (trials,)."""
-    assert aggregation.users is not None
-    left = honest_shares(aggregation.users, aggregation.dropouts, aggregation.colluders)
-    nothing = np.zeros(left + 1, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int64)
-    contributions = Contributions(*nothing, np.ones((left, 1), dtype=np.float32))
-    keys = words(seed, f"totals {side} a user", 0, 2 * left).reshape(2, left)
-    return _released(aggregation, contributions, _layout(trials), multiplier, keys)
-
-
-def _contribution(aggregation: SecureAggregation) -> NDArray[np.float64]:
-    """Return what a user of the largest contribution adds to a total, shape (1,)."""
-    most = np.array([0, 1]), np.zeros(1, dtype=np.int32), np.array([1 << TARGET_BITS])
-    contributions = Contributions(*most, np.ones((1, 1), dtype=np.float32))
-    return _released(aggregation, contributions, _layout(1), 0.0, np.ones((2, 1), dtype=np.uint64))
-
-
-def _released(
-    aggregation: SecureAggregation,
-    contributions: Contributions,
-    layout: StatisticsLayout,
-    multiplier: float,
-    keys: NDArray[np.uint64],
-) -> NDArray[np.float64]:
-    """Return the total of each item in the direction of the largest contribution, shape (items,)."""
-    draws = RoundDraws(DeviceDraws(keys), 1, 0)
-    reports = aggregation.encode(contributions, layout, multiplier, draws)
-    _, aggregate = aggregation.decode(reports, layout, multiplier)
-    released = aggregation.release(aggregate, layout, multiplier, 0) / layout.scales
-    total: NDArray[np.float64] = released.sum(axis=1) / np.sqrt(layout.width)
-    return total
+def _tail(numbers: Numbers, multiplier: float, step: float) -> Column:
+    """Return 0 for numbers in the middle of the noise, and else how many steps it is to the middle."""
+    beyond = np.clip(np.abs(numbers) / multiplier, _FROM_HERE_A_TAIL, _TO_HERE) - _FROM_HERE_A_TAIL
+    steps = np.ceil(beyond * multiplier / step).astype(np.int64)
+    # Two numbers for each distance: above and below.
+    return np.where(steps > 0, 2 * steps - (numbers > 0), 0)

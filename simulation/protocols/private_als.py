@@ -77,7 +77,7 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
         return "private-als" if self.factorization.rank else "private-item-effects"
 
     @property
-    def _sensitivity(self) -> float:
+    def sensitivity(self) -> float:
         """Largest change of a release that a user can cause."""
         return 1.0 if self.neighbors == "removal" else 2.0
 
@@ -86,7 +86,7 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
         """Noise of each round, a standard deviation for contributions of a norm of 1; 0 without a budget."""
         if self.privacy is None:
             return (0.0,) * self.factorization.rounds
-        whole = self._sensitivity * self.aggregation.multiplier(self.privacy.epsilon, self.privacy.delta)
+        whole = self.sensitivity * self.aggregation.multiplier(self.privacy.epsilon, self.privacy.delta)
         return tuple(whole / float(np.sqrt(share)) for share in self.factorization.shares)
 
     def check(self, train: Sizes) -> None:
@@ -121,9 +121,8 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
                 aggregation.check(model.layout(self.factorization, done + 1, span), multiplier)
 
     def audited(self) -> Protocol:
-        """Return the protocol itself if its devices add the noise; see `Protocol.audited`."""
-        adds_noise = self.private and self.aggregation.trust == "sum"
-        return self if adds_noise else super().audited()
+        """Return the protocol itself if anybody adds noise; see `Protocol.audited`."""
+        return self if self.private else super().audited()
 
     def check_deployed(self) -> None:
         """Refuse an aggregation for which devices would have to exchange keys."""
@@ -221,15 +220,15 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
         precision = np.zeros(held.roster.n_users)
         for charge in held.privacy.history:
             took_part = charge.took_part(precision.size)
-            precision[took_part] += (self._sensitivity / self.multipliers[charge.round_index - 1]) ** 2
+            precision[took_part] += (self.sensitivity / self.multipliers[charge.round_index - 1]) ** 2
 
         def losses(delta: float) -> NDArray[np.float64]:
             kinds, of_user = np.unique(precision, return_inverse=True)
-            return np.array([self._composed(kind, delta) for kind in kinds.tolist()])[of_user]
+            return np.array([self.composed(kind, delta) for kind in kinds.tolist()])[of_user]
 
         return losses
 
-    def _composed(self, precision: float, delta: float) -> float:
+    def composed(self, precision: float, delta: float) -> float:
         """Return what releases cost of which the squares of 1 / multiplier add up to ``precision``."""
         return self.aggregation.epsilon(1 / float(np.sqrt(precision)), delta) if precision else 0.0
 
@@ -263,7 +262,7 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
             return Guarantee("none", aggregation.trust, False, "the sums are released without noise.")
         epsilon, delta = self.privacy.epsilon, self.privacy.delta
         precision = sum(multiplier**-2 for multiplier in self.multipliers)
-        twice = self._composed(4 * precision, delta)
+        twice = self.composed(4 * precision, delta)
         between = f"it is {twice:.4g}" if np.isfinite(twice) else "none is proved"
         compared = (
             f"Epsilon compares a user's profile with none; between any two profiles {between}."

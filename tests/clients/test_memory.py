@@ -23,14 +23,30 @@ def test_the_same_broadcast_is_answered_again(context: Context) -> None:
         Memory(context, "run", ROUNDS).answer_once(1, b"broadcast")
 
 
-@pytest.mark.parametrize("other", [b"other", b"", b"broadcast "])
-def test_another_broadcast_for_the_same_round_is_refused(context: Context, other: bytes) -> None:
+LONG = bytes(range(256)) * 40
+"""As long as item factors are."""
+
+
+@pytest.mark.parametrize(
+    ("broadcast", "other"),
+    [
+        (b"broadcast", b"other"),
+        (b"broadcast", b""),
+        (b"broadcast", b"broadcast "),
+        *((LONG, LONG[:at] + b"\xaa" + LONG[at + 1 :]) for at in (0, 15, 16, 64, 5000, len(LONG) - 1)),
+        (LONG, LONG[:-1]),
+        (LONG, LONG + LONG),
+    ],
+)
+def test_another_broadcast_for_the_same_round_is_refused(
+    context: Context, broadcast: bytes, other: bytes
+) -> None:
     memory = Memory(context, "run", ROUNDS)
-    memory.answer_once(2, b"broadcast")
+    memory.answer_once(2, broadcast)
     with pytest.raises(ValueError, match="asked for round 2 again, after round 2 was answered"):
         memory.answer_once(2, other)
     # The refusal has changed nothing.
-    memory.answer_once(2, b"broadcast")
+    memory.answer_once(2, broadcast)
 
 
 def test_an_earlier_round_is_refused_even_for_the_same_broadcast(context: Context) -> None:

@@ -15,11 +15,14 @@ from dprec.mechanisms.bounded_laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.mechanisms.raw import Raw
 from dprec.mechanisms.residual_bits import ResidualBits
+from dprec.mechanisms.user_level_bit import UserLevelBit
 from dprec.mechanisms.zheng_laplace import ZhengLaplace
 from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
 from dprec.privacy.calibration import PrivacyBudget
+from dprec.privacy.profile_calibration import CalibratedProfiles
 from dprec.privacy.residual_calibration import calibrated_for
 from dprec.privacy.units import PrivacyUnit
+from dprec.randomness import DRAWS
 from dprec.ratings import Ratings, RatingScale
 from dprec.run_keys import RunKeys
 from dprec.setups import OneShotSetup
@@ -221,3 +224,36 @@ def population_codec(population: Population) -> ReportCodec:
     setup = population.installed(OneShotSetup)
     calibrated = calibrated_for(setup.mechanism, setup.privacy, population.scale, population.n_items)
     return calibrated.codec()
+
+
+def test_how_elements_are_divided_into_blocks_does_not_tell_whether_an_answer_is_honest(
+    tmp_path: Path,
+) -> None:
+    """For multipliers in each of four classes, as many blocks are the user's own as the loss allows.
+
+    All four bounds fail together by chance with a probability below 1e-7.
+    """
+    users, item, mechanism = 6000, 17, UserLevelBit(profile=1)
+    people = Ratings.from_triples(
+        np.arange(users),
+        np.full(users, item),
+        np.full(users, 4.0),
+        STARS,
+        user_ids=np.arange(users),
+        item_ids=np.arange(ITEMS),
+    )
+    budget = PrivacyBudget(epsilon=2.0, per="user")
+    calibrated = calibrated_for(mechanism, budget, STARS, ITEMS)
+    assert isinstance(calibrated, CalibratedProfiles)
+    code = calibrated.code
+    assert code.size > 1
+    numbers = calibrated.numbers.decode(
+        all_reports(populate(tmp_path / "run", people, mechanism, budget, users))
+    )[1]
+    multipliers, blocks = np.divmod(numbers[:, 0], code.blocks)
+    named = (multipliers + 1) * 2 * item % code.modulus // code.size == blocks
+    for quarter in np.array_split(np.arange(code.multipliers), 4):
+        own = named[np.isin(multipliers, quarter)]
+        assert own.size > users / 5
+        least, most = binom.ppf([1e-8, 1 - 1e-8], own.size, code.draws / DRAWS)
+        assert least <= own.sum() <= most

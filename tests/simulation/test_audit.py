@@ -214,7 +214,7 @@ def test_the_command_reports_every_test(
         main([str(argument) for argument in arguments])
     assert caught.value.code == 0
     printed = capsys.readouterr().out
-    assert printed.count("no evidence against it") == 13
+    assert printed.count("no evidence against it") == 15
     assert printed.count("a twofold leak would be seen with probability") == 6
     assert (tmp_path / "out" / "config.yaml").exists()
 
@@ -224,7 +224,6 @@ def test_the_command_reports_every_test(
     [
         ("plain-mf", {}, "protocol.mechanism.kind"),
         ("federated-mf", {}, "protocol.gradient.kind"),
-        ("x-map", {}, "protocol.replacement"),
         ("nx-map", {}, "protocol.mechanism.kind"),
         ("blp-mf", {"trials": 99}, "trials"),
         ("blp-mf", {"trials": "200"}, "trials"),
@@ -320,6 +319,33 @@ def test_a_trusted_server_that_adds_a_fifth_of_the_noise_is_detected(monkeypatch
     result = audited("one-bit-output", "protocol.completion.iterations=20", trials=300, confidence=0.99)
     assert not result.holds
     assert [finding.promised for finding in result.findings] == [1.0, 2.0]
+
+
+def test_what_devices_charge_and_answer_besides_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = audited("pg-mf", "protocol.rounds=2", trials=100)
+    found = {finding.test: finding for finding in result.findings if finding.exact}
+    assert result.holds
+    for unit in ("rating", "user"):
+        charged = found[f"what devices charge, per {unit}"]
+        assert charged.charged == pytest.approx(charged.at_least) == pytest.approx(1.6)
+    assert found["another question in a round that was answered"].at_least == 1.6
+    monkeypatch.setattr("clients.memory._digest", lambda broadcast: broadcast[:1])
+    again = audited("pg-mf", "protocol.rounds=2", trials=100)
+    assert [finding.test for finding in again.findings if finding.defect] == [
+        "another question in a round that was answered"
+    ]
+    assert again.lower_bound == pytest.approx(2.4)
+
+
+def test_what_x_map_lets_out_is_audited() -> None:
+    domains = "dataset={kind: synthetic-domains, users: 40, items: 60, ratings: 800}"
+    config = load("x-map", [domains, "protocol.recommendation.epsilon=4"])
+    result = audit(config, trials=2_000, confidence=CONFIDENCE)
+    assert result.holds
+    found = {finding.test: finding for finding in result.findings}
+    assert 0.5 < found["replacement of an item, from the table"].at_least <= 0.6
+    assert 1.0 < found["a similarity of a prediction"].at_least <= 2.0
+    assert found["a neighbour and its similarity"].promised == 4.0
 
 
 def test_all_presets_need_an_empty_directory(tmp_path: Path) -> None:

@@ -77,7 +77,8 @@ class Sent(NamedTuple):
 
 
 def sent(config: RunConfig, held: Ratings) -> Sent:
-    with open_overheard_session() as (session, replies):
+    with open_overheard_session() as heard:
+        session, replies = heard.session, heard.replies
         run_in(session, config, held, held)
         population = open_population(str(session.root / "00000001"))
         cohort = population.cohort(0)
@@ -209,7 +210,8 @@ def test_neither_devices_nor_server_hold_the_seed(monkeypatch: pytest.MonkeyPatc
 
 
 def sent_description(config: RunConfig) -> str:
-    with open_overheard_session() as (session, _):
+    with open_overheard_session() as heard:
+        session = heard.session
         run_in(session, config, people(), people())
         return (session.root / "00000001" / "population.json").read_text()
 

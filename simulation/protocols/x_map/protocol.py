@@ -129,13 +129,16 @@ class XMapProtocol(Protocol):
             )
 
     def audited(self) -> Protocol:
-        """Return the uploads alone, of which all else is a function; see `Protocol.audited`."""
+        """Return the protocol if it draws what it lets out, else the uploads; see `Protocol.audited`."""
         if self.replacement.private or self.recommendation.epsilon is not None:
-            found = "private, against the recipients of recommendations"
-            accepted = "a private mechanism: predictions contain items' means without noise"
-            raise SettingError("replacement", found, accepted)
+            return self
         check_private(self.mechanism)
         return OneShotProtocol(privacy=self.privacy, mechanism=self.mechanism, completion=ItemAverage())
+
+    @property
+    def largest_output_epsilon(self) -> float:
+        """The larger budget of a replacement and of a prediction; 0 if neither has one."""
+        return max(self.replacement.epsilon or 0.0, self.recommendation.epsilon or 0.0)
 
     def setup(self) -> XMapSetup:
         """Return the mechanism, its budget, and how the device draws replacements."""

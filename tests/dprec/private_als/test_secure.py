@@ -15,11 +15,13 @@ from dprec.private_als import SecureAggregation, StatisticsLayout
 from dprec.private_als.layout import UNIT
 from dprec.private_als.sums import sum_of_contributions
 from dprec.private_als.vectors import VectorPlan
+from dprec.run_keys import ReleaseDraws
 from dprec.secure_sums.count_sketch import CountSketch
 from tests.dprec.private_als.cohorts import LAYOUTS, a_cohort, some_users
 
 USERS = 40
 SECURE = SecureAggregation(norm=256, colluders=2).among(USERS)
+RELEASE = ReleaseDraws(1, 1)
 
 
 def draws(users: int = USERS) -> RoundDraws:
@@ -38,7 +40,7 @@ def test_without_noise_the_release_is_the_exact_sum_but_for_rounding(
     assert valid.all()
     assert secure.possible(aggregate, layout, 0.0)
     exact = sum_of_contributions(cohort, layout) * UNIT * layout.scales
-    released = secure.release(aggregate, layout, 0.0, 1)
+    released = secure.release(aggregate, layout, 0.0, RELEASE)
     # Each of at most 40 numbers is off by a deviate of deviation 1/2 step at most; seeds are fixed.
     assert (np.abs(released - exact) < 6 * 0.5 * math.sqrt(USERS) / 240 * layout.scales).all()
 
@@ -57,7 +59,7 @@ def test_a_sketch_sends_fewer_numbers_which_stay_within_the_norm(rotation: bool)
     assert np.linalg.norm(vectors, axis=1).max() <= SECURE.norm
     _, aggregate = sketched.decode(reports, layout, 0.0)
     assert aggregate.total.shape == sketched.sum_shape(layout)
-    released = sketched.release(aggregate, layout, 0.0, 1) / layout.scales
+    released = sketched.release(aggregate, layout, 0.0, RELEASE) / layout.scales
     # Of each place, what is read for its items is the same but for their signs.
     sketch = CountSketch.of(6, 3, 0, "count sketch of items")
     for place in range(3):
@@ -88,7 +90,7 @@ def test_with_all_dropouts_and_colluders_the_noise_is_what_the_multiplier_says()
     reports = SECURE.encode(nobody, layout, 2.0, draws())
     # The server takes the shares of 2 colluding devices off, and 4 dropped out.
     _, aggregate = SECURE.decode(reports[6:], layout, 2.0)
-    noise = SECURE.release(aggregate, layout, 2.0, 1) / layout.scales
+    noise = SECURE.release(aggregate, layout, 2.0, RELEASE) / layout.scales
     # 8000 deviates: the mean square is off by 6 deviations once in 10**8.
     steps = SECURE.norm / math.sqrt((noise**2).mean()) * 2.0
     assert steps == pytest.approx(SECURE.norm, rel=6 * math.sqrt(0.5 / noise.size) + 0.01)

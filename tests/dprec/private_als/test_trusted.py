@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from dprec.device_draws import DeviceDraws
 from dprec.gradients import Aggregate, RoundDraws
@@ -13,8 +15,10 @@ from dprec.private_als import AGGREGATIONS, Contributions, StatisticsLayout, Tru
 from dprec.private_als.layout import UNIT
 from dprec.private_als.report import decode_contributions, encode_contributions, report_bits
 from dprec.private_als.sums import sum_of_contributions
+from dprec.run_keys import ReleaseDraws
 from tests.dprec.private_als.cohorts import LAYOUTS, a_cohort, some_users
 
+RELEASE = ReleaseDraws(1, 1)
 DRAWS = RoundDraws(DeviceDraws(np.zeros((2, 40), dtype=np.uint64)), 1, 0)
 
 
@@ -56,22 +60,42 @@ def test_a_report_beyond_its_bounds_contributes_nothing() -> None:
 def test_the_noise_has_the_deviation_that_the_multiplier_says() -> None:
     layout = StatisticsLayout(np.full(5000, 256), 2, 1.3, 1.5, 0.4, 4)
     nothing = Aggregate(np.zeros((layout.n_items, layout.width), dtype=np.int64), None, 3)
-    noise = TrustedAggregation().release(nothing, layout, 3.0, 1) / layout.scales
+    noise = TrustedAggregation().release(nothing, layout, 3.0, RELEASE) / layout.scales
     # 25,000 deviates: the mean square is within 5.5 % with a probability of 1 - 1e-9.
     assert np.mean(noise**2) == pytest.approx(9.0, rel=0.055)
     assert np.allclose(noise / UNIT, np.rint(noise / UNIT), rtol=0, atol=1e-3)
-    assert np.array_equal(noise * layout.scales, TrustedAggregation().release(nothing, layout, 3.0, 1))
-    assert not np.any(TrustedAggregation().release(nothing, layout, 0.0, 1))
+    assert np.array_equal(noise * layout.scales, TrustedAggregation().release(nothing, layout, 3.0, RELEASE))
+    assert not np.any(TrustedAggregation().release(nothing, layout, 0.0, RELEASE))
 
 
-def test_other_sums_get_other_noise() -> None:
-    layout = LAYOUTS[0]
+def test_the_noise_is_normal_far_into_its_tails() -> None:
+    """A million deviates: each of 14 counts is within what chance allows but with a probability of 1e-9."""
+    layout = StatisticsLayout(np.full(500_000, 256), 0, 1.0, 1.0, 0.5, 1)
+    nothing = Aggregate(np.zeros((layout.n_items, layout.width), dtype=np.int64), None, 3)
+    noise = (TrustedAggregation().release(nothing, layout, 2.0, RELEASE) / layout.scales / 2.0).ravel()
+    for edge in (0.25, 0.5, 1.0, 2.0, 2.75, 3.25, 4.0):
+        share = stats.norm.sf(edge)
+        least, most = stats.binom.ppf([5e-10, 1 - 5e-10], noise.size, share)
+        for side in (noise, -noise):
+            assert least <= np.count_nonzero(side > edge) <= most
+
+
+def test_other_sums_and_the_same_sums_in_another_round_get_other_noise() -> None:
+    layout = StatisticsLayout(np.full(80, 256), 0, 1.0, 1.0, 0.5, 1)
     one = Aggregate(np.zeros((layout.n_items, layout.width), dtype=np.int64), None, 3)
-    other = replace(one, total=one.total + 1)
-    difference = TrustedAggregation().release(other, layout, 3.0, 1) - TrustedAggregation().release(
-        one, layout, 3.0, 1
-    )
-    assert np.all(np.abs(difference) > 1e-3)
+    noise = [
+        np.rint(TrustedAggregation().release(aggregate, layout, 3.0, draws) / layout.scales / UNIT)
+        - aggregate.total
+        for aggregate, draws in (
+            (one, RELEASE),
+            (replace(one, total=one.total + 1), RELEASE),
+            (one, ReleaseDraws(1, 2)),
+            (one, ReleaseDraws(2, 1)),
+        )
+    ]
+    for first, second in combinations(noise, 2):
+        # Of 960 pairs of numbers in steps of 2^-36, two are the same with a chance of 2e-9.
+        assert not np.any(first == second)
 
 
 def test_the_multiplier_keeps_to_its_budget() -> None:

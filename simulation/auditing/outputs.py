@@ -1,0 +1,216 @@
+"""Audits what X-Map lets out: replacements, and the neighbours and similarities of predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+from flwr.app import Message
+from numpy.typing import NDArray
+
+from clients.faults import FaultOptions
+from dprec.crossdomain.alter_ego_codec import RowCodec
+from dprec.crossdomain.private_neighbors import SimilarityNoise
+from dprec.crossdomain.recommender import ItemBasedRecommender
+from dprec.crossdomain.replacement import STEPS, Candidates, ReplacementDraws
+from dprec.crossdomain.similarity import LOWEST, RatedItems
+from dprec.messages import REPLACE, REPLACEMENT_ROUND, ReplacementRequest
+from dprec.privacy.audit import measured
+from dprec.privacy.evidence import Sent
+from dprec.ratings import RatingScale
+from dprec.run_keys import RunKeys
+from simulation.auditing.experiments import Experiment, Profile
+from simulation.auditing.listening import numbered
+from simulation.auditing.result import Finding
+from simulation.auditing.reuse import Column, Suspicion, of_one_origin
+from simulation.engine.overhearing import open_overheard_session
+from simulation.protocols.x_map import XMapProtocol
+from strategies.arrivals import arrivals_of
+from strategies.envelope import request_content
+
+_TARGETS = 24
+"""Items of the target domain, among which a replacement is drawn."""
+
+_BINS, _PER_SCALE = 60, 4
+"""Classes of a noisy similarity, and how many of them a scale of the noise is wide."""
+
+_SENSITIVITY, _MIDDLE = 0.1, 0.4
+"""How far a user moves a similarity, and what it is without that user."""
+
+_BEFORE, _AFTER, _OTHER_RUN = range(3)
+
+
+def output_findings(
+    protocol: XMapProtocol, scale: RatingScale, trials: int, seed: int, failure: float
+) -> Iterator[Finding]:
+    """Yield how well what is let out tells values apart by as much as one user can move them.
+
+    Parameters
+    ----------
+    protocol : XMapProtocol
+        With private replacement, private neighbours or both.
+    scale : RatingScale
+    trials : int
+        Number of draws for each of two neighbours.
+    seed : int
+    failure : float
+        Probability with which one of the bounds may fail.
+    """
+    private = [protocol.replacement.private, protocol.recommendation.epsilon is not None]
+    failure /= sum(private)
+    if private[0]:
+        yield from _of_replacements(protocol, scale, trials, seed, failure)
+    if private[1]:
+        yield from _of_neighbors(protocol, trials, seed, failure)
+
+
+def _of_replacements(
+    protocol: XMapProtocol, scale: RatingScale, trials: int, seed: int, failure: float
+) -> Iterator[Finding]:
+    """Yield the loss of a replacement: of the table, and of what devices send for two tables."""
+    setup, epsilon = protocol.setup().replacement, protocol.replacement.epsilon
+    assert epsilon is not None, "private replacement without a budget"
+    tables = [_table(protocol, first=first) for first in (0, 1)]
+    draws = [
+        ReplacementDraws.prepare(
+            table, epsilon, setup.sensitivity, _TARGETS, whole_catalogue=setup.whole_catalogue
+        )
+        for table in tables
+    ]
+    loss = draws[0].channel_beside(draws[1], 0).epsilon
+    test = "replacement of an item, from the table"
+    yield Finding(test, "rating", epsilon, loss, None, exact=True, power=1.0)
+    sent = _replaced(protocol, scale, [*tables, tables[0]], trials, seed)
+    suspected = [
+        Suspicion("replacements of two users", (_neighbors_in(sent[_BEFORE]),)),
+        Suspicion("replacements of two runs", (of_one_origin(sent[_BEFORE], sent[_OTHER_RUN]),)),
+    ]
+    failure /= 1 + len(suspected)
+    pair = Sent.of_rounds([sent[_BEFORE]]), Sent.of_rounds([sent[_AFTER]])
+    yield _sampled("replacement of an item", pair, epsilon, failure)
+    yield from (suspicion.finding(failure) for suspicion in suspected)
+
+
+def _table(protocol: XMapProtocol, *, first: int) -> Candidates:
+    """Return X-Sim of one source item: a target as high as can be, the others as low, or the reverse.
+
+    From one table to the other, every value moves as far as one user can move it.
+    """
+    low = -STEPS if LOWEST[protocol.graph.similarity] < 0 else 0
+    steps = np.full(_TARGETS, low if first == 0 else STEPS, dtype=np.int64)
+    steps[0] = STEPS if first == 0 else low
+    targets = np.arange(_TARGETS, dtype=np.int64)
+    return Candidates(np.zeros(1, dtype=np.int64), np.array([0, _TARGETS]), targets, steps)
+
+
+def _replaced(
+    protocol: XMapProtocol, scale: RatingScale, tables: list[Candidates], people: int, seed: int
+) -> list[Column]:
+    """Return a number for what each person's device sends, by table; every table is of a run of its own."""
+    profile = Profile((scale.levels, *[0] * _TARGETS))
+    population = Experiment((profile,), ()).population(people, scale)
+    codec = RowCodec(1 + _TARGETS, _TARGETS, with_steps=True, with_means=protocol.replacement.deviations)
+    numbers: dict[bytes, int] = {}
+    columns = []
+    with open_overheard_session() as heard:
+        for run, table in enumerate(tables):
+            group = heard.session.install(
+                population,
+                users_per_node=people,
+                keys=RunKeys.derive(seed, f"table {run}").installed,
+                faults=FaultOptions(),
+                setup=protocol.setup(),
+            )
+            rows = codec.pack(table.items, codec.rows(table), np.zeros(1, dtype=np.int64))
+            request = ReplacementRequest(REPLACEMENT_ROUND, 1, 1 + _TARGETS, rows)
+            node = heard.session.node_ids[0]
+            reply = heard.ask(Message(request_content(request), node, REPLACE, group_id=group))
+            arrived = arrivals_of(reply, 0, np.arange(people))
+            assert arrived is not None, "devices that do not replace items"
+            columns.append(numbered(list(arrived.reports), numbers))
+    return columns
+
+
+def _of_neighbors(protocol: XMapProtocol, trials: int, seed: int, failure: float) -> Iterator[Finding]:
+    """Yield the loss of the neighbours of a prediction, of a similarity, and of a neighbour with its own."""
+    server = _Server.of(protocol, trials, seed)
+    epsilon = server.epsilon
+    up, down = _MIDDLE + _SENSITIVITY, _MIDDLE - _SENSITIVITY
+    alike = (_MIDDLE,) * 3
+    suspected = [
+        Suspicion("noise of two users", (of_one_origin(server.weight(0), server.weight(1)),)),
+        Suspicion("noise of two items", (_neighbors_in(server.weight(0)),)),
+        Suspicion("noise of two runs", (of_one_origin(server.weight(0), server.in_another_run().weight(0)),)),
+    ]
+    failure /= 3 + len(suspected)
+    two_of_three = server.seen(2, alike)[0], server.seen(2, (up, down, down))[0]
+    yield _sampled("neighbours of a prediction", _as_sent(two_of_three), epsilon / 2, failure)
+    similarity = server.seen(1, (_MIDDLE,))[1], server.seen(1, (up,))[1]
+    yield _sampled("a similarity of a prediction", _as_sent(similarity), epsilon / 2, failure)
+    joint = server.seen(1, alike[:2]), server.seen(1, (up, down))
+    both = [chosen * (_BINS + 1) + weight for chosen, weight in joint]
+    yield _sampled("a neighbour and its similarity", _as_sent((both[0], both[1])), epsilon, failure)
+    yield from (suspicion.finding(failure) for suspicion in suspected)
+
+
+@dataclass(frozen=True, eq=False)
+class _Server:
+    """A server that predicts as many items as there are trials, from similarities that are given to it.
+
+    Parameters
+    ----------
+    recommender : ItemBasedRecommender
+    epsilon : float
+        Of a prediction.
+    """
+
+    recommender: ItemBasedRecommender
+    epsilon: float
+
+    @classmethod
+    def of(cls, protocol: XMapProtocol, items: int, seed: int) -> _Server:
+        options, kind = protocol.recommendation, protocol.graph.similarity
+        assert options.epsilon is not None, "predictions without a budget"
+        nobody = sp.csr_array((1, items))
+        recommender = ItemBasedRecommender(options, kind, RatedItems.of(nobody, kind), nobody, seed)
+        return cls(recommender, options.epsilon)
+
+    def in_another_run(self) -> _Server:
+        return replace(self, recommender=replace(self.recommender, seed=self.recommender.seed + 1))
+
+    def seen(self, neighbors: int, similarities: tuple[float, ...], user: int = 0) -> tuple[Column, Column]:
+        """Return of each item the neighbours, as a number, and the similarity of the first."""
+        recommender = replace(
+            self.recommender, options=replace(self.recommender.options, neighbors=neighbors)
+        )
+        items = np.arange(self.recommender.items.n_items)
+        rows: NDArray[np.float64] = np.tile(np.array(similarities), (items.size, 1))
+        moved = np.full(items.size, _SENSITIVITY)
+        # Other neighbours have other noise, as those of another data set have.
+        user = 2 * user + int(similarities[0] != _MIDDLE)
+        chosen, weights = recommender.private_neighbors(user, items, rows, moved)
+        width = SimilarityNoise.of(self.epsilon).unit.scale * _SENSITIVITY / _PER_SCALE
+        binned = np.clip(np.floor((weights[:, 0] - _MIDDLE) / width) + _BINS // 2, 0, _BINS).astype(np.int64)
+        return chosen @ (len(similarities) ** np.arange(chosen.shape[1])), binned
+
+    def weight(self, user: int) -> Column:
+        """Return the noisy similarity of every item, for a user."""
+        return self.seen(1, (_MIDDLE,), user)[1]
+
+
+def _neighbors_in(column: Column) -> tuple[tuple[Column, Column], tuple[Column, Column]]:
+    """Compare what lies side by side with what does not."""
+    even = column.size // 2 * 2
+    return of_one_origin(column[:even:2], column[1:even:2])
+
+
+def _as_sent(sides: tuple[Column, Column]) -> tuple[Sent, Sent]:
+    return Sent.of_rounds([sides[0]]), Sent.of_rounds([sides[1]])
+
+
+def _sampled(test: str, pair: tuple[Sent, Sent], promised: float, failure: float) -> Finding:
+    result = measured([pair], failure)
+    power = result.power(promised)
+    return Finding(test, "rating", promised, result.at_least, None, exact=False, power=power)
