@@ -45,7 +45,10 @@ def findings_of_questions(config: RunConfig, promise: Promise, people: Ratings) 
         asked = [each for each in heard.requests if each.metadata.message_type in PRICES]
         devices = _charged_by_devices(heard, asked, people.n_users)
         for unit in COMPARABLE_UNITS:
-            yield _of_ledgers(unit, np.nan_to_num(result.traffic[f"epsilon_per_{unit}"]), devices[unit])
+            ledger = result.traffic[f"epsilon_per_{unit}"]
+            # Where nothing is proved, the run's ledger has no bound to compare with.
+            if np.isfinite(ledger).any():
+                yield _of_ledgers(unit, np.nan_to_num(ledger), devices[unit])
         last = {each.metadata.message_type: each for each in asked}
         others = [other for request in last.values() for other in _other_questions(request)]
         if others:

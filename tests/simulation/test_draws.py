@@ -22,6 +22,7 @@ from tests.simulation.conftest import presets
 REPEATED = {
     # The same symbols, computed again to know which ratings are left for counts.
     "counts-and-bits": ["clients/one_shot.py perturbed"],
+    "best-server": ["clients/one_shot.py perturbed"],
     # The noise of an entry that is predicted again.
     "one-bit-output": ["dprec/discrete_laplace.py discrete_laplace"],
     "one-bit-output-effects": ["dprec/discrete_laplace.py discrete_laplace"],
