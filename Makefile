@@ -1,4 +1,5 @@
-# `make demo` shows what dprec does, `make test` checks that it does it, `make docs` builds the documentation.
+# `make demo` shows what dprec does, `make test` checks that it does it, `make test-all` checks more thoroughly,
+# `make docs` builds the documentation.
 
 PYTHON ?= python3
 VENV := .venv
@@ -8,7 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Compiled tests are kept, so that the processes that share them compile each once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test docs clean
+.PHONY: demo test test-all docs clean
 
 demo: $(VENV)/run.stamp
 	$(BIN)/dprec compare compare-quick
@@ -20,7 +21,10 @@ test: $(VENV)/test.stamp
 	$(BIN)/mypy benchmarks
 	$(BIN)/mypy --explicit-package-bases docs
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/pytest
+	$(BIN)/pytest -m "not thorough"
+
+test-all: test
+	$(BIN)/pytest -m thorough
 
 docs: $(VENV)/docs.stamp
 	$(BIN)/sphinx-build -W --keep-going -n -q -E -b html docs docs/_build/html

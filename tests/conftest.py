@@ -41,10 +41,26 @@ SLOWEST_MODULES = (
 )
 
 
+THOROUGH_MODULES = {
+    "test_cluster.py",
+    "test_determinism.py",
+    "test_determinism_on_ray.py",
+    "test_end_to_end.py",
+    "test_gate.py",
+    "test_interrupts.py",
+    "test_page_in_browser.py",
+    "test_times.py",
+}
+"""Mutants, browsers, pilots, clusters, signals, clocks, and every preset's determinism: `make test-all`."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the modules that take longest, so that no process idles at the end."""
+    """Begin with the modules that take longest, so that no process idles at the end; mark thorough ones."""
     order = {name: place for place, name in enumerate(SLOWEST_MODULES)}
     items.sort(key=lambda item: order.get(item.path.name, len(order)))
+    for item in items:
+        if item.path.name in THOROUGH_MODULES:
+            item.add_marker("thorough")
 
 
 def pytest_collection_finish() -> None:
