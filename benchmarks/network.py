@@ -24,6 +24,7 @@ from counting_proxy import Passed, counting_proxy
 from flwr.app import ConfigRecord, Message, RecordDict
 from superlink import SuperLink, started_superlink, write_app
 
+from clients.device.bounded_transport import LARGEST_BODY
 from clients.device.fleet import Fleet, NodeKey
 from dprec.wire.network import MEASURED, Contacts, NetworkConstants, Octets, network_bytes
 from dprec.wire.traffic import WITH_RECORD, WITHOUT_RECORD, TrafficLedger
@@ -103,7 +104,7 @@ class Device:
 
     def fetch(self) -> Message | None:
         """Return the message that waits, if there is one."""
-        pulled = self._fleet.pull(self._key, self._node)
+        pulled = self._fleet.pull(self._key, self._node, LARGEST_BODY)
         return None if pulled is None else pulled[0]
 
     def exchange(self, size: int | None) -> Exchange:

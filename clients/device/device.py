@@ -22,16 +22,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from flwr.app import ConfigRecord, Context, Error, Message, RecordDict
+from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from clients.app import answering
 from clients.device.folder import DeviceFolder
 from clients.device.ledger import Charge, Ledger
 from clients.device.limits import Price
-from clients.device.losses import CHARGED_WITH, DELIVERIES, FREE, PRICES
+from clients.device.losses import CHARGED_WITH, DELIVERIES, FREE, PRICES, price_of
 from clients.device.predictions import write_predictions
-from clients.device.profile import Profile
+from clients.device.profile import Profile, emptied
+from clients.device.replies import error_reply, expiring_with, usual_times
 from clients.device.secret import SecretKeys
 from clients.device.state import State, as_bytes, kept, read_state, write_state
 from clients.faults import FaultOptions
@@ -39,12 +40,14 @@ from clients.memory import deliver_once
 from clients.population import Cohort, Population
 from clients.received import Received
 from dprec.errors import InputError
-from dprec.messages import IDENTIFY, REQUEST, Record
+from dprec.messages import IDENTIFY, REPLACE, REQUEST, Record
 from dprec.refusals import Refusal, RefusalCode
 from dprec.run_keys import Keys
 
 LOG = logging.getLogger("dprec.device")
 """What the owner of a device reads: a line for each event."""
+
+_LARGEST_HEAD, _LARGEST_PER_ITEM = 1 << 20, 1 << 11
 
 _ALONE = b"\x80"
 """How a request says that the first of its users is asked, which is all that a device has."""
@@ -100,6 +103,11 @@ class Device:
         return self._ledger.charges
 
     @property
+    def largest_request(self) -> int:
+        """Bytes that a request may have: ample room for what is said of the items of the catalogue."""
+        return _LARGEST_HEAD + _LARGEST_PER_ITEM * self._agreement.items
+
+    @property
     def pending(self) -> Message | None:
         """The last reply, if it is not known to have arrived."""
         return self._state.pending
@@ -137,7 +145,7 @@ class Device:
             LOG.exception("%s: %s", self.name, code.name)
         run = message.metadata.run_id
         LOG.warning("%s: refused a request of run %d: %s, %s", self.name, run, code.name, reason)
-        return Message(Error(int(code), code.name), reply_to=message)
+        return error_reply(message, code)
 
     def take_work(self) -> Callable[[], None] | None:
         """Return what is left to do for the user after the last answer, if anything is: to predict.
@@ -152,7 +160,7 @@ class Device:
         if len(self._ledger.charges) != self._state.charges:
             # The disk did not take the last line.
             self._open()
-        record = self._checked(message)
+        record, request = self._checked(message), message.metadata
         profile = self._profile_of(run)
         self._check_paid(run, kind)
         if (run, profile.digest) != (self._cohort.population.key, self._profile.digest):
@@ -161,11 +169,12 @@ class Device:
         records = self._state.records
         context = self._context(message, records)
         reply = self._computed(message, context)
+        expiring_with(request, reply)
         if kind in DELIVERIES:
             deliver_once(context, run, kind, kept(message.content))
         state = replace(self._state, answers=kept(records), reply=as_bytes(reply))
         if kind in PRICES:
-            self._charge(state, run, kind, PRICES[kind](self._cohort, record))
+            self._charge(state, run, kind, price_of(kind, self._cohort, record, self.name))
         elif state.answers != self._state.answers:
             self._remember(state)
         self._prepare_work()
@@ -173,15 +182,10 @@ class Device:
         return reply
 
     def _computed(self, message: Message, context: Context) -> Message:
-        """Return the answer of the handlers.
+        """Return the answer of the handlers, or raise their Refusal.
 
-        Requests are checked before the profile is looked at, and the handlers compute an answer for whatever
-        passes. Should a defect break that for some profiles, whether they fail must not be seen: the device
-        answers as one whose user has rated nothing.
-
-        Raises
-        ------
-        Refusal
+        The handlers compute an answer for any request that is not refused. Should a defect break that for
+        some profiles, this must not be seen: the device answers as one whose user has rated nothing.
         """
         try:
             return self._app(message, context)
@@ -190,9 +194,8 @@ class Device:
         except Exception:
             LOG.exception("%s: a defect; answered as if nothing were rated", self.name)
         cohort, self._received = self._cohort, None
-        nothing = Profile.empty(self._profile.scale, self._profile.n_items)
         try:
-            self._cohort = self._cohort_of(cohort.population.key, nothing)
+            self._cohort = emptied(cohort)
             return self._app(message, context)
         finally:
             self._cohort, self._received = cohort, None
@@ -208,21 +211,25 @@ class Device:
         )
 
     def _checked(self, message: Message) -> Record:
-        """Return what a message asks for, after checking that it is for this device.
-
-        Raises
-        ------
-        Refusal
-        """
+        """Return what a message asks for, after checking that it is for this device; raises a Refusal."""
         kind, group = message.metadata.message_type, message.metadata.group_id
         if kind not in FREE and kind not in PRICES:
             raise Refusal(RefusalCode.MALFORMED_REQUEST, "an unknown kind of request")
+        if kind == REPLACE:
+            reason = "replacements carry ratings in the clear, and the server says by what"
+            raise Refusal(RefusalCode.NOT_SET_UP, reason)
         if kind != IDENTIFY and group != self._agreement.group:
             reason = f"a run of the protocol {group!r}; agreed: {self._agreement.group}"
             raise Refusal(RefusalCode.CHANGED_SETUP, reason)
-        record = message.content.get(REQUEST) if message.has_content() else None
+        if not usual_times(message.metadata):
+            raise Refusal(RefusalCode.MALFORMED_REQUEST, "a request of no usual time")
+        parts = message.content if message.has_content() else RecordDict()
+        # Many names of one part would be many copies of it.
+        if len(parts) > 1:
+            raise Refusal(RefusalCode.MALFORMED_REQUEST, f"a request of {len(parts)} parts")
+        record = parts.get(REQUEST, ConfigRecord())
         if not isinstance(record, ConfigRecord):
-            record = ConfigRecord()
+            raise Refusal(RefusalCode.MALFORMED_REQUEST, "a request without a record")
         if record.get("asked", _ALONE) != _ALONE:
             raise Refusal(RefusalCode.WRONG_USER, "a request for other users")
         return record

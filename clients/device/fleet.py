@@ -17,9 +17,8 @@ from typing import TypeVar
 import httpx
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_ssh_private_key
-from flwr.app import Error, Message
+from flwr.app import Message
 from flwr.app.message import make_message, remove_content_from_message
-from flwr.app.metadata import Metadata
 from flwr.common.constant import SYSTEM_TIME_TOLERANCE, TIMESTAMP_TOLERANCE
 from flwr.common.serde import message_from_proto, message_to_proto
 from flwr.proto.fleet_pb2 import (
@@ -51,6 +50,7 @@ from flwr.supernode.fleet_http_client import FleetHttpClient
 from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 
 from clients.device.bounded_transport import LARGEST_BODY, BoundedTransport, TooLargeError
+from clients.device.replies import date
 from dprec.errors import InputError
 from dprec.refusals import Refusal, RefusalCode
 
@@ -64,8 +64,8 @@ that it has forgotten."""
 _PAUSES = tuple(0.05 * 2**attempt for attempt in range(8))
 """Seconds to wait for the part of a message that is not there yet, each time; 13 s in all."""
 
-_MOST_OBJECTS = 16
-"""Objects of a message; those of a server of dprec have three: the message, its records, and one record."""
+_MOST_OBJECTS = 3
+"""Objects of a request: the message, its records, and one record."""
 
 _OBJECTS = frozenset({"Message", "RecordDict", "ConfigRecord"})
 """What a request consists of."""
@@ -189,8 +189,15 @@ class Fleet:
         """Take a device offline."""
         self._call(key, self._client.DeactivateNode, DeactivateNodeRequest(node_id=node_id))
 
-    def pull(self, key: NodeKey, node_id: int) -> tuple[Message, Refusal | None] | None:
+    def pull(self, key: NodeKey, node_id: int, largest: int) -> tuple[Message, Refusal | None] | None:
         """Return the next message that waits for a device, if there is one.
+
+        Parameters
+        ----------
+        key : NodeKey
+        node_id : int
+        largest : int
+            Bytes that a request may have.
 
         Returns
         -------
@@ -206,7 +213,7 @@ class Fleet:
         except Exception as error:  # whatever the server sent, the device goes on
             raise ServerAwayError(f"a message that cannot be read ({type(error).__name__})") from None
         try:
-            content = self._content(key, node, envelope, answer.message_object_trees[0])
+            content = self._content(key, node, envelope, answer.message_object_trees[0], largest)
         except Refusal as refusal:
             return envelope, refusal
         message = make_message(metadata=envelope.metadata, content=content.content)
@@ -216,7 +223,9 @@ class Fleet:
         self._call(key, self._client.ConfirmMessageReceived, confirmed)
         return message, None
 
-    def _content(self, key: NodeKey, node: Node, envelope: Message, tree: ObjectTree) -> Message:
+    def _content(
+        self, key: NodeKey, node: Node, envelope: Message, tree: ObjectTree, largest: int
+    ) -> Message:
         """Return a message from its objects, none of which is read unless all may be.
 
         Raises
@@ -230,8 +239,8 @@ class Fleet:
             raise Refusal(RefusalCode.MALFORMED_REQUEST, f"a message of {len(identifiers)} objects")
         for identifier in identifiers:
             contents[identifier] = self._object(key, node, envelope.metadata.run_id, identifier)
-            if sum(map(len, contents.values())) > LARGEST_BODY:
-                raise Refusal(RefusalCode.MALFORMED_REQUEST, f"a message of more than {LARGEST_BODY} bytes")
+            if sum(map(len, contents.values())) > min(largest, LARGEST_BODY):
+                raise Refusal(RefusalCode.MALFORMED_REQUEST, f"a message of more than {largest} bytes")
         try:
             return _inflated(tree.object_id, contents)
         except Refusal:
@@ -254,7 +263,7 @@ class Fleet:
 
     def push(self, key: NodeKey, node_id: int, reply: Message) -> None:
         """Send a reply, which is dated by when it leaves: how long it took depends on the profile."""
-        _date(reply.metadata)
+        date(reply.metadata)
         reply.metadata.__dict__["_message_id"] = reply.object_id
         objects = get_all_nested_objects(reply)
         envelope = remove_content_from_message(reply) if reply.has_content() else reply
@@ -267,6 +276,8 @@ class Fleet:
         )
         answer = self._call(key, self._client.PushMessages, request)
         for identifier in answer.objects_to_push:
+            if identifier not in objects:
+                raise ServerAwayError("an answer that asks for a part of another reply")
             part = PushObjectRequest(
                 node=node,
                 run_id=reply.metadata.run_id,
@@ -300,7 +311,7 @@ class Fleet:
                 found = f"not the authority of {self.address}"
                 raise InputError(str(self._ca), found, "the certificate of the server's authority") from None
             raise ServerAwayError(str(error) or type(error).__name__) from None
-        except (ValueError, KeyError) as error:
+        except (ValueError, KeyError, OverflowError) as error:
             raise ServerAwayError(f"an answer that cannot be read ({type(error).__name__})") from None
 
     def _refused(self, response: httpx.Response) -> Exception:
@@ -331,20 +342,9 @@ def _inflated(identifier: str, contents: dict[str, bytes]) -> Message:
     return message
 
 
-def error_reply(message: Message, refusal: Refusal) -> Message:
-    """Return the reply that says no more than the code of a refusal."""
-    return Message(Error(int(refusal.code), refusal.code.name), reply_to=message)
-
-
-def _date(metadata: Metadata) -> None:
-    """Date a reply now, without changing when it expires."""
-    now = time.time()
-    metadata.created_at, metadata.ttl = now, metadata.created_at + metadata.ttl - now
-
-
 def _server_ahead(date: str | None) -> float:
     """Return by how many seconds the server's clock is ahead of this one, 0 if it does not say."""
     try:
         return (parsedate_to_datetime(date or "") - datetime.now(UTC)).total_seconds()
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return 0.0

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from clients.device.limits import Loss, Price
+from clients.device.profile import emptied
 from clients.gradient_perturbation import installed_on
 from clients.one_shot import installed_mechanism, perturbed
 from clients.population import Cohort
@@ -33,6 +36,11 @@ from dprec.privacy.calibrated_counts import CalibratedCounts
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.setups import IterativeSetup, XMapSetup
 
+LOG = logging.getLogger("dprec.device")
+
+_ROUNDING = 1 + 1e-9
+"""What losses of profiles of different sizes may differ by when they are rounded."""
+
 PriceOf = Callable[[Cohort, Record], Price]
 """From the cohort of one user and a request that was answered, to what the answer costs."""
 
@@ -40,7 +48,7 @@ PriceOf = Callable[[Cohort, Record], Price]
 def _of_report(cohort: Cohort, record: Record) -> Price:
     """Return the price of a report: that of its channel, for the ratings that are not left for counts."""
     calibrated, _ = installed_mechanism(cohort.population)
-    counting, most = CalibratedCounts.of(calibrated), _of_any(calibrated)
+    counting, most = CalibratedCounts.of(calibrated), of_any(calibrated)
     if counting is None:
         per_rating, per_user = calibrated.losses(cohort.counts)
         paid = Loss(0.0 if math.isnan(per_rating[0]) else float(per_rating[0]), float(per_user[0]))
@@ -101,16 +109,18 @@ def _of_replacement(cohort: Cohort, record: Record) -> Price:
     return Price(request.round_index, paid, Loss(loss, _of_many(loss, sources)))
 
 
-def _of_any(calibrated: CalibratedMechanism) -> Loss:
+def of_any(calibrated: CalibratedMechanism) -> Loss:
     """Return what a report costs no profile more than.
 
     Between the shortest and the longest profile, the share of a rating only falls and their sum only rises,
-    but for what rounding leaves of a budget that is divided.
+    but for rounding. A budget that is divided is exceeded by neither.
     """
-    per_rating, per_user = calibrated.losses(np.array([1, calibrated.n_items]))
     budget = calibrated.budget
-    divided = budget is not None and budget.per == "user" and budget.composition == "sum"
-    return Loss(float(per_rating.max()), budget.epsilon if budget and divided else float(per_user.max()))
+    if budget is not None and budget.per == "user" and budget.composition == "sum":
+        return Loss(budget.epsilon, budget.epsilon)
+    per_rating, per_user = calibrated.losses(np.array([1, calibrated.n_items]))
+    rounding = 1.0 if budget is None or budget.per != "user" else _ROUNDING
+    return Loss(float(per_rating.max()) * rounding, float(per_user.max()) * rounding)
 
 
 def _of_rated(cohort: Cohort, loss: float) -> float:
@@ -132,6 +142,32 @@ PRICES: Mapping[str, PriceOf] = {
     REPLACE: _of_replacement,
 }
 """By the type of the message."""
+
+
+def price_of(kind: str, cohort: Cohort, record: Record, name: str) -> Price:
+    """Return what an answer costs.
+
+    Should a defect keep that from being known for some profiles, it must not be seen: the user is charged
+    what the answer could cost any profile.
+
+    Parameters
+    ----------
+    kind : str
+        The type of the message that is answered.
+    cohort : Cohort
+        Of one user.
+    record : Record
+        What the message asks for.
+    name : str
+        Of the device, for its owner.
+    """
+    try:
+        return PRICES[kind](cohort, record)
+    except Exception:
+        LOG.exception("%s: a defect; charged what the answer could cost any profile", name)
+    price = PRICES[kind](emptied(cohort), record)
+    return replace(price, paid=price.most)
+
 
 CHARGED_WITH: Mapping[str, str] = {COUNT: REPORT}
 """Types of messages whose answer is paid in part with that to another one, which has to come first."""

@@ -6,13 +6,14 @@ import csv
 import hashlib
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clients.population import Cohort
 from clients.shards import StoredProfiles
 from dprec.errors import InputError
 from dprec.ratings import RatingScale
@@ -69,6 +70,13 @@ class Profile:
         """What identifies the ratings, 64 hexadecimal digits."""
         cells = self.items.astype("<i4").tobytes() + self.values.astype("<f8").tobytes()
         return hashlib.sha256(cells).hexdigest()
+
+
+def emptied(cohort: Cohort) -> Cohort:
+    """Return the cohort of a user who has rated nothing, and is the same otherwise."""
+    population = cohort.population
+    nothing = Profile.empty(population.scale, population.n_items)
+    return Cohort(replace(population, ratings=nothing), cohort.start, cohort.stop)
 
 
 def profile_text(items: list[str], values: NDArray[np.float64]) -> str:

@@ -8,6 +8,8 @@ alone is done after that, in a thread for which nothing that the server sees has
 from __future__ import annotations
 
 import math
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -18,8 +20,9 @@ from functools import partial
 from flwr.app import Message
 
 from clients.device.device import LOG, Device
-from clients.device.fleet import Fleet, NodeKey, NotAdmittedError, ServerAwayError, error_reply
-from dprec.errors import RunError
+from clients.device.fleet import Fleet, NodeKey, NotAdmittedError, ServerAwayError
+from clients.device.replies import error_reply
+from dprec.errors import InputError, RunError
 from dprec.refusals import Refusal
 
 LONGEST_ONLINE = 1800.0
@@ -37,6 +40,9 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 
 _ANSWER_AFTER, _ANSWER_AFTER_EACH = 0.2, 0.05
 """Seconds in which a process answers, and more for each device: several times what it takes on a laptop."""
+
+_MOST_VISITS = 1000
+"""Messages that a device that wakes and leaves answers at most."""
 
 _ATTEMPTS = 4
 """Attempts of a device that wakes and leaves."""
@@ -61,6 +67,8 @@ class Served:
         What was fetched and is not answered yet; see `Fleet.pull`.
     reply : Message or None
         The answer, until it has left.
+    work : callable or None
+        What the device has to do for its user, until it begins; newer work takes the place of older.
     """
 
     device: Device
@@ -70,6 +78,7 @@ class Served:
     pause: float = _FIRST_PAUSE
     question: tuple[Message, Refusal | None] | None = None
     reply: Message | None = None
+    work: Callable[[], None] | None = None
 
 
 @dataclass(eq=False)
@@ -97,7 +106,7 @@ class Service:
     def __post_init__(self) -> None:
         usual = _ANSWER_AFTER + _ANSWER_AFTER_EACH * len(self.served)
         self._period = usual if self.answer_after is None else self.answer_after
-        self._worker = ThreadPoolExecutor(1)
+        self._worker = ThreadPoolExecutor(1, initializer=_give_way)
 
     def run(self, interval: float) -> None:
         """Visit the server for every device again and again, until the service is stopped.
@@ -130,7 +139,7 @@ class Service:
                     self.stopped.wait(max(0.0, interval - (time.monotonic() - started)))
         finally:
             self._leave()
-            self._worker.shutdown()
+            self._end()
 
     def run_once(self) -> None:
         """Visit the server once for every device: take it online, answer what waits, and go.
@@ -146,17 +155,18 @@ class Service:
         """
         waiting, failed = list(self.served), []
         try:
-            while waiting:
+            for _ in range(_MOST_VISITS):
                 reached = [one for one in waiting if self._tried(self._fetch, one, LONGEST_ONLINE)]
                 asked = [one for one in reached if one.question is not None]
                 self._answer()
                 told = [one for one in asked if self._tried(self._deliver, one)]
                 failed += [one for one in waiting if one not in reached or (one in asked and one not in told)]
-                if told:
-                    self._rest(time.monotonic() + self._period)
                 waiting = told
+                if not waiting:
+                    break
+                self._rest(time.monotonic() + self._period)
         finally:
-            self._worker.shutdown()
+            self._end()
         if failed:
             names = ", ".join(one.device.name for one in failed)
             raise RunError(f"{len(failed)} of {len(self.served)} devices were not served: {names}")
@@ -176,6 +186,11 @@ class Service:
                 return False
             except ServerAwayError as error:
                 LOG.warning("%s: %s is away (%s)", one.device.name, self.fleet.address, error)
+            except InputError:
+                raise
+            except Exception:  # whatever a server has sent, the other devices are served
+                LOG.exception("%s: not served", one.device.name)
+                return False
         return False
 
     def _visit_all(self, online: float) -> None:
@@ -206,15 +221,24 @@ class Service:
             one.pause = _FIRST_PAUSE
         except (NotAdmittedError, OSError) as error:
             LOG.error("%s: not served, %s; next attempt in %g s", one.device.name, error, one.pause)
-            one.heartbeat_due, one.admitted_after = 0.0, now + one.pause
-            one.pause = min(2 * one.pause, _LONGEST_PAUSE)
+            self._put_off(one, now)
+        except (ServerAwayError, InputError):
+            raise
+        except Exception:  # whatever a server has sent, the other devices are served
+            LOG.exception("%s: not served; next attempt in %g s", one.device.name, one.pause)
+            self._put_off(one, now)
+
+    def _put_off(self, one: Served, now: float) -> None:
+        """Leave a device alone for its pause, and make the next one longer."""
+        one.heartbeat_due, one.admitted_after = 0.0, now + one.pause
+        one.pause = min(2 * one.pause, _LONGEST_PAUSE)
 
     def _fetch(self, one: Served, online: float) -> None:
         """Take a device online if that is due, send what is left to send, and fetch its next message."""
         if time.monotonic() >= one.heartbeat_due:
             self._go_online(one, online)
         self._deliver(one)
-        one.question = self.fleet.pull(one.key, one.device.node_id)
+        one.question = self.fleet.pull(one.key, one.device.node_id, one.device.largest_request)
 
     def _answer(self) -> None:
         """Answer what was fetched, and wait until the answers may leave."""
@@ -225,7 +249,8 @@ class Service:
             if refusal is not None:
                 name = one.device.name
                 LOG.warning("%s: refused a message: %s, %s", name, refusal.code.name, refusal.reason)
-            one.reply = one.device.answer(message) if refusal is None else error_reply(message, refusal)
+            answer = one.device.answer
+            one.reply = answer(message) if refusal is None else error_reply(message, refusal.code)
         if asked:
             self._rest(due)
 
@@ -234,8 +259,11 @@ class Service:
         late = time.monotonic() - due
         if late > 0:
             due += math.ceil(late / self._period) * self._period
-            text = "answers took longer than %g s, which a server can see; --answer-after sets a longer time"
+            text = (
+                "answers took longer than %g s, which a server can see; from now on, all take twice as long"
+            )
             LOG.warning(text, self._period)
+            self._period *= 2
         time.sleep(max(0.0, due - time.monotonic()))
 
     def _deliver(self, one: Served) -> None:
@@ -255,7 +283,13 @@ class Service:
         if one.device.pending is not None:
             one.device.forget_reply()
         if (work := one.device.take_work()) is not None:
-            self._worker.submit(work)
+            one.work = work
+            self._worker.submit(_do_latest, one)
+
+    def _end(self) -> None:
+        """Close the connection, then wait for what the devices still do for their users."""
+        self.fleet.close()
+        self._worker.shutdown()
 
     def _go_online(self, one: Served, online: float) -> None:
         device, key = one.device, one.key
@@ -281,3 +315,16 @@ class Service:
                 pass
             except ServerAwayError:
                 return
+
+
+def _give_way() -> None:
+    """Let what is answered go before what is predicted, where a thread can have a priority of its own."""
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
+
+
+def _do_latest(one: Served) -> None:
+    """Do what a device has to do for its user, unless newer work has been done already."""
+    work, one.work = one.work, None
+    if work is not None:
+        work()

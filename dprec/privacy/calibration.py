@@ -211,8 +211,8 @@ class CalibratedMechanism:
         return self.channel(self.n_items)
 
     def codec(self) -> ReportCodec:
-        """Return the encoder and decoder of the reports."""
-        return ReportCodec(self.reference_channel, self.n_items)
+        """Return the encoder and decoder of the reports, with words for the symbols of any user's channel."""
+        return ReportCodec(self.reference_channel, self.n_items, self.channel(1).symbols)
 
     def perturb(
         self, cells: NDArray[np.int64], levels: NDArray[np.uint8], random_words: NDArray[np.uint64]

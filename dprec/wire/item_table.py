@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.errors import InputError
+
 _STEPS = 31
 """Steps to either side of 0; finer ones change no prediction that matters."""
 
@@ -20,6 +22,9 @@ _WIDTHS = np.dtype([("places", "u1"), ("traits", "u1"), ("numbers", "u1"), ("cat
 
 _MOST_NUMBERS = 1 << 24
 """Numbers and categories of all items together: a few compressed bytes could fill the memory of a device."""
+
+_MOST_COLUMNS = 2048
+"""Numbers and categories of an item: what a device computes for its user grows with them."""
 
 _LARGEST = 1e3
 """Nothing about a latent rating comes near; a larger number could only overflow a device."""
@@ -66,8 +71,18 @@ class ItemTable:
         return directions
 
     def encode(self) -> bytes:
-        """Return the table in bytes."""
+        """Return the table in bytes.
+
+        Raises
+        ------
+        InputError
+            When it says more of an item than devices take.
+        """
         parts = self.places, self.traits, self.numbers
+        wide = 2 + sum(part.shape[1] for part in (*parts, self.categories))
+        if wide > _MOST_COLUMNS:
+            found = f"{wide} numbers and categories of an item, in a table for devices"
+            raise InputError("the catalogue", found, f"at most {_MOST_COLUMNS}")
         columns = np.column_stack([self.means, self.deviations, *parts]).T
         steps = (np.abs(columns).max(axis=1, initial=0.0) / _STEPS).astype(_NUMBER)
         sizes = np.where(steps > 0, steps, 1).astype(np.float64)[:, None]
@@ -92,7 +107,8 @@ class ItemTable:
             raise ValueError(what)
         widths = [int(width) for width in np.frombuffer(data[:start], dtype=_WIDTHS)[0]]
         rows, n_categories = 2 + sum(widths[:-1]), widths[-1]
-        if (rows + n_categories) * n_items > max(_MOST_NUMBERS, 2 * n_items):
+        wide = rows + n_categories
+        if wide > _MOST_COLUMNS or wide * n_items > max(_MOST_NUMBERS, 2 * n_items):
             raise ValueError(f"a table of {rows} numbers and {n_categories} categories for {n_items} items")
         head = (n_levels - 1 + rows) * _NUMBER.itemsize
         heading = np.frombuffer(data[start : start + head], dtype=np.uint8)

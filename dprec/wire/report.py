@@ -56,6 +56,8 @@ class ReportCodec:
     channel : Channel
     n_items : int
         Size of the catalogue.
+    symbols : int, optional
+        Symbols that the channel of another user may have, where budgets differ; by default no more than this.
 
     Raises
     ------
@@ -63,14 +65,15 @@ class ReportCodec:
         When the catalogue has more items than the fields of a report can represent.
     """
 
-    def __init__(self, channel: Channel, n_items: int) -> None:
+    def __init__(self, channel: Channel, n_items: int, symbols: int = 0) -> None:
         if not 1 <= n_items <= 1 << MAX_FIELD_BITS:
             raise InputError("catalogue", f"{n_items} items", f"1 to {1 << MAX_FIELD_BITS}")
         self.n_items = n_items
         self._blank = int(np.flatnonzero(np.isnan(channel.values))[0]) if channel.hides_rated_items else None
         if self._blank is None:
             self._whole_row = False
-            self._shares, self._shown_per_item = channel.marginal(), 0.0
+            further = np.zeros(max(0, symbols - channel.symbols))
+            self._shares, self._shown_per_item = np.append(channel.marginal(), further), 0.0
             self._code = PrefixCode.for_distribution(self._shares)
             return
         # Nearly all items of a user are not rated, so symbols mostly follow that row of the channel.

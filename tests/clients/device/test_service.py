@@ -13,6 +13,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from flwr.app import ArrayRecord, Message, RecordDict
+from flwr.proto.fleet_pb2 import PushMessagesResponse
 from flwr.proto.message_pb2 import ObjectTree
 
 from clients.device import bounded_transport, fleet, service
@@ -135,6 +136,20 @@ def test_answers_leave_at_fixed_times_however_long_they_take(
     assert left == pytest.approx([0.25, 0.25, 0.25, 0.5, 0.75], abs=1e-6)
 
 
+def test_answers_that_took_too_long_take_twice_as_long_from_then_on(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(service.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(service.time, "sleep", lambda seconds: clock.__setitem__(0, clock[0] + seconds))
+    monkeypatch.setattr(fleet.ssl.SSLContext, "load_verify_locations", lambda *_, **__: None)
+    running, ended = serving(device), []
+    for due in (100.25, 100.0, 101.0):
+        running._rest(due)
+        ended.append((clock[0], running._period))
+    assert ended == [(100.25, 0.25), (100.25, 0.5), (101.0, 0.5)]
+
+
 def status(code: int, **headers: str) -> Callable[[httpx.Request], httpx.Response]:
     return lambda request: httpx.Response(code, request=request, headers=headers)
 
@@ -236,6 +251,75 @@ def test_a_refusal_says_no_more_than_its_code(superlink: FakeSuperLink, device: 
     serving(again(device)).run_once()
     (reply,) = superlink.replies
     assert (reply.error.code, reply.error.reason) == (RefusalCode.INTERNAL_FAILURE, "INTERNAL_FAILURE")
+
+
+def test_what_is_done_for_the_user_does_not_delay_the_end_that_a_server_sees(
+    superlink: FakeSuperLink, device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[str] = []
+    closed, running = threading.Event(), serving(device)
+
+    def close() -> None:
+        events.append("closed")
+        closed.set()
+
+    monkeypatch.setattr(running.fleet, "close", close)
+    monkeypatch.setattr(Device, "take_work", lambda _: lambda: (closed.wait(9), events.append("worked")))
+    superlink.put(train(1))
+    running.run_once()
+    assert events == ["closed", "worked"]
+
+
+def test_only_the_newest_work_of_a_device_is_done(
+    superlink: FakeSuperLink, device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[int] = []
+    begun, go_on, numbers = threading.Event(), threading.Event(), iter(range(9))
+
+    def work_of(number: int) -> Callable[[], None]:
+        return lambda: (begun.set(), go_on.wait(9), done.append(number))[0]
+
+    monkeypatch.setattr(Device, "take_work", lambda _: work_of(next(numbers)))
+    running = serving(device)
+    monkeypatch.setattr(running.fleet, "close", go_on.set)
+    monkeypatch.setattr(
+        running, "_rest", lambda due: begun.wait(9) if running.served[0].reply is None else None
+    )
+    for round_index in range(1, 5):
+        superlink.put(train(round_index))
+    running.run_once()
+    assert done == [0, 3]
+
+
+def unknown_part(superlink: FakeSuperLink, monkeypatch: pytest.MonkeyPatch) -> None:
+    push = superlink._push_messages
+
+    def asking_for_more(data: bytes) -> PushMessagesResponse:
+        push(data)
+        return PushMessagesResponse(objects_to_push=["0" * 64], session_id="1")
+
+    monkeypatch.setattr(superlink, "_push_messages", asking_for_more)
+
+
+def impossible_date(superlink: FakeSuperLink, monkeypatch: pytest.MonkeyPatch) -> None:
+    superlink.faults = [status(401, date="Mon, 1 Jan 99999999999999999999 00:00:00 GMT")] * 9
+
+
+def no_answer(superlink: FakeSuperLink, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Fleet, "pull", lambda *_: 1 / 0)
+
+
+@pytest.mark.parametrize("spoil", [unknown_part, impossible_date, no_answer])
+def test_no_answer_of_a_server_ends_the_process(
+    superlink: FakeSuperLink,
+    device: Device,
+    monkeypatch: pytest.MonkeyPatch,
+    spoil: Callable[[FakeSuperLink, pytest.MonkeyPatch], None],
+) -> None:
+    superlink.put(train(1))
+    spoil(superlink, monkeypatch)
+    with pytest.raises(RunError, match="1 of 1 devices were not served"):
+        serving(device).run_once()
 
 
 def many_objects(superlink: FakeSuperLink) -> None:

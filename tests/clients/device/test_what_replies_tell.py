@@ -6,27 +6,41 @@ How long they take is the subject of `test_times.py`.
 
 import logging
 import warnings
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from flwr.app import Message
+from flwr.app import Message, RecordDict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clients import one_shot
+from clients.device import losses
 from clients.device.device import LOG, Device
 from clients.device.folder import DeviceFolder
 from clients.device.limits import Limits
 from clients.population import Cohort
-from dprec.mechanisms import BitsAndCounts, BoundedLaplace, Mechanism, ThresholdBit
-from dprec.messages import COUNT, DELIVER, IDENTIFY, PERSONALIZE, PRIOR, RECOMMEND, REPORT, TRAIN
+from dprec.errors import InputError
+from dprec.mechanisms import (
+    BitsAndCounts,
+    BoundedLaplace,
+    FisherOptimal,
+    Hybrid,
+    Mechanism,
+    ResidualBits,
+    ThresholdBit,
+)
+from dprec.messages import COUNT, DELIVER, IDENTIFY, PERSONALIZE, PRIOR, RECOMMEND, REPLACE, REPORT, TRAIN
 from dprec.personalization.ordinal_process import Devices, OrdinalProcess
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.residual_calibration import calibrated_for
 from dprec.ratings import Ratings
 from dprec.refusals import RefusalCode
 from dprec.setups import OneShotSetup, Setup
+from dprec.wire import item_table
 from dprec.wire.broadcast import encode_broadcast
 from dprec.wire.item_table import ItemTable
 from tests.clients.device.device_grid import report_in, request
@@ -250,6 +264,96 @@ def test_a_defect_does_not_show_either(tmp_path: Path, monkeypatch: pytest.Monke
     replies = [each.answer(request(REPORT, GROUP)) for each in (empty, device)]
     assert report_in(replies[0]) == report_in(replies[1])
     assert len(device.charges) == 1
+
+
+def test_a_defect_of_the_account_does_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    setup = OneShotSetup(mechanism=BitsAndCounts(), privacy=PrivacyBudget(epsilon=0.1))
+    asked, perturbed = devices(tmp_path, setup), losses.perturbed
+
+    def fails_for_some(cohort: Cohort, calibrated: CalibratedMechanism) -> np.ndarray:
+        if cohort.items.size:
+            raise FloatingPointError
+        return perturbed(cohort, calibrated)
+
+    monkeypatch.setattr(losses, "perturbed", fails_for_some)
+    assert told(asked, request(REPORT, agreement_on(setup, RATINGS).group)) == "answered"
+    for device in asked[1:]:
+        (charge,) = device.charges
+        assert charge.loss == charge.most
+        assert charge.most.per_user == pytest.approx(0.1 * ITEMS)
+
+
+@pytest.mark.parametrize("mechanism", [FisherOptimal(), Hybrid()])
+def test_short_profiles_are_reported_on_where_a_budget_per_user_gives_them_more_symbols(
+    tmp_path: Path, mechanism: Mechanism
+) -> None:
+    budget = PrivacyBudget(epsilon=20.0, per="user")
+    setup = OneShotSetup(mechanism=mechanism, privacy=budget)
+    calibrated = CalibratedMechanism(mechanism, budget, RATINGS.scale, ITEMS)
+    assert calibrated.channel(1).symbols >= calibrated.channel(ITEMS).symbols
+    for device in devices(tmp_path, setup)[1:]:
+        group = agreement_on(setup, RATINGS).group
+        reports = [report_in(device.answer(request(REPORT, group, run))) for run in range(1, 9)]
+        decoded = calibrated.codec().decode(reports)
+        assert decoded.valid.all()
+        assert np.diff(decoded.indptr).min() > 0
+
+
+@pytest.mark.parametrize("budget", [40.0, 4.0])
+@pytest.mark.parametrize("composition", ["sum", "pld"])
+def test_no_profile_loses_more_than_any_profile_could(budget: float, composition: Any) -> None:
+    privacy = PrivacyBudget(epsilon=budget, per="user", composition=composition)
+    for mechanism in (ResidualBits(), ThresholdBit()):
+        calibrated = calibrated_for(mechanism, privacy, RATINGS.scale, 40)
+        most = losses.of_any(calibrated)
+        per_rating, per_user = calibrated.losses(np.arange(1, 41))
+        assert (per_rating <= most.per_rating).all()
+        assert (per_user <= most.per_user).all()
+
+
+def test_ratings_are_not_sent_in_the_clear_for_the_price_of_items(tmp_path: Path) -> None:
+    """An AlterEgo holds ratings as they are, at items that whoever sends the candidates chooses."""
+    assert told(devices(tmp_path), request(REPLACE, GROUP, start=0, stop=1, rows=b"")) == "NOT_SET_UP"
+
+
+def test_one_part_under_many_names_is_refused_before_it_is_copied(tmp_path: Path) -> None:
+    question = request(RECOMMEND, GROUP, lists=[b""])
+    question.content = RecordDict({f"request{number}": question.content["request"] for number in range(2)})
+    assert told(devices(tmp_path), question) == "MALFORMED_REQUEST"
+
+
+def test_a_table_of_more_columns_than_anybody_needs_is_refused(tmp_path: Path) -> None:
+    few = ItemTable.of_effects(np.arange(LEVELS - 1.0), np.zeros(ITEMS), np.ones(ITEMS))
+    for categories, code in ((2046, "answered"), (2047, "MALFORMED_REQUEST")):
+        wide = replace(few, categories=np.zeros((ITEMS, categories), dtype=np.bool_))
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(item_table, "_MOST_COLUMNS", 4000)
+            sent = personalize(wide, categories)
+        assert told(devices(tmp_path / code), sent) == code
+        if code != "answered":
+            with pytest.raises(InputError, match="2049 numbers and categories of an item"):
+                wide.encode()
+
+
+TIMES = [(0.0, -(2.0**47) + 2.0**30), (2.0**47, 3600.0), (float("nan"), 1.0), (0.0, float("inf"))]
+
+
+@pytest.mark.parametrize("times", TIMES)
+def test_a_request_of_no_usual_time_is_refused(tmp_path: Path, times: tuple[float, float]) -> None:
+    """Sums of such numbers with the time at which an answer is ready are rounded by what that time is."""
+    asked, question = devices(tmp_path), request(REPORT, GROUP)
+    for device in asked:
+        question.metadata.__dict__["_created_at"], question.metadata.__dict__["_ttl"] = times
+        reply = device.answer(question)
+        assert outcome(reply) == "MALFORMED_REQUEST"
+        assert (reply.metadata.created_at, reply.metadata.ttl) == (0.0, 1e7)
+
+
+def test_replies_expire_by_the_numbers_of_the_request_alone(tmp_path: Path) -> None:
+    for question in (request(REPORT, GROUP), request(REPORT, "other"), request(IDENTIFY, "")):
+        for device in devices(tmp_path / str(question.metadata.message_id + question.metadata.group_id)):
+            reply, asked = device.answer(question).metadata, question.metadata
+            assert (reply.created_at, reply.ttl) == (asked.created_at, asked.ttl)
 
 
 @pytest.mark.parametrize("size", [1e-30, 1.0, 1e19, 3e38])
