@@ -171,7 +171,8 @@ def trials(path: str, draws: int, epsilon: float) -> list[Trial]:
         if isinstance(dataset, DelimitedTable):
             parts = Holdout(test_fraction=0.2).split(dataset, seed)
         else:
-            parts = validation_split(*dataset.load_fold("u1"), seed=seed)
+            train, test = dataset.load_fold("u1")
+            parts = validation_split(train, test, seed)
         catalogue = dataset.catalogue(parts[0].item_ids)
         for draw in range(draws):
             made.append(Trial(*parts, observed(parts[0], draw, budget=budget, catalogue=catalogue)))

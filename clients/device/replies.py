@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import time
 
-from flwr.app import Error, Message
-from flwr.app.metadata import Metadata
+from flwr.app import Error, Message, Metadata
 
 from dprec.refusals import RefusalCode
 
