@@ -48,10 +48,18 @@ THOROUGH_MODULES = {
     "test_end_to_end.py",
     "test_gate.py",
     "test_interrupts.py",
+    "test_iterative_runs.py",
+    "test_one_bit_real_data.py",
     "test_page_in_browser.py",
+    "test_pages.py",
+    "test_real_data.py",
+    "test_running.py",
     "test_times.py",
+    "test_wheel.py",
+    "test_x_map_real_data.py",
 }
-"""Mutants, browsers, pilots, clusters, signals, clocks, and every preset's determinism: `make test-all`."""
+"""Mutants, browsers, whole pages, pilots, clusters, interrupts, clocks, wheels, real ratings, determinism:
+what `make test-all` adds."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
