@@ -172,8 +172,8 @@ def price_of(kind: str, cohort: Cohort, record: Record, name: str) -> Price:
 CHARGED_WITH: Mapping[str, str] = {COUNT: REPORT}
 """Types of messages whose answer is paid in part with that to another one, which has to come first."""
 
-FREE = frozenset({IDENTIFY, DELIVER, PERSONALIZE, RECOMMEND})
-"""Types of messages whose answer says nothing about the profile. Other types are not answered."""
-
 DELIVERIES = frozenset({DELIVER, PERSONALIZE, RECOMMEND})
 """Types of messages from which a device predicts, once its answer is on its way."""
+
+FREE = DELIVERIES | {IDENTIFY}
+"""Types of messages whose answer says nothing about the profile. Other types are not answered."""

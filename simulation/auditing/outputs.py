@@ -24,7 +24,7 @@ from dprec.run_keys import RunKeys
 from simulation.auditing.experiments import Experiment, Profile
 from simulation.auditing.listening import numbered
 from simulation.auditing.result import Finding
-from simulation.auditing.reuse import Column, Suspicion, of_one_origin
+from simulation.auditing.reuse import Column, Suspicion, of_neighbors, of_one_origin
 from simulation.engine.overhearing import open_overheard_session
 from simulation.protocols.x_map import XMapProtocol
 from strategies.arrivals import arrivals_of
@@ -84,7 +84,7 @@ def _of_replacements(
     yield Finding(test, "rating", epsilon, loss, None, exact=True, power=1.0)
     sent = _replaced(protocol, scale, [*tables, tables[0]], trials, seed)
     suspected = [
-        Suspicion("replacements of two users", (_neighbors_in(sent[_BEFORE]),)),
+        Suspicion("replacements of two users", (of_neighbors(sent[_BEFORE]),)),
         Suspicion("replacements of two runs", (of_one_origin(sent[_BEFORE], sent[_OTHER_RUN]),)),
     ]
     failure /= 1 + len(suspected)
@@ -141,7 +141,7 @@ def _of_neighbors(protocol: XMapProtocol, trials: int, seed: int, failure: float
     alike = (_MIDDLE,) * 3
     suspected = [
         Suspicion("noise of two users", (of_one_origin(server.weight(0), server.weight(1)),)),
-        Suspicion("noise of two items", (_neighbors_in(server.weight(0)),)),
+        Suspicion("noise of two items", (of_neighbors(server.weight(0)),)),
         Suspicion("noise of two runs", (of_one_origin(server.weight(0), server.in_another_run().weight(0)),)),
     ]
     failure /= 3 + len(suspected)
@@ -198,12 +198,6 @@ class _Server:
     def weight(self, user: int) -> Column:
         """Return the noisy similarity of every item, for a user."""
         return self.seen(1, (_MIDDLE,), user)[1]
-
-
-def _neighbors_in(column: Column) -> tuple[tuple[Column, Column], tuple[Column, Column]]:
-    """Compare what lies side by side with what does not."""
-    even = column.size // 2 * 2
-    return of_one_origin(column[:even:2], column[1:even:2])
 
 
 def _as_sent(sides: tuple[Column, Column]) -> tuple[Sent, Sent]:

@@ -121,6 +121,12 @@ def of_one_origin(one: Column, other: Column) -> tuple[Pairs, Pairs]:
     return (one, other), (one, np.roll(other, -1))
 
 
+def of_neighbors(column: Column) -> tuple[Pairs, Pairs]:
+    """Compare what lies side by side with what does not."""
+    even = column.size // 2 * 2
+    return of_one_origin(column[:even:2], column[1:even:2])
+
+
 def _of_users(runs: Sequence[Sequence[Column]], distance: int, *, alike: bool) -> tuple[Pairs, Pairs]:
     """Compare users of one run at a distance with users who are far apart, in the first round.
 

@@ -25,7 +25,7 @@ from dprec.secure_sums.noise import honest_shares
 from simulation.auditing.contributions import longest_contribution
 from simulation.auditing.promise import Promise
 from simulation.auditing.result import Finding
-from simulation.auditing.reuse import Column, Suspicion, of_one_origin
+from simulation.auditing.reuse import Column, Suspicion, of_neighbors, of_one_origin
 from simulation.protocols.private_als import PrivateAlsProtocol
 
 _BINS = 40
@@ -209,8 +209,7 @@ class _OfServer(_Sums):
         if len(own) > 1:
             rounds = tuple(of_one_origin(one, other) for one, other in pairwise([*own, own[0]]))
             yield Suspicion("noise of two rounds", rounds)
-        items = tuple(of_one_origin(column[: trials // 2 * 2 : 2], column[1::2]) for column in own)
-        yield Suspicion("noise of two items", items)
+        yield Suspicion("noise of two items", tuple(map(of_neighbors, own)))
         for test, others in (
             ("noise of two runs", other_run),
             ("noise of other sums", self._classes(trials, seed, total=1)),

@@ -20,7 +20,7 @@ from simulation.comparison.schedule import typical_seconds
 from simulation.comparison.templates import Cell
 from simulation.execution import run_prepared
 
-Source = tuple[str, str | None]
+Contender = tuple[str, str | None]
 """A protocol and its population."""
 
 _TYPICAL_SIZE = 943, 1682, 80_000
@@ -117,7 +117,7 @@ def _first(ratings: Ratings, users: int) -> Ratings:
     )
 
 
-def estimate(cells: Sequence[Cell], samples: Mapping[Source, Sample], workers: int) -> Estimate:
+def estimate(cells: Sequence[Cell], samples: Mapping[Contender, Sample], workers: int) -> Estimate:
     """Return what cells will take.
 
     Parameters
@@ -129,13 +129,13 @@ def estimate(cells: Sequence[Cell], samples: Mapping[Source, Sample], workers: i
     workers : int
         Cells that run at a time.
     """
-    expected: dict[Source, float] = {}
+    expected: dict[Contender, float] = {}
     for cell in cells:
         of_all = samples[_source(cell)]
         seconds = _seconds(cell, of_all.users, of_all.items, of_all.ratings)
         expected[_source(cell)] = expected.get(_source(cell), 0.0) + seconds
     whole = sum(expected.values())
-    tried: set[Source] = set()
+    tried: set[Contender] = set()
     if whole / workers >= _SAMPLED_FROM:
         for source, seconds in expected.items():
             cell = next(cell for cell in cells if _source(cell) == source)
@@ -145,7 +145,7 @@ def estimate(cells: Sequence[Cell], samples: Mapping[Source, Sample], workers: i
     return Estimate(len(cells), sum(expected.values()) / workers, workers, len(tried))
 
 
-def _source(cell: Cell) -> Source:
+def _source(cell: Cell) -> Contender:
     return cell.protocol, cell.population
 
 

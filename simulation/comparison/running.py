@@ -14,7 +14,7 @@ from dprec.errors import InputError, within
 from dprec.progress import Announce, Progress, silent, unheard
 from dprec.ratings import Ratings
 from simulation.comparison.cell_runs import Failure, finished, processors, run_cells
-from simulation.comparison.estimate import Sample, Source, estimate
+from simulation.comparison.estimate import Contender, Sample, estimate
 from simulation.comparison.mechanism_noise import sampled_noise
 from simulation.comparison.other_data import LeftOut
 from simulation.comparison.planning import Comparison
@@ -168,7 +168,7 @@ def run_comparison(
 
 def _claimed(
     comparison: Comparison, output: str | Path, resume: bool, progress: Progress
-) -> tuple[Comparison, ComparisonDirectory, dict[Source, Sample]]:
+) -> tuple[Comparison, ComparisonDirectory, dict[Contender, Sample]]:
     """Return what of a comparison suits the ratings, its directory, and samples of the ratings."""
     comparison, fingerprints, samples = _checked(comparison, progress)
     noise = sampled_noise(comparison)
@@ -181,7 +181,7 @@ def _claimed(
 def _say_what_it_takes(
     comparison: Comparison,
     directory: ComparisonDirectory,
-    samples: Mapping[Source, Sample],
+    samples: Mapping[Contender, Sample],
     jobs: int | None,
     announce: Announce,
     progress: Progress,
@@ -240,7 +240,7 @@ class _Course:
 
 def _checked(
     comparison: Comparison, progress: Progress
-) -> tuple[Comparison, dict[str, str], dict[Source, Sample]]:
+) -> tuple[Comparison, dict[str, str], dict[Contender, Sample]]:
     """Check each protocol at each of its budgets; return what suits the ratings, with their fingerprints.
 
     Beside these come samples of the ratings, for an estimate of what the cells take.
@@ -250,7 +250,7 @@ def _checked(
     """
     fingerprints: dict[str, str] = {}
     unsuited: dict[str, LeftOut] = {}
-    samples: dict[Source, Sample] = {}
+    samples: dict[Contender, Sample] = {}
     prepare = lru_cache(maxsize=3)(prepared_ratings)
     budgets = _at_each_budget(comparison.cells)
     for done, ((name, population), cells) in enumerate(budgets.items()):
