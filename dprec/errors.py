@@ -6,7 +6,7 @@ form for a configured setting; `RunError` means that a run failed although its i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 _LONGEST_FOUND = 1000
@@ -107,3 +107,14 @@ class RunError(RuntimeError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(_printable(reason))
+
+
+@contextmanager
+def interrupts_noted(note: Callable[[], str]) -> Iterator[None]:
+    """Add a note to an interrupt of the block, such as how to go on; an empty one is left out."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupted:
+        if words := note():
+            interrupted.add_note(words)
+        raise

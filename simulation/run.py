@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from dprec.errors import within
+from dprec.errors import interrupts_noted, within
 from dprec.progress import Progress, silent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from simulation.configuration.models import RunConfig
     from simulation.configuration.parts import GivenParts
@@ -74,7 +73,7 @@ def run(
 def _draw(directory: Path, population: float | None, progress: Progress) -> None:
     from simulation.pages import report
 
-    with _explained_when_interrupted(directory):
+    with interrupts_noted(lambda: _how_to_go_on(directory)):
         report(directory, population, progress)
 
 
@@ -96,7 +95,7 @@ def _record(
     if directory is not None and directory.finished:
         return directory.read(config, train, test)
     place = None if directory is None else directory.path
-    with _explained_when_interrupted(place), recording(track, config, place) as recorded:
+    with interrupts_noted(lambda: _how_to_go_on(place)), recording(track, config, place) as recorded:
         record = run_prepared(
             config, train, test, directory, progress=progress, started=started, ended=recorded.round
         )
@@ -104,21 +103,13 @@ def _record(
     return record
 
 
-@contextmanager
-def _explained_when_interrupted(directory: Path | None) -> Iterator[None]:
-    """Say on an interrupt what a run's directory holds, and how to go on."""
-    try:
-        yield
-    except KeyboardInterrupt as interrupted:
-        if directory is not None:
-            interrupted.add_note(_how_to_go_on(directory))
-        raise
-
-
-def _how_to_go_on(directory: Path) -> str:
+def _how_to_go_on(directory: Path | None) -> str:
+    """Say what a run's directory holds, and how to go on; nothing without one."""
     from simulation.storage.checkpoints import CHECKPOINT
     from simulation.storage.names import SUMMARY
 
+    if directory is None:
+        return ""
     if (directory / SUMMARY).exists():
         return f"{directory} holds the result; --resume -o {directory} draws its page"
     if (directory / CHECKPOINT).exists():

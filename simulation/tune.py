@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dprec.errors import interrupts_noted
 from dprec.progress import Progress, silent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from simulation.configuration.models import RunConfig
     from simulation.tuning.running import Tuned
@@ -62,17 +62,12 @@ def tune(
 
     tuning = Tuning(trials, space, measure, seed)
     loaded = [load(config, overrides) for config in configs]
-    with _explained_when_interrupted(Path(output), TUNING):
+    with interrupts_noted(lambda: _how_to_go_on(Path(output), TUNING)):
         return tune_configurations(loaded, output, tuning, resume=resume, progress=progress)
 
 
-@contextmanager
-def _explained_when_interrupted(directory: Path, claimed: str) -> Iterator[None]:
-    """Say on an interrupt how to go on, if the directory holds the file by which it was claimed."""
-    try:
-        yield
-    except KeyboardInterrupt as interrupted:
-        if (directory / claimed).exists():
-            held = f"{directory} holds the trials that are finished"
-            interrupted.add_note(f"{held}; --resume -o {directory} goes on")
-        raise
+def _how_to_go_on(directory: Path, claimed: str) -> str:
+    """Say how to go on, if the directory holds the file by which it was claimed."""
+    if not (directory / claimed).exists():
+        return ""
+    return f"{directory} holds the trials that are finished; --resume -o {directory} goes on"
