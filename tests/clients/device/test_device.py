@@ -138,8 +138,15 @@ def test_what_contradicts_an_answer_is_refused_even_after_a_restart(
     assert refused(again(device), message) == code
 
 
-def test_a_run_is_answered_to_its_end_from_the_profile_with_which_it_began(device: Device) -> None:
-    unchanged = Device(install(device.folder.path.parent / "same", ROUNDS_SETUP, RATINGS))
+def test_a_run_is_answered_to_its_end_from_the_profile_with_which_it_began(tmp_path: Path) -> None:
+    # Whole gradients without noise, so that no two profiles have equal reports by chance.
+    setup = replace(ROUNDS_SETUP, gradient=FullGradient(), epsilon_per_round=None)
+    group = agreement_on(setup, RATINGS).group
+
+    def train(round_index: int, run: int = 1) -> Message:
+        return request(TRAIN, group, run, round=round_index, factors=factors())
+
+    device, unchanged = (Device(install(tmp_path / name, setup, RATINGS)) for name in ("u0", "same"))
     unchanged.folder.secret_file.write_bytes(device.folder.secret_file.read_bytes())
     unchanged = again(unchanged)
     for one in (device, unchanged):
