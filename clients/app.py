@@ -20,8 +20,7 @@ from clients import (
     private_als,
     replacement,
 )
-from clients.brought import Brought
-from clients.population import Cohort, cohort_of, partition_of
+from clients.population import Brought, Cohort, cohort_of, partition_of
 from clients.refusing_app import RefusingApp
 from clients.replies import reply_with_reports, reply_with_sums
 from dprec.messages import (

@@ -28,7 +28,7 @@ SOURCES = {
     "Cipher": {"dprec/secure_sums/streams.py"},
     "shake_256": {"dprec/secret_draws.py"},
     "urandom": {
-        "clients/device/secret.py",
+        "clients/device/folder.py",
         "simulation/deployment/preparing.py",
         "simulation/execution.py",
         "simulation/storage/run_directory.py",

@@ -12,16 +12,18 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 
 from flwr.app import Message
 
-from clients.device.device import LOG, Device
+from clients.device.device import LOG, Device, error_reply
 from clients.device.fleet import Fleet, NodeKey, NotAdmittedError, ServerAwayError
-from clients.device.replies import error_reply
+from clients.device.folder import DeviceFolder
 from dprec.errors import InputError, RunError
 from dprec.refusals import Refusal
 
@@ -328,3 +330,47 @@ def _do_latest(one: Served) -> None:
     work, one.work = one.work, None
     if work is not None:
         work()
+
+
+@contextmanager
+def opened_devices(folders: Sequence[Path], *, seeded: bool) -> Iterator[list[Served]]:
+    """Open devices, and let other processes have them afterwards.
+
+    Parameters
+    ----------
+    folders : sequence of Path
+        Folders of devices, or folders of such folders.
+    seeded : bool
+        See `Device`.
+
+    Raises
+    ------
+    InputError
+        When one is no folder of a device, is in use, or cannot be used.
+    """
+    with ExitStack() as locks:
+        served = []
+        for path in dict.fromkeys(device.absolute() for folder in folders for device in _devices_in(folder)):
+            folder = DeviceFolder(path)
+            locks.enter_context(folder.locked())
+            served.append(Served(_opened(folder, seeded), NodeKey.read(folder.node_key_file)))
+        yield served
+
+
+def _opened(folder: DeviceFolder, seeded: bool) -> Device:
+    try:
+        return Device(folder, seeded=seeded)
+    except OSError as error:
+        found = str(error.strerror)
+        raise InputError(str(folder.path), found, "a folder that can be read and written") from None
+
+
+def _devices_in(folder: Path) -> list[Path]:
+    """Return a folder if it is that of a device, or else those in it that are."""
+    if DeviceFolder(folder).options_file.exists():
+        return [folder]
+    inside = sorted(path.parent for path in folder.glob(f"*/{DeviceFolder(folder).options_file.name}"))
+    if not inside:
+        accepted = "the folder of a device, or a folder of such folders"
+        raise InputError(str(folder), "no device.json", accepted)
+    return inside

@@ -29,10 +29,13 @@ pytest.register_assert_rewrite(
 
 from dprec.testing.completions import CompletionContract  # noqa: E402
 from dprec.testing.contracts import contract  # noqa: E402
-from dprec.testing.datasets import DatasetContract, FileDatasetContract  # noqa: E402
+from dprec.testing.datasets import (  # noqa: E402
+    DatasetContract,
+    FileDatasetContract,
+    Sample,
+)
 from dprec.testing.gradients import GradientContract  # noqa: E402
 from dprec.testing.mechanisms import MechanismContract  # noqa: E402
-from dprec.testing.samples import Sample  # noqa: E402
 
 __all__ = [
     "CompletionContract",

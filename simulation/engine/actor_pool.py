@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dprec.errors import RunError, one_line
-from simulation.engine.cluster_nodes import check_nodes, working_nodes
+from simulation.engine.ray_cluster import check_nodes, working_nodes
 
 _ATTEMPTS = 3
 """How often a message is asked, and how many actors may die in a row before they run."""

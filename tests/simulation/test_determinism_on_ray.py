@@ -16,7 +16,7 @@ from flwr.serverapp import Grid
 from dprec.mechanisms import Channel, Mechanism
 from dprec.ratings import RatingScale
 from simulation.configuration.models import SimulationOptions
-from simulation.engine.ray_connection import connected_to_ray
+from simulation.engine.ray_cluster import connected_to_ray
 from simulation.engine.session import Session, open_session
 from simulation.execution import load_ratings, run_in
 from strategies.envelope import message_size

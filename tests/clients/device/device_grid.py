@@ -10,7 +10,7 @@ from flwr.clientapp import ClientApp
 from flwr.common.constant import SUPERLINK_NODE_ID
 
 from clients.device.device import Device
-from simulation.engine.local_grid import LocalGrid
+from simulation.engine.grids import LocalGrid
 
 RUN = 1
 """The run of every message that is made in a test process."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from clients.device import DeviceFolder
-from clients.device.state import State, read_state
+from clients.device.durable import State, read_state
 from dprec.errors import InputError
 from dprec.mechanisms import BoundedLaplace
 from dprec.personalization.ordinal_process import OrdinalProcess

@@ -21,7 +21,7 @@ from dprec.run_keys import RunKeys
 from dprec.setups import to_json
 from dprec.wire.traffic import TrafficLedger
 from simulation.configuration.loading import load
-from simulation.engine.local_grid import LocalGrid
+from simulation.engine.grids import LocalGrid
 from simulation.protocols import Protocol
 from simulation.protocols.own_factors import OwnFactors
 from simulation.protocols.task import ServerTask

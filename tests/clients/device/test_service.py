@@ -16,12 +16,10 @@ from flwr.app import ArrayRecord, Message, RecordDict
 from flwr.proto.fleet_pb2 import PushMessagesResponse
 from flwr.proto.message_pb2 import ObjectTree
 
-from clients.device import bounded_transport, fleet, service
-from clients.device.bounded_transport import BoundedTransport, TooLargeError
+from clients.device import fleet, service
 from clients.device.device import LOG, Device
-from clients.device.fleet import Fleet, NodeKey
-from clients.device.opening import opened_devices
-from clients.device.service import LONGEST_ONLINE, Served, Service
+from clients.device.fleet import BoundedTransport, Fleet, NodeKey, TooLargeError
+from clients.device.service import LONGEST_ONLINE, Served, Service, opened_devices
 from dprec.errors import InputError, RunError
 from dprec.refusals import RefusalCode
 from tests.clients.device.device_grid import report_in
@@ -378,7 +376,7 @@ def test_no_more_is_read_than_a_device_has_room_for(
         "handle_request",
         lambda self, request: httpx.Response(200, headers=headers, stream=Endless()),
     )
-    monkeypatch.setattr(bounded_transport, "LARGEST_BODY", SMALL)
+    monkeypatch.setattr(fleet, "LARGEST_BODY", SMALL)
     with httpx.Client(transport=BoundedTransport(True)) as client, pytest.raises(TooLargeError):
         client.post("https://server.test/")
 

@@ -1,4 +1,4 @@
-"""The keys of a deployment, and certificates: an authority of its own, and what it says of the server."""
+"""The keys of a deployment: made, certified by an authority of its own, and registered with a SuperLink."""
 
 from __future__ import annotations
 
@@ -11,6 +11,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from dprec.errors import RunError, one_line
+
+if TYPE_CHECKING:
+    from flwr.supercore.control import ControlHttpClient
 
 _LABEL = re.compile("(?!-)[A-Za-z0-9-]{1,63}(?<!-)")
 _LONGEST_NAME = 64
@@ -161,3 +168,61 @@ def _pem(key: EllipticCurvePrivateKey) -> bytes:
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def registered_nodes(address: str, certificate: bytes, keys: Iterable[str]) -> dict[str, int]:
+    """Register public keys that are not registered yet; return the node ids of all of them.
+
+    Parameters
+    ----------
+    address : str
+        Host and port of the SuperLink.
+    certificate : bytes
+        Of the authority that signed the SuperLink's, as PEM.
+    keys : iterable of str
+        Lines in the format of OpenSSH.
+
+    Raises
+    ------
+    RunError
+        When the SuperLink cannot be reached, or refuses.
+    """
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_public_key
+    from flwr.proto.control_pb2 import ListNodesRequest, RegisterNodeRequest
+
+    def pem(key: str) -> bytes:
+        return load_ssh_public_key(key.encode()).public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
+    with _connected(address, certificate) as client:
+        listed = client.ListNodes(ListNodesRequest()).nodes_info
+        known = {node.public_key: node.node_id for node in listed if node.status != "unregistered"}
+        nodes = {}
+        for key in keys:
+            public = pem(key)
+            if public not in known:
+                known[public] = client.RegisterNode(RegisterNodeRequest(public_key=public)).node_id
+            nodes[key] = int(known[public])
+    return nodes
+
+
+@contextmanager
+def _connected(address: str, certificate: bytes) -> Iterator[ControlHttpClient]:
+    import httpx
+    from flwr.supercore.control import ControlHttpClient
+    from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor
+
+    client = ControlHttpClient.from_server_address(
+        server_address=address,
+        insecure=False,
+        root_certificates=certificate,
+        interceptors=[RuntimeVersionHttpInterceptor(component_name="flwr CLI")],
+    )
+    try:
+        yield client
+    except httpx.ConnectError as error:
+        reason = f"{one_line(error)}; started, it takes some seconds until it answers"
+        raise RunError(f"the SuperLink at {address} cannot be reached: {reason}") from None
+    except (httpx.HTTPError, OSError) as error:
+        raise RunError(f"the SuperLink at {address} does not register devices: {one_line(error)}") from None
+    finally:
+        client.close()
