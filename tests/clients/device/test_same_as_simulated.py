@@ -26,8 +26,7 @@ from simulation.protocols import Protocol
 from simulation.protocols.own_factors import OwnFactors
 from simulation.protocols.task import ServerTask
 from strategies.roster import Roster, identify
-from tests.clients.device.device_grid import DeviceGrid
-from tests.clients.device.installing import USERS, agreement_on, install, some_ratings
+from tests.clients.device.devices import USERS, DeviceGrid, agreement_on, install, some_ratings
 
 RATINGS, SEED = some_ratings(), 5
 
