@@ -133,9 +133,6 @@ def _is_told_by_its_settings(setup: Setup) -> bool:
         return False
 
 
-POPULATION_KEY = "population"
-"""Key of the run configuration that gives a deployed app the folder of the runs."""
-
 SetupT = TypeVar("SetupT", bound=Setup)
 
 # The files of a run; the devices of an interrupted run have the last two as well.
@@ -421,13 +418,13 @@ def partition_of(context: Context) -> int:
     return int(context.node_config["partition-id"])
 
 
-def cohort_of(root: str | None, message: Message, context: Context, brought: Mapping[str, Brought]) -> Cohort:
+def cohort_of(root: str, message: Message, context: Context, brought: Mapping[str, Brought]) -> Cohort:
     """Return the cohort that a message is for.
 
     Parameters
     ----------
-    root : str or None
-        Folder of the runs; None to take it from the run configuration, as deployed apps do.
+    root : str
+        Folder of the runs.
     message : Message
         Its group is the run key.
     context : Context
@@ -445,6 +442,5 @@ def cohort_of(root: str | None, message: Message, context: Context, brought: Map
     key = message.metadata.group_id
     if not _RUN_KEY.fullmatch(key):
         raise Refusal(RefusalCode.MALFORMED_REQUEST, f"not a run key: {key!r}")
-    folder = root if root is not None else str(context.run_config[POPULATION_KEY])
     with _of_the_simulation():
-        return open_population(f"{folder}/{key}", brought.get(key, NOTHING)).cohort(partition_of(context))
+        return open_population(f"{root}/{key}", brought.get(key, NOTHING)).cohort(partition_of(context))

@@ -27,7 +27,7 @@ class Silent(LocalGrid):
     """A grid that loses the replies of all nodes but the first ``heard``."""
 
     def __init__(self, heard: int = 0) -> None:
-        super().__init__(client_app(), 3)
+        super().__init__(client_app(""), 3)
         self._heard = list(self.get_node_ids())[:heard]
 
     def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
@@ -40,7 +40,7 @@ def questions(grid: LocalGrid, kind: str = IDENTIFY) -> list[Message]:
 
 
 def test_replies_pass_through() -> None:
-    grid = LocalGrid(client_app(), 3)
+    grid = LocalGrid(client_app(""), 3)
     replies = SupervisedGrid(grid).send_and_receive(questions(grid))
     assert sorted(reply.metadata.src_node_id for reply in replies) == list(grid.get_node_ids())
 

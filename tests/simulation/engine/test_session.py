@@ -39,7 +39,7 @@ def test_a_simulation_inside_another_gives_the_identity_back() -> None:
     with identity_restored():
         TaskIdentity.run_id = 7
         with identity_restored():
-            LocalGrid(client_app(), 1)
+            LocalGrid(client_app(""), 1)
             assert TaskIdentity.run_id == 1
         assert TaskIdentity.run_id == 7
 
