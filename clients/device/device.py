@@ -264,13 +264,6 @@ class Device:
 
         A profile that cannot be read is the owner's business: until it can be, the device answers from the
         last one that could.
-
-        Raises
-        ------
-        Refusal
-            When the protocol has changed since that charge.
-        InputError
-            When the profile of that charge is no longer kept.
         """
         charges = self._ledger.of_run(run)
         if any(charge.protocol != self._agreement.fingerprint for charge in charges):
@@ -287,12 +280,7 @@ class Device:
         return self._latest
 
     def _check_paid(self, run: str, kind: str) -> None:
-        """Refuse an answer of which a part is charged with another one that was not given in this run.
-
-        Raises
-        ------
-        Refusal
-        """
+        """Refuse an answer of which a part is charged with another one that was not given in this run."""
         before = CHARGED_WITH.get(kind)
         if before is not None and all(charge.question != before for charge in self._ledger.of_run(run)):
             raise Refusal(RefusalCode.MALFORMED_REQUEST, f"asked for {kind} before {before}")
@@ -300,12 +288,7 @@ class Device:
     def _charge(self, state: State, run: str, kind: str, price: Price) -> None:
         """Charge an answer that was not charged before; its memory and the ledger are on disk afterwards.
 
-        Raises
-        ------
-        Refusal
-            When any profile could exceed a limit by it: nothing is charged or remembered.
-        OSError
-            When the disk does not take it.
+        Where any profile could exceed a limit by it, it is refused, and nothing is charged or remembered.
         """
         if self._ledger.find(run, kind, price.round_index) is not None:
             self._remember(state)
@@ -326,13 +309,7 @@ class Device:
         LOG.info("%s: charged epsilon %.4g per rating, %.4g per user", self.name, *costs)
 
     def _remember(self, state: State) -> None:
-        """Write the memory of the device.
-
-        Raises
-        ------
-        OSError
-            When the disk does not take it.
-        """
+        """Write the memory of the device."""
         write_state(self.folder.state_file, state)
         self._state = state
 

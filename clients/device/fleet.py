@@ -273,13 +273,7 @@ class Fleet:
     def _content(
         self, key: NodeKey, node: Node, envelope: Message, tree: ObjectTree, largest: int
     ) -> Message:
-        """Return a message from its objects, none of which is read unless all may be.
-
-        Raises
-        ------
-        Refusal
-            When they are too many or too large, not what they are called, or no request.
-        """
+        """Return a message from its objects, none of which is read unless all may be."""
         identifiers = list(dict.fromkeys(part.object_id for part in iterate_object_tree(tree)))
         contents: dict[str, bytes] = {}
         if len(identifiers) > _MOST_OBJECTS:
@@ -337,17 +331,7 @@ class Fleet:
             self._call(key, self._client.PushObject, part)
 
     def _call(self, key: NodeKey, method: Callable[..., AnswerT], request: object) -> AnswerT:
-        """Make a request in the name of a device.
-
-        Raises
-        ------
-        InputError
-            When the server's certificate is not signed by the authority.
-        NotAdmittedError
-            When the server does not take the device for one that is registered, or refuses the request.
-        ServerAwayError
-            When the server does not answer, or cannot.
-        """
+        """Make a request in the name of a device; whatever goes wrong is one of this module's errors."""
         self._signature.key = key
         try:
             return method(request)

@@ -181,28 +181,29 @@ class Service:
                 self.stopped.wait(pause)
                 pause *= 2
             try:
-                act(one, *given)
-                return True
-            except (NotAdmittedError, OSError) as error:
-                LOG.error("%s: not served, %s", one.device.name, error)
-                return False
+                return self._done(one, partial(act, one, *given))
             except ServerAwayError as error:
                 LOG.warning("%s: %s is away (%s)", one.device.name, self.fleet.address, error)
-            except InputError:
-                raise
-            except Exception:  # whatever a server has sent, the other devices are served
-                LOG.exception("%s: not served", one.device.name)
-                return False
+        return False
+
+    def _done(self, one: Served, act: Callable[[], None], what_then: str = "") -> bool:
+        """Do something for a device; return whether it is done, after telling its owner if not.
+
+        What concerns all devices rises: that the server is away, or is another one.
+        """
+        try:
+            act()
+            return True
+        except (ServerAwayError, InputError):
+            raise
+        except (NotAdmittedError, OSError) as error:
+            LOG.error("%s: not served, %s%s", one.device.name, error, what_then)
+        except Exception:  # whatever a server has sent, the other devices are served
+            LOG.exception("%s: not served%s", one.device.name, what_then)
         return False
 
     def _visit_all(self, online: float) -> None:
-        """Answer the next message that waits for each device that is admitted.
-
-        Raises
-        ------
-        ServerAwayError
-            What was fetched before is answered all the same.
-        """
+        """Answer the next message that waits for each device that is admitted, also if the server goes."""
         try:
             for one in self.served:
                 if not self.stopped.is_set():
@@ -218,20 +219,9 @@ class Service:
         now = time.monotonic()
         if now < one.admitted_after:
             return
-        try:
-            act()
+        if self._done(one, act, f"; next attempt in {one.pause:g} s"):
             one.pause = _FIRST_PAUSE
-        except (NotAdmittedError, OSError) as error:
-            LOG.error("%s: not served, %s; next attempt in %g s", one.device.name, error, one.pause)
-            self._put_off(one, now)
-        except (ServerAwayError, InputError):
-            raise
-        except Exception:  # whatever a server has sent, the other devices are served
-            LOG.exception("%s: not served; next attempt in %g s", one.device.name, one.pause)
-            self._put_off(one, now)
-
-    def _put_off(self, one: Served, now: float) -> None:
-        """Leave a device alone for its pause, and make the next one longer."""
+            return
         one.heartbeat_due, one.admitted_after = 0.0, now + one.pause
         one.pause = min(2 * one.pause, _LONGEST_PAUSE)
 

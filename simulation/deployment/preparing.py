@@ -74,17 +74,7 @@ class PilotOptions(Options):
 
 @dataclass(frozen=True, eq=False)
 class _Pilot:
-    """What is prepared.
-
-    Parameters
-    ----------
-    config : RunConfig
-    options : PilotOptions
-    train : Ratings
-        Those of the users of the pilot.
-    keys : RunKeys
-    agreement : Agreement
-    """
+    """What is prepared, with the ratings of its users alone."""
 
     config: RunConfig
     options: PilotOptions

@@ -211,13 +211,7 @@ class ActorPool:
             time.sleep(_IDLE_POLL_SECONDS)
 
     def _admit(self) -> None:
-        """Make the actors that have started idle.
-
-        Raises
-        ------
-        RunError
-            When one runs on a node with other versions.
-        """
+        """Make the actors that have started idle; refuse nodes with other versions."""
         import ray
 
         if not self._starting:
