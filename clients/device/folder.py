@@ -33,6 +33,9 @@ from dprec.run_keys import InstalledKeys, Key
 from dprec.secret_draws import SECRET_BYTES, SecretDraws
 from dprec.setups import AnySetup, Setup, from_json, to_json
 
+_DEVICE = "a folder of a device, as dprec deploy prepare makes them"
+_ACCEPTED = f"{SECRET_BYTES} random bytes that only their owner can read (mode 0600)"
+
 _GROUP_DIGITS = 8
 """Digits of a fingerprint that every message carries: as many as the run key of a simulation has."""
 
@@ -90,7 +93,7 @@ class Agreement(Options):
             levels=tuple(scale.values.tolist()),
             continuous=scale.continuous,
             items=len(item_ids),
-            catalogue=digest_of(item_ids),
+            catalogue=_digest_of(item_ids),
             public=public,
             process=process or OrdinalProcess(),
         )
@@ -116,24 +119,14 @@ class Agreement(Options):
         return RatingScale(np.array(self.levels), self.continuous)
 
 
-def digest_of(item_ids: Sequence[str]) -> str:
+def _digest_of(item_ids: Sequence[str]) -> str:
     """Return the SHA-256 of the ids of a catalogue, in hexadecimal digits."""
     return hashlib.sha256("\n".join(item_ids).encode()).hexdigest()
 
 
 @lru_cache(maxsize=_OPEN)
-def agreement_from(text: str, where: str) -> Agreement:
-    """Read an agreement.
-
-    Raises
-    ------
-    InputError
-        When it is damaged.
-    """
+def _agreement_from(text: str, where: str) -> Agreement:
     return from_json(Agreement, text, where)
-
-
-_ACCEPTED = f"{SECRET_BYTES} random bytes that only their owner can read (mode 0600)"
 
 
 @dataclass(frozen=True)
@@ -179,19 +172,13 @@ class SecretKeys:
         return f"SecretKeys(run={self.run!r})"
 
 
-def new_secret() -> bytes:
+def _new_secret() -> bytes:
     """Return a secret from the operating system."""
     return os.urandom(SECRET_BYTES)
 
 
-def read_secret(path: Path) -> bytes:
-    """Read secret.key.
-
-    Raises
-    ------
-    InputError
-        When it cannot be read, others can read it too, or it has another length.
-    """
+def _read_secret(path: Path) -> bytes:
+    """Read secret.key; refuse it if others can read it too."""
     try:
         mode, secret = path.stat().st_mode, path.read_bytes()
     except OSError as error:
@@ -201,9 +188,6 @@ def read_secret(path: Path) -> bytes:
     if len(secret) != SECRET_BYTES:
         raise InputError(str(path), f"{len(secret)} bytes", _ACCEPTED)
     return secret
-
-
-_DEVICE = "a folder of a device, as dprec deploy prepare makes them"
 
 
 @dataclass(frozen=True)
@@ -279,7 +263,7 @@ class DeviceFolder:
     @cached_property
     def agreement(self) -> Agreement:
         """What the device has agreed to."""
-        return agreement_from(self._text(self.protocol_file), str(self.protocol_file))
+        return _agreement_from(self._text(self.protocol_file), str(self.protocol_file))
 
     @cached_property
     def item_ids(self) -> list[str]:
@@ -291,7 +275,7 @@ class DeviceFolder:
             When the catalogue is not that of the agreement.
         """
         *item_ids, rest = self._text(self.catalogue_file).split("\n")
-        if rest or digest_of(item_ids) != self.agreement.catalogue:
+        if rest or _digest_of(item_ids) != self.agreement.catalogue:
             found = f"{len(item_ids)} items that are not those of {self.protocol_file.name}"
             raise InputError(str(self.catalogue_file), found, f"its {self.agreement.items} items")
         return item_ids
@@ -299,7 +283,7 @@ class DeviceFolder:
     @cached_property
     def secret(self) -> bytes:
         """The secret."""
-        return read_secret(self.secret_file)
+        return _read_secret(self.secret_file)
 
     @cached_property
     def seeded(self) -> InstalledKeys | None:
@@ -423,7 +407,7 @@ def write_device(
         device.protocol_file: agreement.text.encode(),
         device.catalogue_file: "".join(f"{item}\n" for item in item_ids).encode(),
         device.node_key_file: node_key,
-        device.secret_file: new_secret(),
+        device.secret_file: _new_secret(),
     }
     seeds = {} if seeded is None else {device.seeded_file: to_json(seeded).encode()}
     options = DeviceOptions(user=user, limits=limits)
@@ -432,7 +416,7 @@ def write_device(
 
 
 def _check_catalogue(item_ids: Sequence[str], agreement: Agreement) -> None:
-    if digest_of(item_ids) != agreement.catalogue:
+    if _digest_of(item_ids) != agreement.catalogue:
         raise InputError("item_ids", f"{len(item_ids)} items of another catalogue", "those of the agreement")
     if any("\n" in item for item in item_ids):
         raise InputError("item_ids", "an id of several lines", "ids of one line")

@@ -11,5 +11,5 @@ def known_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give each new device another secret, but each session the same: no test passes or fails by chance."""
     numbers = count()
     monkeypatch.setattr(
-        "clients.device.folder.new_secret", lambda: hashlib.sha256(b"device %d" % next(numbers)).digest()
+        "clients.device.folder._new_secret", lambda: hashlib.sha256(b"device %d" % next(numbers)).digest()
     )
