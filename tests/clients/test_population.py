@@ -35,6 +35,11 @@ KEYS = RunKeys.derive(10**30).installed
 SETUP = OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
 
 
+def install(folder: Path, ratings: Ratings, *, users_per_node: int = 10, setup: Setup | None = SETUP) -> None:
+    faults = FaultOptions()
+    write_population(folder, ratings, users_per_node=users_per_node, keys=KEYS, faults=faults, setup=setup)
+
+
 @pytest.fixture
 def ratings() -> Ratings:
     return Synthetic(users=23, items=30, ratings=250).load()
@@ -43,14 +48,7 @@ def ratings() -> Ratings:
 @pytest.mark.parametrize("users_per_node", [1, 4, 23, 100])
 def test_cohorts_divide_the_population(tmp_path: Path, ratings: Ratings, users_per_node: int) -> None:
     folder = tmp_path / "run"
-    write_population(
-        folder,
-        ratings,
-        users_per_node=users_per_node,
-        keys=KEYS,
-        faults=FaultOptions(),
-        setup=SETUP,
-    )
+    install(folder, ratings, users_per_node=users_per_node)
     population = open_population(str(folder))
     assert population.n_users == 23
     assert population.n_items == 30
@@ -66,37 +64,16 @@ def test_cohorts_divide_the_population(tmp_path: Path, ratings: Ratings, users_p
 
 
 def test_a_node_beyond_the_population_hosts_nobody(tmp_path: Path, ratings: Ratings) -> None:
-    write_population(
-        tmp_path / "run",
-        ratings,
-        users_per_node=10,
-        keys=KEYS,
-        faults=FaultOptions(),
-        setup=SETUP,
-    )
+    install(tmp_path / "run", ratings)
     cohort = open_population(str(tmp_path / "run")).cohort(3)
     assert cohort.size == 0
     assert cohort.items.size == 0
 
 
 def test_a_population_is_never_written_over(tmp_path: Path, ratings: Ratings) -> None:
-    write_population(
-        tmp_path / "run",
-        ratings,
-        users_per_node=10,
-        keys=KEYS,
-        faults=FaultOptions(),
-        setup=SETUP,
-    )
+    install(tmp_path / "run", ratings)
     with pytest.raises(FileExistsError):
-        write_population(
-            tmp_path / "run",
-            ratings,
-            users_per_node=10,
-            keys=KEYS,
-            faults=FaultOptions(),
-            setup=SETUP,
-        )
+        install(tmp_path / "run", ratings)
 
 
 @pytest.mark.parametrize(
@@ -113,14 +90,7 @@ def test_a_population_is_never_written_over(tmp_path: Path, ratings: Ratings) ->
 def test_the_error_names_file_and_key_of_a_damaged_description(
     tmp_path: Path, ratings: Ratings, entry: dict[str, Any], key: str
 ) -> None:
-    write_population(
-        tmp_path / "run",
-        ratings,
-        users_per_node=10,
-        keys=KEYS,
-        faults=FaultOptions(),
-        setup=SETUP,
-    )
+    install(tmp_path / "run", ratings)
     path = tmp_path / "run" / "population.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | entry))
     with pytest.raises(InputError) as caught:
@@ -129,14 +99,7 @@ def test_the_error_names_file_and_key_of_a_damaged_description(
 
 
 def test_devices_answer_the_requests_of_their_own_protocol_alone(tmp_path: Path, ratings: Ratings) -> None:
-    write_population(
-        tmp_path / "run",
-        ratings,
-        users_per_node=10,
-        keys=KEYS,
-        faults=FaultOptions(),
-        setup=SETUP,
-    )
+    install(tmp_path / "run", ratings)
     population = open_population(str(tmp_path / "run"))
     assert population.installed(OneShotSetup) == SETUP
     with pytest.raises(ValueError, match="set up for one-shot"):
@@ -147,14 +110,7 @@ def test_devices_answer_the_requests_of_their_own_protocol_alone(tmp_path: Path,
 def test_the_error_names_the_file_of_a_damaged_record_of_the_held_factors(
     tmp_path: Path, ratings: Ratings, text: str
 ) -> None:
-    write_population(
-        tmp_path / "run",
-        ratings,
-        users_per_node=10,
-        keys=KEYS,
-        faults=FaultOptions(),
-        setup=SETUP,
-    )
+    install(tmp_path / "run", ratings)
     write_held_factors(tmp_path / "run", HeldFactors(2, np.zeros((30, 2), dtype=np.float32)))
     path = tmp_path / "run" / "held.json"
     path.write_text(text)
@@ -184,14 +140,7 @@ def setup_of(mechanism: Mechanism) -> OneShotSetup:
 
 def population(folder: Path, setup: Setup | None) -> Path:
     """Write a population and return the file that describes it."""
-    write_population(
-        folder,
-        Synthetic(users=5, items=6, ratings=20).load(),
-        users_per_node=5,
-        keys=RunKeys.derive(1).installed,
-        faults=FaultOptions(),
-        setup=setup,
-    )
+    install(folder, Synthetic(users=5, items=6, ratings=20).load(), setup=setup)
     return folder / "population.json"
 
 
