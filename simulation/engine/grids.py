@@ -178,21 +178,11 @@ class SupervisedGrid(_WaitingGrid):
     grid : Grid
     check : callable, optional
         Called while waiting; raises what ends the wait.
-    first_answer_seconds, next_answer_seconds : float
-        How long no node may answer, before and after the first answer.
     """
 
-    def __init__(
-        self,
-        grid: Grid,
-        check: Callable[[], None] = lambda: None,
-        *,
-        first_answer_seconds: float = _FIRST_ANSWER_SECONDS,
-        next_answer_seconds: float = _NEXT_ANSWER_SECONDS,
-    ) -> None:
+    def __init__(self, grid: Grid, check: Callable[[], None] = lambda: None) -> None:
         super().__init__(grid)
-        self._check = check
-        self._patience, self._next_patience = first_answer_seconds, next_answer_seconds
+        self._check, self._patience = check, _FIRST_ANSWER_SECONDS
 
     def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
         """Return the replies that have arrived.
@@ -225,7 +215,7 @@ class SupervisedGrid(_WaitingGrid):
             waiting.difference_update(reply.metadata.reply_to_message_id for reply in arrived)
             now = time.monotonic()
             if arrived:
-                last_answer, self._patience = now, self._next_patience
+                last_answer, self._patience = now, _NEXT_ANSWER_SECONDS
                 continue
             if timeout is not None and now - started > timeout:
                 break

@@ -53,11 +53,14 @@ def test_a_failed_node_ends_the_wait_with_its_reason(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("heard", "silent"), [(0, 3), (1, 2)])
-def test_nodes_that_do_not_answer_end_the_wait(heard: int, silent: int) -> None:
+def test_nodes_that_do_not_answer_end_the_wait(
+    monkeypatch: pytest.MonkeyPatch, heard: int, silent: int
+) -> None:
     grid = Silent(heard)
-    seconds = {"first_answer_seconds": 0.0, "next_answer_seconds": 0.01}
+    monkeypatch.setattr(grids, "_FIRST_ANSWER_SECONDS", 0.0)
+    monkeypatch.setattr(grids, "_NEXT_ANSWER_SECONDS", 0.01)
     with pytest.raises(RunError, match=f"^{silent} nodes did not answer, and none did for 0"):
-        SupervisedGrid(grid, **seconds).send_and_receive(questions(grid))
+        SupervisedGrid(grid).send_and_receive(questions(grid))
 
 
 def test_a_runtime_that_ends_ends_the_wait() -> None:
