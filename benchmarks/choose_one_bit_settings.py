@@ -23,8 +23,8 @@ from validation import Parts, arguments, best_of, measured, tenth_of_u1
 
 from simulation import load
 from simulation.comparison.planning import load_comparison
-from simulation.configuration.dotted_keys import at
 from simulation.configuration.models import RunConfig
+from simulation.configuration.strict_yaml import at
 
 EPSILON, LINK = "protocol.privacy.epsilon", "protocol.completion.link"
 STEP, RIDGE, RANK = "protocol.step", "protocol.completion.ridge", "protocol.completion.rank"

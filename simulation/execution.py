@@ -29,9 +29,8 @@ from simulation.engine.session import Session, open_session
 from simulation.evaluation import Evaluator, check_own_measures, check_relevance
 from simulation.protocols import Outcome, Protocol, Task
 from simulation.protocols.declared import with_declared_losses
-from simulation.storage.example_user import shown_names
 from simulation.storage.run_directory import RunDirectory
-from simulation.storage.run_record import RunRecord, prediction_columns, traffic_columns
+from simulation.storage.run_files import RunRecord, prediction_columns, shown_names, traffic_columns
 from simulation.storage.summarise import summarise
 from strategies.round_record import RoundRecord
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dprec.data_frames import data_frame
 from dprec.errors import InputError
-from simulation.configuration.dotted_keys import flatten
+from simulation.configuration.strict_yaml import flatten
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dprec.privacy.device_channel import DeviceChannel
     from dprec.privacy.ledger import PrivacyLedger
     from simulation.configuration.models import RunConfig
-    from simulation.storage.run_record import RunRecord
+    from simulation.storage.run_files import RunRecord
     from simulation.storage.tables import Columns
 
 
@@ -56,7 +56,7 @@ class RunResult:
     @cached_property
     def rounds(self) -> list[dict[str, Any]]:
         """The lines of rounds.jsonl."""
-        from simulation.storage.round_lines import line_of
+        from simulation.storage.run_files import line_of
 
         return [line_of(record) for record in self.record.rounds]
 

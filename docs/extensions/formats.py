@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from docs.extensions.schema_tables import Schema, description, range_in_words, referred, type_in_words
 from docs.tables.markdown import table
-from simulation.comparison.rows import LEFT_OUT, column_of
+from simulation.comparison.tabulation import LEFT_OUT, column_of
 from simulation.storage import Summary
 
 _HEAD = "type", "range", "meaning"

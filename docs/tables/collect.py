@@ -22,7 +22,7 @@ from simulation.analysis.comparison_files import ComparisonFiles, read_compariso
 from simulation.analysis.floors import Gain, gain, nothing_sent
 from simulation.analysis.settings import Setting, by_evaluation
 from simulation.console.exit_codes import exit_code
-from simulation.storage.names import TABLE, cell_key
+from simulation.storage.directories import TABLE, cell_key
 
 _DIGITS = 8
 """Significant digits that are kept."""

@@ -13,7 +13,7 @@ from simulation import load
 from simulation.analysis.description import Description, describe
 from simulation.analysis.numbers import DASH
 from simulation.analysis.vocabulary import TRUST_IN_WORDS
-from simulation.configuration.dotted_keys import at
+from simulation.configuration.strict_yaml import at
 
 
 @cache

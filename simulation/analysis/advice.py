@@ -15,7 +15,7 @@ from simulation.analysis.measures import Measure
 from simulation.analysis.populations import courses, users_needed
 from simulation.analysis.rivals import not_told_apart
 from simulation.analysis.settings import Setting, measures_of, read_settings
-from simulation.storage.names import TABLE
+from simulation.storage.directories import TABLE
 
 _SLACK = 1 + 1e-9
 """Losses that are claimed add up in floating point, and may exceed what was typed by its rounding."""

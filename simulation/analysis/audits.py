@@ -13,8 +13,8 @@ from pydantic import ConfigDict, Field
 from simulation.analysis.comparison_files import ComparisonFiles, read_comparison
 from simulation.analysis.numbers import loss
 from simulation.analysis.vocabulary import listed
-from simulation.storage.documents import Document, parse_document, read_text
-from simulation.storage.names import AUDIT, AUDITS
+from simulation.storage.directories import AUDIT, AUDITS
+from simulation.storage.files import Document, parse_document, read_text
 from simulation.storage.summary import OwnCode, Summary
 
 

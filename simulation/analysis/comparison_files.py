@@ -11,9 +11,8 @@ from typing import Any
 from dprec.privacy.units import ComparableUnit, unit_from_text
 from simulation.analysis.settings import Setting, read_rows, read_settings, settings_of
 from simulation.configuration.strict_yaml import read_yaml
-from simulation.storage.names import CELLS, COMPARISON, SUMMARY, TABLE, TIMINGS, cell_key
+from simulation.storage.directories import CELLS, COMPARISON, SUMMARY, TABLE, TIMINGS, cell_key, check_table
 from simulation.storage.summary import Summary, read_summary
-from simulation.storage.table_record import check_table
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from simulation.analysis.evaluations import Evaluation
 from simulation.analysis.measures import MEASURES, Measure, measures_in
 from simulation.analysis.vocabulary import profiles_compared, server_sees
 from simulation.protocols.floors import FLOORS
-from simulation.storage.table_record import check_table
+from simulation.storage.directories import check_table
 from simulation.storage.tables import Row, read_lines
 
 EPSILON_COLUMNS: dict[ComparableUnit, str] = {

@@ -38,9 +38,8 @@ from simulation.protocols.iterative import IterativeProtocol
 from simulation.protocols.private_als import PrivateAlsProtocol
 from simulation.protocols.trusted_server import TrustedServerProtocol
 from simulation.protocols.x_map import XMapProtocol
-from simulation.storage.atomic import write_files
-from simulation.storage.claims import check_unused
-from simulation.storage.names import AUDIT, CONFIG, REPORT
+from simulation.storage.directories import AUDIT, CONFIG, REPORT, check_unused
+from simulation.storage.files import write_files
 
 _LEAST_TRIALS = 100
 _SUSPICIONS = 6

@@ -19,7 +19,7 @@ from simulation.engine.overhearing import open_overheard_session
 from simulation.execution import run_in
 from simulation.protocols.base import Protocol
 from simulation.protocols.iterative import IterativeProtocol
-from simulation.storage.run_record import RunRecord
+from simulation.storage.run_files import RunRecord
 from strategies.arrivals import arrivals_of
 
 _MOST_FEATURES = 64

@@ -16,9 +16,8 @@ from simulation.configuration.loading import load
 from simulation.configuration.presets import presets
 from simulation.configuration.strict_yaml import parse_yaml
 from simulation.pages.audit_page import presets_page
-from simulation.storage.atomic import write_files
-from simulation.storage.claims import check_unused
-from simulation.storage.names import AUDIT, REPORT
+from simulation.storage.directories import AUDIT, REPORT, check_unused
+from simulation.storage.files import write_files
 
 TRIALS = 20_000
 """Default, with which all presets take less than six minutes on two cores."""

@@ -1,8 +1,12 @@
-"""From the definition of a comparison to its cells: every protocol at every epsilon, fold and seed."""
+"""From the definition of a comparison to its cells: every protocol at every epsilon, fold and seed.
+
+To its entries come the floors, once for each thing that its protocols predict, and other populations.
+"""
 
 from __future__ import annotations
 
 import copy
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,18 +14,203 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from dprec.datasets.synthetic import Synthetic
 from dprec.errors import InputError
-from simulation.comparison.definition import ComparisonConfig, Entry
-from simulation.comparison.floors import added_floors, predicted
-from simulation.comparison.other_data import LeftOut, suited, with_fitting_split
-from simulation.comparison.populations import population_templates
-from simulation.comparison.templates import COMPOSITION, SHARED, Cell, Source, Template, middle
-from simulation.configuration.dotted_keys import apply_override, check_overrides, flatten
-from simulation.configuration.models import SOURCES, with_sources
-from simulation.configuration.parts import replace_parts, replaces_dataset, replaces_split
-from simulation.configuration.presets import find_configuration
-from simulation.configuration.strict_yaml import dump_yaml, read_yaml
-from simulation.configuration.validation import validated
+from dprec.options import as_values
+from dprec.splits import fitting_split
+from simulation.comparison.definition import ComparisonConfig, Entry, PopulationOptions
+from simulation.comparison.templates import (
+    COMPOSITION,
+    SHARED,
+    Cell,
+    LeftOut,
+    Source,
+    Template,
+    middle,
+    suited,
+    with_fitting_split,
+)
+from simulation.configuration.loading import replace_parts, replaces_dataset, replaces_split
+from simulation.configuration.models import SOURCES, RunConfig, parse_config, validated, with_sources
+from simulation.configuration.presets import find_configuration, presets
+from simulation.configuration.strict_yaml import (
+    apply_override,
+    check_overrides,
+    dump_yaml,
+    flatten,
+    read_yaml,
+)
+from simulation.protocols.floors import FLOORS, NOTHING_SENT, floor_of
+
+_LONGEST_PANEL = 40
+"""Characters of a panel in a name; the names of runs are limited."""
+
+
+def added_floors(
+    templates: Sequence[Template], *, folds: bool, floors: Sequence[str] = FLOORS
+) -> list[Template]:
+    """Return the floors that a comparison's entries lack, of everything that they predict.
+
+    Parameters
+    ----------
+    templates : sequence of Template
+        Of the entries.
+    folds : bool
+        Whether the comparison sets the fold of every entry.
+    floors : sequence of str
+        Which of `FLOORS` are added.
+    """
+    groups: dict[str, list[Template]] = {}
+    for template in templates:
+        predicts = predicted(template.run, template.entry.panel, folds=folds)
+        groups.setdefault(predicts, []).append(template)
+    names = {template.entry.name for template in templates}
+    added = []
+    for group, words in zip(
+        groups.values(), _distinguishing([own[0] for own in groups.values()]), strict=True
+    ):
+        listed = {floor_of(template.run.protocol) for template in group}
+        for floor in floors:
+            if floor not in listed:
+                kind = group[0].run.dataset.kind
+                name = next(name for name in _names_of_floor(floor, words, kind) if name not in names)
+                names.add(name)
+                added.append(_floor(floor, name, group[0]))
+    return added
+
+
+def predicted(config: RunConfig, panel: str | None, *, folds: bool) -> str:
+    """Return what a configuration predicts, as text: ratings, how they are split and cut, and the panel.
+
+    Public data about the items change no rating, and neither does the fold of a comparison that has several.
+    """
+    values = config.model_dump(mode="json", include={"dataset", "split", "binarization"})
+    # In data that are drawn, it is the number of items.
+    if type(values["dataset"].get("items")) is not int:
+        values["dataset"].pop("items", None)
+    if folds:
+        del values["split"]["fold"]
+    return json.dumps([values, panel], sort_keys=True)
+
+
+def _distinguishing(firsts: Sequence[Template]) -> list[list[str]]:
+    """Return what tells each group from the others, in words, given a template of each."""
+    kinds = [template.run.dataset.kind for template in firsts]
+    signs = [template.run.binarization is not None for template in firsts]
+    panels = [template.entry.panel for template in firsts]
+    return [
+        [kind] * (kind != kinds[0])
+        + ["signs"] * (sign and not all(signs))
+        + [_slug_of_panel(panel)] * (panel is not None and len(set(panels)) > 1)
+        for kind, sign, panel in zip(kinds, signs, panels, strict=True)
+    ]
+
+
+def _slug_of_panel(panel: str | None) -> str:
+    """Return a panel as a part of a directory's name."""
+    return re.sub(r"[^A-Za-z0-9]+", "-", panel or "")[:_LONGEST_PANEL].strip("-")
+
+
+def _names_of_floor(floor: str, words: Sequence[str], kind: str) -> Iterator[str]:
+    """Yield names for a floor, the best first, without end."""
+    plain = "-".join(word for word in (floor, *words) if word)
+    yield plain
+    if kind not in words:
+        yield f"{plain}-{kind}"
+    number = 2
+    while True:
+        yield f"{plain}-{number}"
+        number += 1
+
+
+def _floor(floor: str, name: str, like: Template) -> Template:
+    """Return a floor that predicts what another entry does."""
+    shared = {key: like.values[key] for key in SHARED if key in like.values}
+    values = {**read_yaml(presets()[floor]), **copy.deepcopy(shared), "name": name}
+    entry = Entry(name=name, preset=floor, panel=like.entry.panel)
+    return Template(entry, values, parse_config(values, like.where), like.where, like.population)
+
+
+@dataclass(frozen=True)
+class ComparedPopulation:
+    """One population.
+
+    Parameters
+    ----------
+    name : str
+        The number of its users, or the kind of its data set.
+    shared : dict
+        What the comparison shares, with the population's data set and split.
+    """
+
+    name: str
+    shared: dict[str, Any]
+
+
+def population_templates(
+    config: ComparisonConfig, shared: Mapping[str, Any], source: Source
+) -> list[Template]:
+    """Return the entries of a comparison on each of its populations, and nothing sent if it has floors.
+
+    An entry that does not suit the ratings of a population has no template there.
+
+    Parameters
+    ----------
+    config : ComparisonConfig
+        With populations.
+    shared : mapping
+        What it sets for every protocol.
+    source : Source
+
+    Raises
+    ------
+    InputError
+        When there are none, a name is not that of an entry, or the data set cannot be drawn in other sizes.
+    """
+    assert config.populations is not None
+    if not config.populations.users and not config.populations.datasets:
+        raise InputError(f"{source}: populations.users", "none", "numbers of users, or datasets")
+    names = [entry.name for entry in config.protocols]
+    wanted = config.populations.protocols or names
+    for name in wanted:
+        if name not in names:
+            raise InputError(f"{source}: populations.protocols", repr(name), ", ".join(names))
+    templates: list[Template] = []
+    for population in _populations(config.populations, config, shared, f"{source}: populations"):
+        made = [suited(each, population.shared, source) for each in config.protocols if each.name in wanted]
+        of_one = [
+            replace(each, population=population.name, where=f"{each.where} ({population.name})")
+            for each in made
+            if isinstance(each, Template)
+        ]
+        templates += of_one
+        if config.floors:
+            templates += added_floors(of_one, folds=False, floors=(NOTHING_SENT,))
+    return templates
+
+
+def _populations(
+    options: PopulationOptions, config: ComparisonConfig, shared: Mapping[str, Any], where: str
+) -> Iterator[ComparedPopulation]:
+    drawn = options.dataset or config.dataset
+    if options.users and not isinstance(drawn, Synthetic):
+        accepted = "kind: synthetic, or populations.datasets, each with the users that it has"
+        raise InputError(f"{where}.dataset", repr(drawn.kind), accepted)
+    names = [str(users) for users in options.users] + [each.kind for each in options.datasets]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(where, f"{name} twice", "each population once")
+    sizes = [_sized(drawn, users) for users in options.users if isinstance(drawn, Synthetic)]
+    for name, dataset in zip(names, [*sizes, *options.datasets], strict=True):
+        fitting = fitting_split(dataset, options.split or config.split)
+        yield ComparedPopulation(name, {**shared, "dataset": as_values(dataset), "split": as_values(fitting)})
+
+
+def _sized(dataset: Synthetic, users: int) -> Synthetic:
+    """Return synthetic data of so many users, who have as many ratings each."""
+    ratings = round(dataset.ratings / dataset.users * users)
+    return replace(dataset, users=users, ratings=min(max(ratings, 1), users * dataset.items))
+
 
 _WRITTEN = ("cells", "ratings", "left_out", SOURCES)
 """Keys that comparison.yaml adds to the configuration."""
@@ -111,7 +300,7 @@ def load_comparison(
     overrides : sequence of str
         ``dotted.key=value`` replacements.
     parts : mapping, optional
-        Parts to replace before these, as from `simulation.configuration.parts.checked_parts`.
+        Parts to replace before these, as from `simulation.configuration.loading.checked_parts`.
 
     Raises
     ------

@@ -14,17 +14,14 @@ from dprec.errors import InputError, within
 from dprec.progress import Announce, Progress, silent, unheard
 from dprec.ratings import Ratings
 from simulation.comparison.cell_runs import Failure, finished, processors, run_cells
-from simulation.comparison.estimate import Contender, Sample, estimate
 from simulation.comparison.mechanism_noise import sampled_noise
-from simulation.comparison.other_data import LeftOut
 from simulation.comparison.planning import Comparison
+from simulation.comparison.schedule import Contender, Sample, estimate
 from simulation.comparison.tabulation import Pauses, Tabulation
-from simulation.comparison.templates import Cell, of_entry
+from simulation.comparison.templates import Cell, LeftOut, of_entry
 from simulation.execution import load_ratings, prepared_ratings
-from simulation.storage.claims import fingerprint
-from simulation.storage.comparison_directory import ComparisonDirectory
-from simulation.storage.names import CELLS, SUMMARY
-from simulation.storage.ratings_notes import of_all_protocols
+from simulation.storage.directories import CELLS, SUMMARY, ComparisonDirectory, fingerprint
+from simulation.storage.summarise import of_all_protocols
 from simulation.storage.summary import read_summary
 from simulation.storage.tables import Row
 

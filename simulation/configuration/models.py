@@ -7,27 +7,85 @@ Unknown keys are errors, and a number written as a string is not a number.
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
+import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from clients.faults import FaultOptions
 from clients.places import is_url, place_of
-from dprec.component_types import one_of
-from dprec.errors import SettingError, within
-from dprec.options import Options, as_tuple, option, own_classes
-from dprec.own_classes import is_importable, reference_of
+from dprec.component_types import Instances, one_of
+from dprec.errors import InputError, SettingError, within
+from dprec.options import Options, as_tuple, option, own_classes, plain
+from dprec.own_classes import is_importable, is_ours, reference_of
 from dprec.own_metrics import check_names
 from dprec.own_sources import sources_of, sources_of_functions
+from dprec.parsing import parse_json
 from dprec.wire.network import NetworkOptions
 from simulation.configuration.strict_yaml import dump_yaml
-from simulation.configuration.validation import validated
 from simulation.protocols import PROTOCOLS
 from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyBinarization, AnyDataset, AnySplit
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+_DEEPEST = 50
+"""Deepest nesting of mappings and lists; no configuration reaches ten."""
+
+
+def validated(model: type[ModelT], values: Mapping[str, Any], source: str) -> ModelT:
+    """Validate plain values against a model.
+
+    Parameters
+    ----------
+    model : type
+    values : mapping
+        As read from YAML; those made in Python may hold components and numbers of NumPy.
+    source : str
+        Where they come from, for the error.
+
+    Raises
+    ------
+    InputError
+        One line for the first error: the source and key, what was found and what is accepted.
+    """
+    instances = Instances()
+    try:
+        # As JSON, because only from JSON does a strict model take a mapping for a component.
+        plain_values = _plain(values, source, instances)
+        text = json.dumps(plain_values, default=str, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise InputError(source, "an unpaired Unicode surrogate", "valid Unicode text") from None
+    try:
+        return parse_json(model, text, instances)
+    except SettingError as error:
+        where = f"{source}: {error.key}" if error.key else source
+        raise InputError(where, error.found, error.accepted) from None
+
+
+def _plain(values: Any, source: str, instances: Instances, depth: int = 0) -> Any:
+    """Return plain values with every key as text: in YAML, a key may also be a number, a date or null.
+
+    Configurations made in Python may hold numbers and arrays of NumPy, settings, and components, of which
+    those from elsewhere stay instances: no name may lead to their class.
+    """
+    values = values.tolist() if isinstance(values, np.ndarray) else plain(values)
+    if isinstance(values, Options):
+        values = values.entries() if is_ours(type(values)) else instances.keep(values)
+    if depth > _DEEPEST:
+        raise InputError(source, "values nested too deeply", f"at most {_DEEPEST} levels")
+    if isinstance(values, Mapping):
+        return {str(key): _plain(value, source, instances, depth + 1) for key, value in values.items()}
+    return (
+        [_plain(value, source, instances, depth + 1) for value in values]
+        if isinstance(values, list)
+        else values
+    )
+
 
 if TYPE_CHECKING:
     AnyProtocol = Protocol

@@ -17,10 +17,6 @@ import dprec
 import simulation
 from dprec.errors import InputError
 from dprec.progress import unheard
-from simulation.console.arguments import output_folder, settings_of
-from simulation.console.completion import presets_and_kinds
-from simulation.console.deploying import deploy
-from simulation.console.devices import device
 from simulation.console.exit_codes import exit_code, interrupts_explained
 from simulation.console.listings import LISTINGS, listing, print_listing
 from simulation.console.parameters import (
@@ -32,6 +28,7 @@ from simulation.console.parameters import (
     Output,
     Overrides,
     Page,
+    PlainHelp,
     Population,
     PopulationDir,
     Quick,
@@ -39,8 +36,11 @@ from simulation.console.parameters import (
     Resume,
     Track,
     Trials,
+    output_folder,
+    presets_and_kinds,
+    settings_of,
 )
-from simulation.console.plain_help import PlainHelp
+from simulation.console.pilots import deploy, device
 from simulation.console.progress import progress_bar
 from simulation.console.tuning import tune
 
@@ -167,7 +167,7 @@ def audit(
         raise InputError("audit", found, "CONFIG, or --all alone")
     with progress_bar(quiet or json_) as progress:
         from simulation.audit import audit_all
-        from simulation.console.audits import conclude, conclude_presets
+        from simulation.console.results import conclude, conclude_presets
 
         if config is None:
             folder = output_folder(output, "presets-audit", resume=False, quiet=quiet)

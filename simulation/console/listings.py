@@ -49,8 +49,7 @@ def listing(what: str) -> list[tuple[str, str]]:
 
 def print_listing(lines: Sequence[tuple[str, str]]) -> None:
     """Print names and descriptions; without a terminal, each in one line."""
-    from simulation.console.fitting import Column, fitted
-    from simulation.console.terminal import table_console, width_of
+    from simulation.console.terminal import Column, fitted, table_console, width_of
 
     names, descriptions = zip(*lines, strict=True)
     columns = [Column("", names, numeric=False), Column("", descriptions, numeric=False, wrapped=True)]

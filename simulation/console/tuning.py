@@ -9,16 +9,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import simulation
-from simulation.console.arguments import output_folder
-from simulation.console.completion import configurations
 from simulation.console.exit_codes import interrupts_explained
-from simulation.console.parameters import Output, Overrides, Quiet, Resume
+from simulation.console.parameters import (
+    Output,
+    Overrides,
+    Quiet,
+    Resume,
+    configurations,
+    output_folder,
+    whole_number,
+)
 from simulation.console.progress import progress_bar
 from simulation.console.terminal import print_lines
-from simulation.console.whole_numbers import whole_number
 
 if TYPE_CHECKING:
-    from simulation.console.fitting import Fitted
+    from simulation.console.terminal import Fitted
     from simulation.tuning.running import Tuned
     from simulation.tuning.trials import Trial
 
@@ -63,8 +68,8 @@ def tune(
             progress=progress,
         )
     if not quiet:
-        from simulation.console.tables import print_tables
-        from simulation.tuning.directory import TABLE_OF_TRIALS
+        from simulation.console.results import print_tables
+        from simulation.tuning.trials import TABLE_OF_TRIALS
 
         print_tables(lambda width: [_table(tuned, width)], str(folder / TABLE_OF_TRIALS))
         print_lines(f"- {each.privacy_note}" for each in tuned)
@@ -73,7 +78,7 @@ def tune(
 
 def _table(tuned: Sequence[Tuned], width: int | None) -> Fitted:
     from simulation.analysis.numbers import number
-    from simulation.console.fitting import Column, fitted
+    from simulation.console.terminal import Column, fitted
 
     def values(trials: Iterable[Trial | None]) -> tuple[str, ...]:
         pairs = zip(tuned, trials, strict=True)

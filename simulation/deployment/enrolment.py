@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dprec.errors import InputError
-from simulation.storage.atomic import write_atomically
-from simulation.storage.documents import read_text
+from simulation.storage.files import read_text, write_atomically
 
 _COLUMNS = ["user", "public_key", "node_id"]
 _ENROLMENT = "an enrolment list, as dprec deploy prepare makes it"

@@ -22,7 +22,7 @@ from simulation.deployment.enrolment import Enrolled, write_enrolment
 from simulation.deployment.server_folder import Deployment, ServerFolder, agreement_of, deployable
 from simulation.execution import SideData, load_ratings
 from simulation.protocols import Protocol
-from simulation.storage.atomic import unusable, write_atomically
+from simulation.storage.files import unusable, write_atomically
 
 _SECRET = 0o600
 

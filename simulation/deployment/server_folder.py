@@ -24,9 +24,7 @@ from simulation.deployment.enrolment import Enrolled, read_enrolment
 from simulation.protocols import PROTOCOLS
 from simulation.protocols.best import BestProtocol
 from simulation.protocols.deployable import DeployableProtocol
-from simulation.storage.archives import read_archive, write_archive
-from simulation.storage.atomic import write_atomically
-from simulation.storage.documents import read_text
+from simulation.storage.files import read_archive, read_text, write_archive, write_atomically
 
 _PREPARED = "a file that dprec deploy prepare made"
 

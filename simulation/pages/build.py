@@ -24,10 +24,9 @@ from simulation.pages.figures.rendering import Draw, Plot, Rendered, render
 from simulation.pages.figures.run_overview import draw_summary
 from simulation.pages.run_links import representative_runs
 from simulation.pages.run_page import run_page
-from simulation.storage.atomic import unusable, write_atomically
-from simulation.storage.names import CONFIG, FIGURES, REPORT
-from simulation.storage.run_files import RunFiles, holds_comparison, read_run
-from simulation.storage.run_record import RunRecord
+from simulation.storage.directories import CONFIG, FIGURES, REPORT
+from simulation.storage.files import unusable, write_atomically
+from simulation.storage.run_files import RunFiles, RunRecord, holds_comparison, read_run
 
 _NOT_DRAWN = (
     f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 400 40"><text x="8" y="24" fill="{MUTED}" '

@@ -32,7 +32,7 @@ from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.rivals import is_best, not_told_apart
 from simulation.analysis.selection import at_reference, frontier
 from simulation.analysis.settings import Setting, measures_of
-from simulation.configuration.dotted_keys import at
+from simulation.configuration.strict_yaml import at
 from simulation.pages.evaluation_parts import EvaluationPart
 from simulation.pages.markup import Cell, Column, number_cell, table, text_cell
 from simulation.pages.page import Section, paragraph

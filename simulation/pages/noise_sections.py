@@ -18,7 +18,7 @@ from simulation.pages.figures.rendering import Draw, Plot
 from simulation.pages.figures.sampled_noise import SampledNoise, sampled_noise_plot
 from simulation.pages.page import Section, figures, paragraph
 from simulation.pages.words import label_of
-from simulation.storage.names import NOISE
+from simulation.storage.directories import NOISE
 from simulation.storage.run_files import read_device_channel
 from simulation.storage.tables import Row
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.selection import at_reference
 from simulation.analysis.settings import Setting, by_evaluation
-from simulation.storage.names import REPORT
+from simulation.storage.directories import REPORT
 
 RunLinks = Mapping[tuple[str, float | None], str]
 """Addresses of the pages of runs, from the comparison's page, by protocol and budget."""

@@ -13,7 +13,7 @@ from dprec.registry import Registry, summary_of
 from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.settings import Setting, by_evaluation
 from simulation.analysis.vocabulary import listed, plural
-from simulation.configuration.dotted_keys import at
+from simulation.configuration.strict_yaml import at
 from simulation.protocols import PROTOCOLS
 from simulation.storage.run_files import RunFiles
 from simulation.storage.tables import Row

@@ -8,17 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from dprec.privacy.guarantee import Status, Trust
-from simulation.configuration.dotted_keys import flatten
-from simulation.storage.atomic import write_atomically
-from simulation.storage.documents import Document, parse_document, read_text
-from simulation.storage.names import SUMMARY
-
-Count = Annotated[int, Field(ge=0)]
+from simulation.configuration.strict_yaml import flatten
+from simulation.storage.directories import SUMMARY
+from simulation.storage.files import Count, Document, FileSummary, parse_document, read_text, write_atomically
 
 
 class DatasetSummary(Document):
@@ -197,13 +194,6 @@ class TimeSummary(Document):
     startup_s: float = Field(description="Starting Flower.")
     clients_s: float = Field(description="The rounds, in which the devices work.")
     server_s: float = Field(description="The protocol outside its rounds.")
-
-
-class FileSummary(Document):
-    """A file beside the summary, at the time it was written."""
-
-    rows: Count | None = Field(description="Lines without the header; null for a file without lines.")
-    sha256: str = Field(pattern="^[0-9a-f]{64}$", description="SHA-256 of its bytes, in hexadecimal.")
 
 
 class Summary(Document):

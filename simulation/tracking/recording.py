@@ -10,12 +10,11 @@ from typing import Any
 
 from dprec.errors import InputError, RunError
 from dprec.validation import listed
-from simulation.configuration.dotted_keys import flatten
 from simulation.configuration.models import RunConfig
-from simulation.storage.round_lines import line_of
-from simulation.storage.run_record import RunRecord
+from simulation.configuration.strict_yaml import flatten
+from simulation.storage.run_files import RunRecord, line_of
 from simulation.tracking import TRACKERS
-from simulation.tracking.base import PACKAGES, Scalar, Tracker, required
+from simulation.tracking.trackers import PACKAGES, Scalar, Tracker, required
 from strategies.round_record import RoundRecord
 
 _FINAL = ("accuracy", "privacy", "traffic", "time", "peak_memory_mb")

@@ -7,29 +7,58 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from dprec.binarization import is_binary
-from dprec.errors import InputError, RunError
+from dprec.errors import InputError, RunError, within
 from dprec.messages import is_whole
 from dprec.own_classes import is_ours
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings
+from dprec.splits import Holdout, RandomSplit
 from simulation.analysis.measures import Measure, measures_in
 from simulation.configuration.loading import load
 from simulation.configuration.models import RunConfig, with_sources
 from simulation.configuration.strict_yaml import dump_yaml
-from simulation.execution import run_prepared
-from simulation.tuning.directory import TuningDirectory, check_replayed
-from simulation.tuning.space import (
-    Choices,
-    Scalar,
-    Space,
-    applicable,
-    current,
-    derived_space,
-    read_space,
+from simulation.execution import load_ratings, run_prepared
+from simulation.tuning.space import Choices, Scalar, Space, applicable, current, derived_space, read_space
+from simulation.tuning.trials import (
+    Judgement,
+    Study,
+    Trial,
+    TuningDirectory,
+    best_trial,
+    check_installed,
+    check_replayed,
 )
-from simulation.tuning.trials import Judgement, Study, Trial, best_trial, check_installed
-from simulation.tuning.validation import validation_parts
+
+_SHARE = 0.1
+"""Share of the training ratings that are held back where the split chooses nothing at random."""
+
+
+def validation_parts(config: RunConfig, seed: int) -> tuple[Ratings, Ratings]:
+    """Return the training ratings that trials learn from, and those that judge them.
+
+    The configuration's split is applied once more, to its training ratings; of a predefined split, a random
+    tenth of these is held back. The test ratings are left out of both.
+
+    Parameters
+    ----------
+    config : RunConfig
+    seed : int
+        Of the second split.
+
+    Raises
+    ------
+    InputError
+        When nothing would be left.
+    """
+    train, _ = load_ratings(config)
+    again = config.split if isinstance(config.split, RandomSplit) else Holdout(test_fraction=_SHARE)
+    judging = np.zeros(train.count, dtype=np.bool_)
+    with within("split"):
+        judging[again.test_rows(train, seed)] = True
+    return train.select(~judging), train.select(judging)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Trials of one configuration: what is tried next, and what each has shown.
+"""Trials of one configuration: what is tried next, what each has shown, and the directory that keeps them.
 
 Optuna chooses (Akiba et al. [akiba2019]): the first trial has the configured settings, nine follow at random,
 and a tree-structured Parzen estimator chooses the others. The same seed and figures give the same trials, so
@@ -7,15 +7,23 @@ that an interrupted study is continued by telling a new one what the old one has
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import Field
+
 from dprec.errors import InputError
+from simulation.storage.directories import COMPARISON, CONFIG, SUMMARY, TABLE, claim_directory
+from simulation.storage.files import Document, parse_document, read_text, write_files
+from simulation.storage.tables import csv_of_rows
 from simulation.tuning.space import Choices, Range, Scalar, Space
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
+
 
 Judge = Callable[[dict[str, Scalar]], "Judgement"]
 """Runs a configuration with some settings."""
@@ -120,3 +128,125 @@ def best_trial(trials: Sequence[Trial], *, lower_is_better: bool) -> Trial | Non
     ]
     sign = 1 if lower_is_better else -1
     return min(judged, key=lambda pair: sign * pair[0])[1] if judged else None
+
+
+TUNING, TRIALS, TABLE_OF_TRIALS = "tuning.yaml", "trials.json", "trials.csv"
+
+_OTHERS = (CONFIG, SUMMARY, COMPARISON, TABLE)
+
+
+class _StoredJudgement(Document):
+    value: float | None
+    reason: str
+    epsilon_per_rating: float | None
+    epsilon_per_user: float | None
+
+
+class _StoredTrial(Document):
+    settings: dict[str, bool | int | float | str]
+    judgement: _StoredJudgement
+
+
+class _StoredTrials(Document):
+    trials: dict[str, tuple[_StoredTrial, ...]] = Field(
+        description="The trials of every configuration, by name."
+    )
+
+
+class TuningDirectory:
+    """A directory that a tuning writes to.
+
+    Parameters
+    ----------
+    path : Path
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def claim(cls, path: str | Path, request: str, names: Iterable[str], *, resume: bool) -> TuningDirectory:
+        """Create the directory and write what is asked for, as YAML, or take over one with the same request.
+
+        Parameters
+        ----------
+        path : str or Path
+        request : str
+        names : iterable of str
+            Those of the configurations, after which files are named.
+        resume : bool
+
+        Raises
+        ------
+        InputError
+            When the directory cannot be written to, or already holds something else; when a configuration has
+            the name of another file.
+        """
+        folder = Path(path)
+        written = [_file_of(name) for name in names]
+        if TUNING in written:
+            accepted = f"another name, as {TUNING} is what was asked for"
+            raise InputError("name", repr(TUNING.removesuffix(".yaml")), accepted)
+        others = [*_OTHERS, TRIALS, TABLE_OF_TRIALS, *written]
+        claim_directory(folder, TUNING, request, resume=resume, held="a tuning already", others=others)
+        return cls(folder)
+
+    def read(self) -> dict[str, list[Trial]]:
+        """Return the trials that were carried out, by the names of the configurations.
+
+        Raises
+        ------
+        InputError
+            When the file is damaged.
+        """
+        path = self.path / TRIALS
+        if not path.is_file():
+            return {}
+        stored = parse_document(_StoredTrials, read_text(path), str(path))
+        return {
+            name: [Trial(dict(one.settings), Judgement(**one.judgement.model_dump())) for one in trials]
+            for name, trials in stored.trials.items()
+        }
+
+    def write(self, trials: Mapping[str, Sequence[Trial]]) -> None:
+        """Write all trials, as JSON and as a table.
+
+        Raises
+        ------
+        InputError, RunError
+            When the directory cannot be written to.
+        """
+        stored = {name: [asdict(trial) for trial in own] for name, own in trials.items()}
+        text = (
+            _StoredTrials.model_validate_json(json.dumps({"trials": stored})).model_dump_json(indent=2) + "\n"
+        )
+        table = "".join(csv_of_rows(list(_rows(trials))))
+        write_files(self.path, {TRIALS: text, TABLE_OF_TRIALS: table})
+
+    def write_configuration(self, name: str, text: str) -> Path:
+        """Write a configuration that can be run; return its path."""
+        write_files(self.path, {_file_of(name): text})
+        return self.path / _file_of(name)
+
+
+def _file_of(name: str) -> str:
+    """Return the file of a configuration."""
+    return f"{name}.yaml"
+
+
+def _rows(trials: Mapping[str, Sequence[Trial]]) -> Iterable[dict[str, object]]:
+    for name, own in trials.items():
+        for place, trial in enumerate(own):
+            yield {"name": name, "trial": place, **asdict(trial.judgement), **trial.settings}
+
+
+def check_replayed(trial: Trial, stored: Trial, path: Path) -> None:
+    """Refuse stored trials that this tuning would not have chosen.
+
+    Raises
+    ------
+    InputError
+    """
+    if trial.settings != stored.settings:
+        accepted = "trials of the same version of Optuna, or a new directory"
+        raise InputError(str(path / TRIALS), "other settings than would be tried", accepted)

@@ -18,7 +18,7 @@ from docs.tables.results import RESULTS, Result, provenance, read_results, write
 from dprec.errors import InputError
 from simulation.analysis.comparison_files import read_comparison
 from simulation.configuration.presets import presets
-from simulation.storage.names import COMPARISON, TABLE
+from simulation.storage.directories import COMPARISON, TABLE
 from simulation.storage.tables import csv_of_rows
 from tests.paths import ROOT
 

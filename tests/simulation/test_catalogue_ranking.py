@@ -10,7 +10,7 @@ import pytest
 from simulation import run
 from simulation.configuration.loading import load
 from simulation.configuration.models import RankingOptions
-from simulation.console.tables import results_table
+from simulation.console.results import results_table
 from simulation.pages.run_sections import ranking_sections
 from simulation.storage.run_files import RunFiles
 from simulation.storage.summary import read_summary

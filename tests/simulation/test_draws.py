@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from dprec.run_keys import RunKeys
+from simulation import run
 from simulation.configuration.models import parse_config
-from simulation.run import run
 from tests.drawn import Drawn, recording
 from tests.simulation.conftest import presets
 

@@ -11,10 +11,9 @@ import pytest
 
 from dprec.datasets import Synthetic
 from simulation import compare
-from simulation.comparison import estimate as module
-from simulation.comparison.estimate import Estimate, Sample, estimate
+from simulation.comparison import schedule as module
 from simulation.comparison.planning import load_comparison
-from simulation.comparison.schedule import typical_seconds
+from simulation.comparison.schedule import Estimate, Sample, estimate, typical_seconds
 from simulation.console.command_line import main
 from simulation.pages import outline
 

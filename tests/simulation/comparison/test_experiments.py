@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from simulation.compare import compare
+from simulation import compare
 from simulation.protocols.floors import FLOORS
 from tests.paths import CONFIGS
 

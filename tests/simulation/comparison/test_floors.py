@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from dprec.errors import InputError
-from simulation.compare import compare
+from simulation import compare
 from simulation.comparison.planning import Comparison, load_comparison
 from simulation.configuration.models import parse_config
 from simulation.configuration.presets import presets

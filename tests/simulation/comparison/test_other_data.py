@@ -8,7 +8,7 @@ import yaml
 
 from dprec.datasets import InMemory
 from dprec.errors import InputError
-from simulation.compare import compare
+from simulation import compare
 from simulation.comparison.planning import load_comparison
 from simulation.comparison.running import run_comparison
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from dprec.errors import InputError
+from simulation import compare
 from simulation.analysis.populations import population_words
 from simulation.analysis.settings import read_rows
-from simulation.compare import compare
 from simulation.comparison.planning import Comparison, load_comparison
 
 PROTOCOL = {

@@ -13,9 +13,8 @@ from simulation.analysis.columns import best_columns
 from simulation.analysis.measures import MEASURES
 from simulation.analysis.rivals import not_told_apart
 from simulation.analysis.settings import settings_of
-from simulation.comparison.user_errors import UserErrors
-from simulation.comparison.user_intervals import with_user_intervals
-from simulation.storage.names import cell_key
+from simulation.comparison.tabulation import UserErrors, with_user_intervals
+from simulation.storage.directories import cell_key
 
 USERS, RATINGS = 300, 8
 Errors = dict[str, UserErrors]

@@ -8,10 +8,9 @@ import pytest
 import yaml
 
 from dprec.errors import InputError
-from simulation.configuration.dotted_keys import apply_override
+from simulation import run
 from simulation.configuration.models import RunConfig, parse_config
-from simulation.configuration.strict_yaml import parse_yaml
-from simulation.run import run
+from simulation.configuration.strict_yaml import apply_override, parse_yaml
 
 
 def refused(values: dict[str, Any], override: str | None = None) -> InputError:

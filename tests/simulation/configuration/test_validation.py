@@ -16,8 +16,7 @@ from dprec.locations import Group, field_names
 from dprec.options import Options
 from dprec.registry import Registry, kind_of
 from simulation.comparison.definition import ComparisonConfig
-from simulation.configuration.models import RunConfig
-from simulation.configuration.validation import validated
+from simulation.configuration.models import RunConfig, validated
 from simulation.protocols import PROTOCOLS
 from simulation.protocols.components import COMPONENT_REGISTRIES
 

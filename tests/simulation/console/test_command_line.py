@@ -512,7 +512,7 @@ def test_help_says_what_arguments_mean(dprec: Any, command: list[str]) -> None:
 
 
 def test_a_shell_is_offered_what_can_be_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from simulation.console.completion import configurations, presets_and_kinds
+    from simulation.console.parameters import configurations, presets_and_kinds
 
     (tmp_path / "mine.yaml").write_text("")
     (tmp_path / "other.txt").write_text("")

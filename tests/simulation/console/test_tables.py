@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from simulation.console.fitting import Column, fitted
-from simulation.console.tables import comparison_tables, print_tables
+from simulation.console.results import comparison_tables, print_tables
+from simulation.console.terminal import Column, fitted
 
 
 def row(name: str, seed: int, **accuracy: Any) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 import pytest
 import typer
 
-from simulation.console.whole_numbers import whole_number
+from simulation.console.parameters import whole_number
 
 
 @pytest.mark.parametrize("text", ["100000", "100_000", "1e5", "1E5", "100000.0"])

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from dprec.errors import InputError
+from simulation import run
 from simulation.deployment.enrolment import write_enrolment
 from simulation.deployment.serving import serve, server_app
 from simulation.pages import report
-from simulation.run import run
 from simulation.storage.run_files import read_run
 from tests.simulation.deployment.pilots import BLP, PG, USERS, grid_of, pilot
 

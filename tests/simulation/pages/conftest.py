@@ -18,16 +18,15 @@ from dprec.privacy.ledger import PrivacyLedger
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire.traffic import TrafficLedger
 from simulation.analysis.settings import read_rows
-from simulation.comparison.rows import table_rows
+from simulation.comparison.tabulation import table_rows
 from simulation.comparison.templates import Cell
-from simulation.configuration.dotted_keys import replace_value
 from simulation.configuration.models import RunConfig, parse_config
+from simulation.configuration.strict_yaml import replace_value
 from simulation.protocols import Outcome
 from simulation.protocols.one_shot import OneShotProtocol
-from simulation.storage.comparison_directory import ComparisonDirectory
-from simulation.storage.names import SUMMARY, TABLE, TABLES, cell_key
+from simulation.storage.directories import SUMMARY, TABLE, TABLES, ComparisonDirectory, cell_key
 from simulation.storage.run_directory import RunDirectory
-from simulation.storage.run_record import RunRecord, prediction_columns, traffic_columns
+from simulation.storage.run_files import RunRecord, prediction_columns, traffic_columns
 from simulation.storage.summarise import summarise
 from simulation.storage.tables import csv_of_rows
 from strategies.round_record import RoundRecord

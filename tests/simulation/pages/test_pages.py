@@ -17,10 +17,9 @@ from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
 from dprec.errors import InputError
-from simulation import run
+from simulation import compare, run
 from simulation.analysis.comparison_files import read_comparison
 from simulation.analysis.settings import read_rows
-from simulation.compare import compare
 from simulation.pages import projected, report
 from simulation.pages.comparison_page import comparison_page
 from simulation.pages.figures.rendering import Plot, Rendered
@@ -29,8 +28,7 @@ from simulation.pages.page import Section, page
 from simulation.pages.run_page import run_page
 from simulation.pages.run_sections import example_sections
 from simulation.pages.words import merged_notes
-from simulation.storage.example_user import ExampleUser
-from simulation.storage.run_files import holds_comparison, read_run
+from simulation.storage.run_files import ExampleUser, holds_comparison, read_run
 from simulation.storage.tables import csv_of_rows
 
 Directories = Callable[..., Path]

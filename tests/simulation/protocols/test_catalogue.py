@@ -17,9 +17,9 @@ from dprec.mechanisms.threshold_bit import ThresholdBit
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.progress import Progress, silent
 from dprec.splits import LeaveNPerUser
+from simulation import run
 from simulation.configuration.models import RunConfig, SimulationOptions
 from simulation.protocols.one_shot import OneShotProtocol
-from simulation.run import run
 
 SEEN: list[Catalogue | None] = []
 

@@ -6,10 +6,10 @@ import math
 from pathlib import Path
 from typing import Any
 
+from simulation import run
 from simulation.pages.figures.panels import WIDE
 from simulation.pages.figures.rendering import Plot, Rendered
 from simulation.pages.run_page import run_page
-from simulation.run import run
 from simulation.storage.run_files import read_run
 
 CLAIMED = {"x-map", "x-map-shrunk", "one-bit-output", "one-bit-output-effects"}

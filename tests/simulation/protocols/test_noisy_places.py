@@ -8,9 +8,9 @@ import pytest
 
 from dprec.errors import InputError
 from dprec.privacy.gaussian import gaussian_epsilon, largest_mu
+from simulation import run
 from simulation.configuration.loading import load
 from simulation.configuration.strict_yaml import read_yaml
-from simulation.run import run
 from tests.paths import CONFIGS
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from dprec.errors import InputError
+from simulation import run
 from simulation.configuration.loading import load
 from simulation.configuration.strict_yaml import read_yaml
-from simulation.run import run
 from tests.paths import CONFIGS
 
 

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from dprec.ratings import Ratings
-from simulation import load
+from simulation import load, run
 from simulation.configuration.models import RunConfig
 from simulation.execution import load_ratings, run_prepared
-from simulation.run import run
 from tests.paths import CONFIGS, DATA
 
 U1 = ("split={kind: predefined, fold: u1}", "binarization={kind: mean}")

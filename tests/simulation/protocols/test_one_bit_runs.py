@@ -23,14 +23,12 @@ from dprec.completion.one_bit.slope_channel import slope_channel
 from dprec.errors import InputError
 from dprec.privacy import LossDistribution, total_loss
 from dprec.ratings import Ratings
-from simulation.compare import compare
-from simulation.configuration.dotted_keys import replace_value
+from simulation import compare, run
 from simulation.configuration.models import parse_config
-from simulation.configuration.strict_yaml import read_yaml
+from simulation.configuration.strict_yaml import read_yaml, replace_value
 from simulation.engine.session import open_session
 from simulation.evaluation import relative_error
 from simulation.execution import load_ratings, run_in
-from simulation.run import run
 from strategies.envelope import message_size
 from tests.paths import CONFIGS
 

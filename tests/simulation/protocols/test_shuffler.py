@@ -8,9 +8,9 @@ import pytest
 
 from dprec.errors import InputError
 from dprec.privacy.shuffling import ShuffledChannel, clones_delta, least_epsilon
+from simulation import run
 from simulation.configuration.models import parse_config
 from simulation.protocols.one_shot import OneShotProtocol
-from simulation.run import run
 
 HISTOGRAM = {"histogram": "netflix"}
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from dprec.errors import InputError
-from simulation import load
+from simulation import load, run
 from simulation.protocols.sent import Example
-from simulation.run import run
 
 SMALL = "dataset={kind: synthetic, users: 300, items: 60, ratings: 9000}"
 

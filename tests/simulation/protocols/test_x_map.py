@@ -18,14 +18,13 @@ from dprec.errors import InputError, RunError
 from dprec.messages import ReplacementRequest
 from dprec.privacy.matched_budget import MatchedBudget
 from dprec.run_keys import RunKeys
-from simulation import load
-from simulation.configuration.dotted_keys import replace_value
+from simulation import load, run
 from simulation.configuration.models import parse_config
+from simulation.configuration.strict_yaml import replace_value
 from simulation.console.command_line import main
 from simulation.engine.session import open_session
 from simulation.execution import load_ratings
 from simulation.protocols.base import Protocol
-from simulation.run import run
 from strategies.envelope import message_size
 from tests.paths import CONFIGS
 

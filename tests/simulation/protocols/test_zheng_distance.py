@@ -15,8 +15,7 @@ from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.privacy.zheng_bounds import modified_laplace_bound, randomized_response_bound
 from dprec.randomness import words
 from dprec.ratings import Ratings, RatingScale
-from simulation import run
-from simulation.compare import compare
+from simulation import compare, run
 from simulation.protocols.reported_cells import RatedCells
 from simulation.protocols.zheng_distance import RATING_NOISE, TOLERANCE, distance_per_cell
 from tests.paths import CONFIGS

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from dprec.errors import InputError
-from simulation.storage.round_lines import line_of, parse_rounds, written_rounds
+from simulation.storage.run_files import line_of, parse_rounds, written_rounds
 from strategies.round_record import RoundRecord
 
 ROUNDS = (

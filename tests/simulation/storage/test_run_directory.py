@@ -16,14 +16,14 @@ from dprec.errors import InputError, RunError
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
 from dprec.privacy.composition import total_loss
 from dprec.privacy.loss_distribution import LossDistribution
+from simulation import run
 from simulation.configuration.models import parse_config
 from simulation.configuration.strict_yaml import dump_yaml
 from simulation.execution import load_ratings
 from simulation.result import RunResult
-from simulation.run import run
-from simulation.storage import claims, integrity
-from simulation.storage.atomic import write_atomically
-from simulation.storage.claims import check_same_config
+from simulation.storage import directories, files
+from simulation.storage.directories import check_same_config
+from simulation.storage.files import write_atomically
 from simulation.storage.run_directory import RunDirectory, timestamped
 
 FILES = {"config.yaml", "summary.json", "rounds.jsonl", "traffic.csv", "predictions.csv"}
@@ -242,7 +242,7 @@ def test_a_full_disk_is_no_mistake_in_what_was_typed(
     def full(path: Path, content: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(claims, "write_atomically", full)
+    monkeypatch.setattr(directories, "write_atomically", full)
     with pytest.raises(RunError, match="No space left on device"):
         run(tiny, tmp_path / "out", page=False)
 
@@ -282,7 +282,7 @@ def test_a_result_that_cannot_be_written_fails_the_run_and_the_summary_never_app
             raise OSError(28, "No space left on device")
         write_atomically(path, content)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(integrity, "write_atomically", full_disk)
+    monkeypatch.setattr(files, "write_atomically", full_disk)
     with pytest.raises(RunError, match="No space left on device"):
         run(tiny, tmp_path, page=False)
     assert not (tmp_path / "summary.json").exists()

@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from dprec.errors import InputError
-from simulation.run import run
+from simulation import run
 from simulation.storage.summary import Summary, read_summary, write_summary
 
 
