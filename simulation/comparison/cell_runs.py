@@ -43,29 +43,14 @@ class CellWorker:
         return run_cell(shared, config, place)
 
 
-def run_on_ray(cells: Sequence[Cell], folder: Path, jobs: int) -> Iterator[tuple[Cell, CellEnd]]:
-    """Run cells on the processors of Ray, and yield each as it ends.
-
-    Parameters
-    ----------
-    cells : sequence of Cell
-    folder : Path
-        Holds the cells' directories.
-    jobs : int
-        Largest number of workers.
-    """
+def _run_on_ray(cells: Sequence[Cell], folder: Path, jobs: int) -> Iterator[tuple[Cell, CellEnd]]:
+    """Run cells on the processors of Ray, and yield each as it ends."""
     with connected_to_ray(jobs) as usable:
         yield from _Pool(cells, folder.absolute()).run(min(usable, len(cells)))
 
 
 class _Pool:
-    """The workers, and the cells that wait or run.
-
-    Parameters
-    ----------
-    cells : sequence of Cell
-    folder : Path
-    """
+    """The workers, and the cells that wait or run."""
 
     def __init__(self, cells: Sequence[Cell], folder: Path) -> None:
         self._schedule = Schedule(cells)
@@ -139,25 +124,14 @@ class _Pool:
 
 
 class _RatingsInStore:
-    """Ratings in Ray's object store, as long as a cell needs them.
-
-    Parameters
-    ----------
-    cells : sequence of Cell
-    """
+    """Ratings in Ray's object store, as long as a cell needs them."""
 
     def __init__(self, cells: Sequence[Cell]) -> None:
         self._needed = Counter(ratings_key(cell.config) for cell in cells)
         self._put: dict[RatingsKey, Any] = {}
 
     def of(self, cell: Cell) -> Any:
-        """Return the reference to a cell's ratings.
-
-        Raises
-        ------
-        InputError
-            When they cannot be loaded.
-        """
+        """Return the reference to a cell's ratings."""
         import ray
 
         key = ratings_key(cell.config)
@@ -209,7 +183,7 @@ def run_cells(
     if backend == "local":
         ended = _in_this_process(waiting, folder)
     else:
-        ended = run_on_ray(waiting, folder, jobs or processors(len(waiting)))
+        ended = _run_on_ray(waiting, folder, jobs or processors(len(waiting)))
     for cell, end in ended:
         yield cell, _stored(cell, end, RunDirectory(folder / cell.key))
 

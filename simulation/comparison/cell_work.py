@@ -61,11 +61,11 @@ class SharedRatings:
         return cls(packed(dataset, "dataset"), train, test, SideData.of(dataset, train))
 
     def joined(self, config: RunConfig) -> RunConfig:
-        """Return a configuration with the data set that `without_dataset` took from it."""
+        """Return a configuration with the data set that `_without_dataset` took from it."""
         return config.model_copy(update={"dataset": unpacked(self.dataset, "dataset")})
 
 
-def without_dataset(config: RunConfig) -> RunConfig:
+def _without_dataset(config: RunConfig) -> RunConfig:
     """Return a configuration without its data set, which may hold ratings; see `SharedRatings.joined`."""
     return config.model_copy(update={"dataset": None})
 
@@ -79,7 +79,7 @@ def packed_config(config: RunConfig) -> bytes:
         When a component of somebody's own cannot travel.
     """
     own = [reference_of(component) for component in config.own_classes()]
-    return packed(without_dataset(config), " and ".join(own) or config.name)
+    return packed(_without_dataset(config), " and ".join(own) or config.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +127,7 @@ def run_cell(shared: SharedRatings, config: bytes, place: str) -> CellEnd:
     seconds = time.perf_counter() - started
     if record is None or directory is not None:
         return CellEnd(failure, seconds)
-    return CellEnd(None, seconds, replace(record, config=without_dataset(record.config)))
+    return CellEnd(None, seconds, replace(record, config=_without_dataset(record.config)))
 
 
 def _in_this_process(config: RunConfig, key: str) -> RunConfig:

@@ -46,20 +46,10 @@ _LONGEST_PANEL = 40
 """Characters of a panel in a name; the names of runs are limited."""
 
 
-def added_floors(
+def _added_floors(
     templates: Sequence[Template], *, folds: bool, floors: Sequence[str] = FLOORS
 ) -> list[Template]:
-    """Return the floors that a comparison's entries lack, of everything that they predict.
-
-    Parameters
-    ----------
-    templates : sequence of Template
-        Of the entries.
-    folds : bool
-        Whether the comparison sets the fold of every entry.
-    floors : sequence of str
-        Which of `FLOORS` are added.
-    """
+    """Return the floors that a comparison's entries lack, of everything that they predict."""
     groups: dict[str, list[Template]] = {}
     for template in templates:
         predicts = predicted(template.run, template.entry.panel, folds=folds)
@@ -132,40 +122,19 @@ def _floor(floor: str, name: str, like: Template) -> Template:
 
 
 @dataclass(frozen=True)
-class ComparedPopulation:
-    """One population.
-
-    Parameters
-    ----------
-    name : str
-        The number of its users, or the kind of its data set.
-    shared : dict
-        What the comparison shares, with the population's data set and split.
-    """
+class _ComparedPopulation:
+    """One population."""
 
     name: str
     shared: dict[str, Any]
 
 
-def population_templates(
+def _population_templates(
     config: ComparisonConfig, shared: Mapping[str, Any], source: Source
 ) -> list[Template]:
     """Return the entries of a comparison on each of its populations, and nothing sent if it has floors.
 
     An entry that does not suit the ratings of a population has no template there.
-
-    Parameters
-    ----------
-    config : ComparisonConfig
-        With populations.
-    shared : mapping
-        What it sets for every protocol.
-    source : Source
-
-    Raises
-    ------
-    InputError
-        When there are none, a name is not that of an entry, or the data set cannot be drawn in other sizes.
     """
     assert config.populations is not None
     if not config.populations.users and not config.populations.datasets:
@@ -185,13 +154,13 @@ def population_templates(
         ]
         templates += of_one
         if config.floors:
-            templates += added_floors(of_one, folds=False, floors=(NOTHING_SENT,))
+            templates += _added_floors(of_one, folds=False, floors=(NOTHING_SENT,))
     return templates
 
 
 def _populations(
     options: PopulationOptions, config: ComparisonConfig, shared: Mapping[str, Any], where: str
-) -> Iterator[ComparedPopulation]:
+) -> Iterator[_ComparedPopulation]:
     drawn = options.dataset or config.dataset
     if options.users and not isinstance(drawn, Synthetic):
         accepted = "kind: synthetic, or populations.datasets, each with the users that it has"
@@ -203,7 +172,9 @@ def _populations(
     sizes = [_sized(drawn, users) for users in options.users if isinstance(drawn, Synthetic)]
     for name, dataset in zip(names, [*sizes, *options.datasets], strict=True):
         fitting = fitting_split(dataset, options.split or config.split)
-        yield ComparedPopulation(name, {**shared, "dataset": as_values(dataset), "split": as_values(fitting)})
+        yield _ComparedPopulation(
+            name, {**shared, "dataset": as_values(dataset), "split": as_values(fitting)}
+        )
 
 
 def _sized(dataset: Synthetic, users: int) -> Synthetic:
@@ -372,9 +343,9 @@ def _planned(
         _check_entry(template, config, source)
     config = config.model_copy(update={"protocols": [template.entry for template in templates]})
     if config.floors:
-        templates += added_floors(templates, folds=config.folds is not None)
+        templates += _added_floors(templates, folds=config.folds is not None)
     if config.populations is not None:
-        templates += population_templates(config, shared, source)
+        templates += _population_templates(config, shared, source)
     cells = [cell for template in templates for cell in _cells(template, config)]
     _check_keys(cells, source)
     return Comparison(config, tuple(cells), other_data, left_out)

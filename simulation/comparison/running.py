@@ -102,12 +102,7 @@ class ComparisonResult:
 
 
 class InterruptedComparison(KeyboardInterrupt):
-    """An interrupt of a comparison, whose table holds what is finished.
-
-    Parameters
-    ----------
-    result : ComparisonResult
-    """
+    """An interrupt of a comparison, whose table holds what is finished."""
 
     def __init__(self, result: ComparisonResult) -> None:
         super().__init__()
@@ -195,13 +190,7 @@ def _say_what_it_takes(
 
 
 class _Course:
-    """How the cells of a comparison have ended so far.
-
-    Parameters
-    ----------
-    comparison : Comparison
-    directory : ComparisonDirectory
-    """
+    """How the cells of a comparison have ended so far."""
 
     def __init__(self, comparison: Comparison, directory: ComparisonDirectory) -> None:
         self._comparison, self._directory = comparison, directory
@@ -285,15 +274,7 @@ class _UnsuitedError(InputError):
 def _suitable_ratings(
     cells: Sequence[Cell], prepare: Callable[..., tuple[Ratings, Ratings]]
 ) -> tuple[Ratings, Ratings]:
-    """Return the ratings of a protocol's first cell, checked by the protocol at each of its budgets.
-
-    Raises
-    ------
-    _UnsuitedError
-        When the protocol, or what cuts the ratings into signs, refuses them.
-    InputError
-        When the ratings cannot be read.
-    """
+    """Return the ratings of a protocol's first cell, checked by the protocol at each of its budgets."""
     first = cells[0]
     with of_entry(first.where):
         readable = load_ratings(first.config.model_copy(update={"binarization": None}), prepare)

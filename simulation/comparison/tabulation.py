@@ -42,7 +42,7 @@ LEFT_OUT = (
 What is reached with nothing sent is a line of its own.
 """
 
-TIMING = ("time.total_s", "time.startup_s", "time.clients_s", "time.server_s", "peak_memory_mb")
+_TIMING = ("time.total_s", "time.startup_s", "time.clients_s", "time.server_s", "peak_memory_mb")
 
 
 def table_rows(cell: Cell, folder: Path) -> tuple[Row, Row]:
@@ -58,14 +58,8 @@ def table_rows(cell: Cell, folder: Path) -> tuple[Row, Row]:
     return _figures(cell, summary), _timing(cell, summary)
 
 
-def user_errors(directory: Path) -> UserErrors:
-    """Return the errors of the predictions in a finished cell's directory, by user.
-
-    Raises
-    ------
-    InputError
-        When its summary or its predictions are damaged.
-    """
+def _user_errors(directory: Path) -> UserErrors:
+    """Return the errors of the predictions in a finished cell's directory, by user."""
     with _damaged(directory):
         return UserErrors.read(directory, read_summary(directory))
 
@@ -94,7 +88,7 @@ def _figures(cell: Cell, summary: Summary) -> Row:
 def _timing(cell: Cell, summary: Summary) -> Row:
     """Return the timing of a cell, which is never the same twice and has its own table."""
     figures = flatten(summary.as_json())
-    seconds = {column_of(key): figures[key] for key in TIMING}
+    seconds = {column_of(key): figures[key] for key in _TIMING}
     return {
         **_identity(cell),
         **seconds,
@@ -118,13 +112,13 @@ def column_of(key: str) -> str:
     return key.replace(".", "_")
 
 
-SUMS = 4
+_SUMS = 4
 """Sums that are kept of every user: ratings, squared errors, absolute errors, signs that are right."""
 
-Totals = NDArray[np.float64]
-"""Sums over users, shape (..., `SUMS`)."""
+_Totals = NDArray[np.float64]
+"""Sums over users, shape (..., `_SUMS`)."""
 
-MEASURES_OF_USERS: dict[str, Callable[[Totals], NDArray[np.float64]]] = {
+MEASURES_OF_USERS: dict[str, Callable[[_Totals], NDArray[np.float64]]] = {
     "rmse": lambda totals: np.sqrt(totals[..., 1] / totals[..., 0]),
     "mae": lambda totals: totals[..., 2] / totals[..., 0],
     "sign_accuracy": lambda totals: totals[..., 3] / totals[..., 0],
@@ -141,7 +135,7 @@ class UserErrors:
     users : ndarray of str, shape (users,)
         Identifiers, ascending.
     sums : ndarray of float64, shape (users, 4)
-        As listed at `SUMS`.
+        As listed at `_SUMS`.
     """
 
     users: NDArray[np.str_]
@@ -169,7 +163,7 @@ class UserErrors:
 
     def among(self, users: NDArray[np.str_]) -> NDArray[np.float64]:
         """Return the sums with a row for each of some users, ascending; zeros for those without ratings."""
-        placed = np.zeros((users.size, SUMS))
+        placed = np.zeros((users.size, _SUMS))
         placed[np.searchsorted(users, self.users)] = self.sums
         return placed
 
@@ -223,19 +217,11 @@ def _key(row: Row) -> str:
 
 @dataclass(frozen=True, eq=False)
 class _Drawn:
-    """Totals of runs over their users, and over users who are drawn again, the same for all runs.
-
-    Parameters
-    ----------
-    places : dict of str to int
-        Place of every run, by its key.
-    observed : ndarray of float64, shape (1, runs, 4)
-    replicated : ndarray of float64, shape (replicates, runs, 4)
-    """
+    """Totals of runs over their users, and over users who are drawn again, the same for all runs."""
 
     places: dict[str, int]
-    observed: Totals
-    replicated: Totals
+    observed: _Totals
+    replicated: _Totals
 
     @classmethod
     def of(cls, errors: Mapping[str, UserErrors]) -> _Drawn:
@@ -243,19 +229,12 @@ class _Drawn:
         sums = np.concatenate([own.among(users) for own in errors.values()], axis=1)
         places = {key: place for place, key in enumerate(errors)}
         observed, replicated = sums.sum(axis=0), resampled_sums(sums)
-        return cls(places, observed.reshape(1, -1, SUMS), replicated.reshape(len(replicated), -1, SUMS))
+        return cls(places, observed.reshape(1, -1, _SUMS), replicated.reshape(len(replicated), -1, _SUMS))
 
 
 @dataclass(frozen=True)
 class _Pairing:
-    """A setting and what it is held against, with their lines on the same ratings.
-
-    Parameters
-    ----------
-    setting, other : Setting
-    pairs : dict
-        As `paired_rows` returns them.
-    """
+    """A setting and what it is held against, with their lines on the same ratings."""
 
     setting: Setting
     other: Setting
@@ -327,7 +306,7 @@ class Tabulation:
 
     def __init__(self, cells: Collection[Cell], directory: ComparisonDirectory) -> None:
         self._cells, self._directory = cells, directory
-        self._errors = cache(lambda key: user_errors(directory.cells / key))
+        self._errors = cache(lambda key: _user_errors(directory.cells / key))
         self._rows = cache(lambda cell: table_rows(cell, directory.cells))
 
     def write(self, finished: Collection[str]) -> tuple[list[Row], list[Row]]:

@@ -168,10 +168,6 @@ def load(
     parts : mapping, optional
         Parts to replace before these, as from `simulation.configuration.loading.checked_parts`.
 
-    Returns
-    -------
-    RunConfig
-
     Raises
     ------
     InputError

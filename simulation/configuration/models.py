@@ -31,13 +31,13 @@ from simulation.protocols import PROTOCOLS
 from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyBinarization, AnyDataset, AnySplit
 
-ModelT = TypeVar("ModelT", bound=BaseModel)
+_ModelT = TypeVar("_ModelT", bound=BaseModel)
 
 _DEEPEST = 50
 """Deepest nesting of mappings and lists; no configuration reaches ten."""
 
 
-def validated(model: type[ModelT], values: Mapping[str, Any], source: str) -> ModelT:
+def validated(model: type[_ModelT], values: Mapping[str, Any], source: str) -> _ModelT:
     """Validate plain values against a model.
 
     Parameters

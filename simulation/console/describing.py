@@ -59,7 +59,7 @@ def describe_named(name: str, overrides: Sequence[str], *, as_json: bool) -> Non
     if as_json:
         _print_json(descriptions.as_json(described))
     else:
-        print_description(described, preset_summary(path))
+        _print_description(described, preset_summary(path))
 
 
 def _print_json(values: Any) -> None:
@@ -98,15 +98,8 @@ def _table(settings: Sequence[DescribedSetting]) -> Table:
     return table
 
 
-def print_description(description: Description, summary: str) -> None:
-    """Print what a configuration is.
-
-    Parameters
-    ----------
-    description : Description
-    summary : str
-        One sentence; empty for a configuration without one.
-    """
+def _print_description(description: Description, summary: str) -> None:
+    """Print what a configuration is."""
     console = narrow_console()
     head = f"{description.name}: {summary}" if summary else description.name
     console.print(Text(head), _facts(description), _settings(description), _beyond(description))

@@ -59,7 +59,7 @@ def comparison_notes(result: ComparisonResult) -> Iterator[str]:
     yield from population_words(result.rows)
 
 
-def audit_table(audit: Audit, width: int | None = None) -> Fitted:
+def _audit_table(audit: Audit, width: int | None = None) -> Fitted:
     """Return one line per test: the epsilon that is promised, its lower bound, and the verdict."""
     findings = audit.findings
     columns = [
@@ -83,7 +83,7 @@ def _figures(heading: str, values: Iterable[float | None], digits: int = 4, rank
     return Column(heading, tuple(number(value, digits) for value in values), rank=rank)
 
 
-def presets_table(presets: Sequence[PresetAudit], width: int | None = None) -> Fitted:
+def _presets_table(presets: Sequence[PresetAudit], width: int | None = None) -> Fitted:
     """Return one line per preset: what its audit found, or why there is none."""
     columns = [
         Column("preset", tuple(preset.name for preset in presets), numeric=False),
@@ -173,7 +173,7 @@ def print_run(result: RunResult, folder: Path, population: float | None) -> None
     print_tables(lambda width: [results_table(result.summary, width)], str(folder / SUMMARY))
     print_lines(f"- {note}" for note in result.record.summary.notes)
     print_projection(folder, population)
-    print_places("run", folder)
+    _print_places("run", folder)
 
 
 def print_comparison(result: ComparisonResult, population: float | None) -> None:
@@ -183,7 +183,7 @@ def print_comparison(result: ComparisonResult, population: float | None) -> None
     print_lines(f"- {each.name} is left out: {each.reason}" for each in result.comparison.left_out)
     if result.rows:
         print_projection(result.directory, population)
-    print_places("comparison", result.directory)
+    _print_places("comparison", result.directory)
 
 
 def check_complete(result: ComparisonResult) -> None:
@@ -209,7 +209,7 @@ def print_projection(folder: Path, population: float | None) -> None:
         print_tables(lambda width: [projection_table(rows, population, width)], str(folder / REPORT))
 
 
-def print_places(what: str, folder: Path) -> None:
+def _print_places(what: str, folder: Path) -> None:
     """Print where the page of a directory is, if it was drawn, and where the rest."""
     if (folder / REPORT).is_file():
         typer.echo(f"page: {folder / REPORT}")
@@ -233,8 +233,8 @@ def conclude(audit: Audit, folder: Path, *, as_json: bool, quiet: bool) -> None:
     if as_json:
         typer.echo(audit.to_json(), nl=False)
     elif not quiet:
-        print_tables(lambda width: [audit_table(audit, width)], _audit_files(folder))
-        print_places("audit", folder)
+        print_tables(lambda width: [_audit_table(audit, width)], _audit_files(folder))
+        _print_places("audit", folder)
     if not audit.holds:
         raise RunError(audit.verdict)
 
@@ -250,8 +250,8 @@ def conclude_presets(presets: Sequence[PresetAudit], folder: Path, *, as_json: b
     if as_json:
         typer.echo(json.dumps([preset.values() for preset in presets], indent=2))
     elif not quiet:
-        print_tables(lambda width: [presets_table(presets, width)], _audit_files(folder))
-        print_places("audit", folder)
+        print_tables(lambda width: [_presets_table(presets, width)], _audit_files(folder))
+        _print_places("audit", folder)
     broken = [preset.name for preset in presets if preset.audit is not None and not preset.audit.holds]
     if broken:
         raise RunError(f"{len(broken)} of {len(presets)} presets break a promise: {', '.join(broken)}")

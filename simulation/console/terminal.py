@@ -128,7 +128,7 @@ class Fitted:
     left_out: int
 
 
-def least_width(columns: Sequence[Column]) -> int:
+def _least_width(columns: Sequence[Column]) -> int:
     """Return the characters that columns need beside each other."""
     return sum(column.least_width for column in columns) + _GAP * (len(columns) - 1)
 
@@ -148,7 +148,7 @@ def fitted(
     """
     by_rank = sorted(range(len(columns)), key=lambda place: (columns[place].rank, place))
     kept = len(columns)
-    while kept > 1 and width is not None and least_width([columns[each] for each in by_rank[:kept]]) > width:
+    while kept > 1 and width is not None and _least_width([columns[each] for each in by_rank[:kept]]) > width:
         kept -= 1
     shown = [columns[each] for each in sorted(by_rank[:kept])]
     table = Table(
@@ -173,4 +173,4 @@ def fitted(
         )
     for cells in zip(*(column.cells for column in shown), strict=True):
         table.add_row(*map(Text, cells))
-    return Fitted(table, least_width(shown), len(columns), len(columns) - kept)
+    return Fitted(table, _least_width(shown), len(columns), len(columns) - kept)

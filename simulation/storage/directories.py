@@ -179,12 +179,7 @@ class _TablesRecord(Document):
 
 
 class ComparisonDirectory:
-    """A directory that a comparison writes to.
-
-    Parameters
-    ----------
-    path : Path
-    """
+    """A directory that a comparison writes to."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

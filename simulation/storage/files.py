@@ -107,7 +107,7 @@ class FileSummary(Document):
     sha256: str = Field(pattern="^[0-9a-f]{64}$", description="SHA-256 of its bytes, in hexadecimal.")
 
 
-DocumentT = TypeVar("DocumentT", bound=Document)
+_DocumentT = TypeVar("_DocumentT", bound=Document)
 
 
 def read_text(path: Path, accepted: str = FROM_RUN) -> str:
@@ -125,7 +125,7 @@ def read_text(path: Path, accepted: str = FROM_RUN) -> str:
         raise InputError(str(path), "not UTF-8 text", accepted) from None
 
 
-def parse_document(model: type[DocumentT], text: str, where: str) -> DocumentT:
+def parse_document(model: type[_DocumentT], text: str, where: str) -> _DocumentT:
     """Parse a JSON object.
 
     Parameters

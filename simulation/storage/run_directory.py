@@ -182,12 +182,7 @@ _OTHERS = (TRAFFIC, PREDICTIONS, ROUNDS, CHANNEL, LEDGER, REPORT, FIGURES, COMPA
 
 
 class RunDirectory:
-    """A directory that a run writes to.
-
-    Parameters
-    ----------
-    path : Path
-    """
+    """A directory that a run writes to."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

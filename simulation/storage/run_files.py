@@ -282,7 +282,7 @@ def read_ledger(directory: Path) -> PrivacyLedger:
         raise InputError(str(path), str(error), _ACCEPTED_LEDGER) from None
 
 
-LEAST_RATINGS, MOST_RATINGS = 5, 10
+_LEAST_RATINGS, _MOST_RATINGS = 5, 10
 """Test ratings that the user has at least, and of which more are not shown."""
 
 
@@ -308,8 +308,8 @@ def read_example(path: Path) -> ExampleUser | None:
     places = [header.index(name) for name in ("user", "item", "rating", "prediction")]
     rows = ([cells[place] for place in places] for _, cells in lines)
     for user, own in groupby(rows, key=lambda row: row[0]):
-        first = list(islice(own, MOST_RATINGS))
-        if len(first) >= LEAST_RATINGS:
+        first = list(islice(own, _MOST_RATINGS))
+        if len(first) >= _LEAST_RATINGS:
             predicted = ((item, _number(rated), _number(said)) for _, item, rated, said in first)
             return ExampleUser(user, tuple(predicted))
     return None
@@ -331,10 +331,10 @@ def shown_names(names: Mapping[str, str], test: Ratings, diagnostics: Mapping[st
         As in summary.json.
     """
     shown: list[str] = []
-    users = np.flatnonzero(test.counts >= LEAST_RATINGS)
+    users = np.flatnonzero(test.counts >= _LEAST_RATINGS)
     if users.size:
         start = test.indptr[users[0]]
-        stop = min(test.indptr[users[0] + 1], start + MOST_RATINGS)
+        stop = min(test.indptr[users[0] + 1], start + _MOST_RATINGS)
         shown += map(str, test.item_ids[test.items[start:stop]].tolist())
     ego = diagnostics.get("alter_ego") or {}
     shown += [item for side in ("before", "after") for item, _ in ego.get(side, ())]

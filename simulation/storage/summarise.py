@@ -170,8 +170,8 @@ def _declared_by(config: RunConfig) -> tuple[OwnCode, ...]:
 def _notes(config: RunConfig, train: Ratings, test: Ratings) -> tuple[str, ...]:
     """Note what a reader must know of the ratings, the evaluation and the randomness of a simulation."""
     return (
-        *notes_on_own_ratings(config, train, test),
-        *notes_on_composition(config, train.n_users),
+        *_notes_on_own_ratings(config, train, test),
+        *_notes_on_composition(config, train.n_users),
         *_note_on_signs(config, train),
         *_note_on_test_lists(config, train),
         *_note_on_ranking(config, train),
@@ -199,7 +199,7 @@ def _claimed(ledger: PrivacyLedger | None) -> ClaimedLoss:
     return ClaimedLoss(per_rating=_largest(ledger.per_rating), per_user=_finite(ledger.per_user.max()))
 
 
-def notes_on_composition(config: RunConfig, users: int) -> tuple[str, ...]:
+def _notes_on_composition(config: RunConfig, users: int) -> tuple[str, ...]:
     """Note where what is asked for per user holds by composition, and whether its delta is too large."""
     privacy = config.protocol.privacy
     if privacy is None or privacy.composition == "sum":
@@ -356,7 +356,7 @@ def summarise_deployed(
         Accuracy.model_validate({"rmse": None, "mae": None}),
         outcome,
         composed,
-        (_LEDGERS, _SEEDED if seeded else _SECRETS, *notes_on_composition(config, composed.size)),
+        (_LEDGERS, _SEEDED if seeded else _SECRETS, *_notes_on_composition(config, composed.size)),
         startup_seconds=0.0,
         total_seconds=total_seconds,
     )
@@ -369,7 +369,7 @@ _MANY = 0.4
 """Share of ratings of 0 or less, all of them alike, that suggests that they are none."""
 
 
-def notes_on_own_ratings(config: RunConfig, train: Ratings, test: Ratings) -> Iterator[str]:
+def _notes_on_own_ratings(config: RunConfig, train: Ratings, test: Ratings) -> Iterator[str]:
     """Yield how somebody's own ratings were understood; nothing of a data set that is public."""
     if not config.dataset.own:
         return

@@ -6,7 +6,7 @@ import csv
 import importlib
 import os
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -57,30 +57,19 @@ def required(extra: str) -> Any:
         raise InputError("track", f"{extra}, but {package} is not installed", accepted) from None
 
 
-TRACKED = "tracked.csv"
+_TRACKED = "tracked.csv"
 
 _HEADER = ["round", "figure", "value"]
 
 
-class CsvTracker:
+class _CsvTracker:
     """Appends lines ``round,figure,value`` to tracked.csv in the run directory; the run's own have no round.
 
     A run that is resumed goes on at the end of the file. Settings are not repeated: config.yaml has them.
-
-    Parameters
-    ----------
-    name : str
-        Of the run.
-    directory : Path
-
-    Raises
-    ------
-    InputError
-        When the directory cannot be written to, or its tracked.csv is something else.
     """
 
     def __init__(self, name: str, directory: Path) -> None:
-        path = directory / TRACKED
+        path = directory / _TRACKED
         try:
             directory.mkdir(parents=True, exist_ok=True)
             new = not path.exists() or not path.stat().st_size
@@ -120,21 +109,8 @@ _PARAMETERS_AT_ONCE = 100
 """MLflow refuses more in one request."""
 
 
-class MlflowTracker:
-    """Keeps settings as parameters and figures as metrics, whose step is the round.
-
-    Parameters
-    ----------
-    name : str
-        Of the run.
-    directory : Path
-        Not used: MLflow has a place of its own.
-
-    Raises
-    ------
-    InputError
-        When MLflow is not installed.
-    """
+class _MlflowTracker:
+    """Keeps settings as parameters and figures as metrics, whose step is the round."""
 
     def __init__(self, name: str, directory: Path) -> None:
         self._mlflow = required("mlflow")
@@ -160,28 +136,15 @@ class MlflowTracker:
         self._mlflow.end_run("FINISHED" if failure is None else "FAILED")
 
 
-FOLDER = "tensorboard"
+_FOLDER = "tensorboard"
 
 
-class TensorboardTracker:
-    """Writes figures as scalars, whose step is the round, and settings as a text.
-
-    Parameters
-    ----------
-    name : str
-        Of the run.
-    directory : Path
-        Events go to its folder tensorboard/.
-
-    Raises
-    ------
-    InputError
-        When tensorboardX, which writes the files, is not installed.
-    """
+class _TensorboardTracker:
+    """Writes figures as scalars, whose step is the round, and settings as a text."""
 
     def __init__(self, name: str, directory: Path) -> None:
         writers = required("tensorboard")
-        self._writer = writers.SummaryWriter(str(directory / FOLDER / name))
+        self._writer = writers.SummaryWriter(str(directory / _FOLDER / name))
 
     def settings(self, values: Mapping[str, Scalar]) -> None:
         """Write the settings, a line for each."""
@@ -205,21 +168,8 @@ class TensorboardTracker:
 _PROJECT = "dprec"
 
 
-class WandbTracker:
-    """Keeps settings as the run's configuration, rounds as its history, and figures as its summary.
-
-    Parameters
-    ----------
-    name : str
-        Of the run.
-    directory : Path
-        Where its local files go.
-
-    Raises
-    ------
-    InputError
-        When wandb is not installed.
-    """
+class _WandbTracker:
+    """Keeps settings as the run's configuration, rounds as its history, and figures as its summary."""
 
     def __init__(self, name: str, directory: Path) -> None:
         wandb = required("wandb")
@@ -240,3 +190,12 @@ class WandbTracker:
     def close(self, failure: str | None) -> None:
         """Finish the run; an exit code of 1 marks it as failed."""
         self._run.finish(exit_code=0 if failure is None else 1)
+
+
+TRACKERS: dict[str, Callable[[str, Path], Tracker]] = {
+    "csv": _CsvTracker,
+    "mlflow": _MlflowTracker,
+    "tensorboard": _TensorboardTracker,
+    "wandb": _WandbTracker,
+}
+"""The trackers, by name: from the name of a run and its directory."""

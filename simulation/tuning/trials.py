@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
 
-Judge = Callable[[dict[str, Scalar]], "Judgement"]
+_Judge = Callable[[dict[str, Scalar]], "Judgement"]
 """Runs a configuration with some settings."""
 
 
@@ -101,7 +101,7 @@ class Study:
         )
         self._study.enqueue_trial(start)
 
-    def trial(self, judge: Judge) -> Trial:
+    def trial(self, judge: _Judge) -> Trial:
         """Carry out the next trial."""
         asked = self._study.ask(self._distributions)
         settings = dict(asked.params)
@@ -154,12 +154,7 @@ class _StoredTrials(Document):
 
 
 class TuningDirectory:
-    """A directory that a tuning writes to.
-
-    Parameters
-    ----------
-    path : Path
-    """
+    """A directory that a tuning writes to."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
