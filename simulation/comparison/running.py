@@ -164,7 +164,7 @@ def _claimed(
     """Return what of a comparison suits the ratings, its directory, and samples of the ratings."""
     comparison, fingerprints, samples = _checked(comparison, progress)
     noise = sampled_noise(comparison)
-    directory = ComparisonDirectory.claim(output, comparison.to_yaml(fingerprints), resume=resume)
+    directory = ComparisonDirectory.claim_for(output, comparison.to_yaml(fingerprints), resume=resume)
     if noise:
         directory.write_noise(noise)
     return comparison, directory, samples

@@ -261,6 +261,10 @@ class RunConfig(BaseModel):
         values: dict[str, Any] = _without_nulls(self.with_absolute_paths().model_dump(mode="json"))
         return values
 
+    def written_values(self) -> dict[str, Any]:
+        """Return the same values with the digests of code from outside, which a run goes on with."""
+        return with_sources(self.plain_values(), self.sources)
+
     def to_yaml(self) -> str:
         """Return the configuration as YAML that can be run from any directory.
 
@@ -273,7 +277,7 @@ class RunConfig(BaseModel):
         notes = [
             f"# {name} is not at the top of a file, so this file alone does not run.\n" for name in passing
         ]
-        return "".join(notes) + dump_yaml(with_sources(self.plain_values(), self.sources))
+        return "".join(notes) + dump_yaml(self.written_values())
 
 
 def with_sources(values: dict[str, Any], sources: Mapping[str, str]) -> dict[str, Any]:

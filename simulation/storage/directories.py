@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,52 +65,65 @@ _COSMETIC = re.compile(
 """Keys that change no figure: how a run is simulated, except for faults and seed, and what a page says."""
 
 
-def claim_directory(
-    folder: Path,
-    name: str,
-    text: str,
-    *,
-    resume: bool,
-    held: str,
-    others: Sequence[str],
-    final: str | None = None,
-) -> None:
-    """Create a directory and write a configuration to it, or take over a directory that has one.
+class ClaimedDirectory:
+    """A directory of results, which the file of a configuration claims before anything else is written.
 
     Parameters
     ----------
-    folder : Path
-    name, text : str
-        File name and contents of the configuration.
-    resume : bool
-        Whether a directory with the same configuration may be taken over.
-    held : str
-        What a directory with such a configuration holds, for errors.
-    others : sequence of str
-        Files that no interrupted run leaves in a directory without such a configuration.
-    final : str, optional
-        File whose presence means that everything is finished; the configuration is then left as it is.
-
-    Raises
-    ------
-    InputError
-        When the directory cannot be written to, or holds something else.
+    path : Path
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        finished = final is not None and (folder / final).exists()
-        if finished and not resume:
-            raise InputError(str(folder), "it holds a finished run", "a new directory")
-        if (folder / name).exists():
-            if not resume:
-                raise InputError(str(folder), f"it holds {held}", "a new directory, or --resume")
-            check_same_config(folder / name, text)
-        elif present := [other for other in others if (folder / other).exists()]:
-            raise InputError(str(folder), f"it holds {present[0]} of something else", "a new directory")
-        if not finished:
-            write_atomically(folder / name, text)
-    except OSError as error:
-        raise unusable(folder, error) from None
+
+    claimed_by: ClassVar[str]
+    """File of the configuration."""
+    held: ClassVar[str]
+    """What a directory with such a file holds, for errors."""
+    others: ClassVar[tuple[str, ...]]
+    """Files that nothing interrupted leaves in a directory without a configuration."""
+    final: ClassVar[str | None] = None
+    """File whose presence means that everything is finished; the configuration is then left as it is."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def claim_for(
+        cls, path: str | Path, configuration: str, *, resume: bool = False, others: Sequence[str] = ()
+    ) -> Self:
+        """Create a directory and write a configuration to it, or take over one that has the same.
+
+        Parameters
+        ----------
+        path : str or Path
+        configuration : str
+            The contents of its file.
+        resume : bool
+            Whether a directory in which the same was interrupted, or finished, may be taken over.
+        others : sequence of str
+            More files that nothing interrupted leaves in a directory without a configuration.
+
+        Raises
+        ------
+        InputError
+            When the directory cannot be written to, or holds something else.
+        """
+        folder = Path(path)
+        own = folder / cls.claimed_by
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            finished = cls.final is not None and (folder / cls.final).exists()
+            if finished and not resume:
+                raise InputError(str(folder), "it holds a finished run", "a new directory")
+            if own.exists():
+                if not resume:
+                    raise InputError(str(folder), f"it holds {cls.held}", "a new directory, or --resume")
+                check_same_config(own, configuration)
+            elif present := [other for other in (*cls.others, *others) if (folder / other).exists()]:
+                raise InputError(str(folder), f"it holds {present[0]} of something else", "a new directory")
+            if not finished:
+                write_atomically(own, configuration)
+        except OSError as error:
+            raise unusable(folder, error) from None
+        return cls(folder)
 
 
 def check_unused(folder: Path) -> None:
@@ -168,49 +181,17 @@ def _columns(part: Ratings | Catalogue) -> tuple[NDArray[Any], ...]:
     return part.user_ids, part.item_ids, part.indptr, part.items, part.levels, exact
 
 
-_OTHERS = (CONFIG, SUMMARY, TABLE, TIMINGS, TABLES, CELLS, REPORT, FIGURES, AUDIT)
-"""Files that no interrupted comparison leaves in a directory without its configuration."""
-
-
 class _TablesRecord(Document):
     """tables.json: rows and SHA-256 of the tables, so that one that was cut or changed is noticed."""
 
     files: dict[str, FileSummary] = Field(description="Every table, by the name of its file.")
 
 
-class ComparisonDirectory:
+class ComparisonDirectory(ClaimedDirectory):
     """A directory that a comparison writes to."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    @classmethod
-    def claim(cls, path: str | Path, configuration: str, *, resume: bool = False) -> ComparisonDirectory:
-        """Create a comparison's directory and write its configuration to it.
-
-        Parameters
-        ----------
-        path : str or Path
-        configuration : str
-            The contents of comparison.yaml.
-        resume : bool
-            Take over a directory in which the same comparison was interrupted, or finished.
-
-        Raises
-        ------
-        InputError
-            When the directory cannot be written to, or already holds something else.
-        """
-        folder = Path(path)
-        claim_directory(
-            folder,
-            COMPARISON,
-            configuration,
-            resume=resume,
-            held="a comparison already",
-            others=_OTHERS,
-        )
-        return cls(folder)
+    claimed_by, held = COMPARISON, "a comparison already"
+    others = (CONFIG, SUMMARY, TABLE, TIMINGS, TABLES, CELLS, REPORT, FIGURES, AUDIT)
 
     @property
     def cells(self) -> Path:

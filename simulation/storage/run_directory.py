@@ -23,7 +23,7 @@ from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.ledger_arrays import ledger_arrays, ledger_from_arrays
 from dprec.ratings import Ratings
 from dprec.run_keys import ENTROPY_BYTES
-from simulation.configuration.models import RunConfig, with_sources
+from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import flatten
 from simulation.storage.directories import (
     AUDIT,
@@ -39,7 +39,7 @@ from simulation.storage.directories import (
     SUMMARY,
     TABLE,
     TRAFFIC,
-    claim_directory,
+    ClaimedDirectory,
     fingerprint,
     matters,
 )
@@ -177,48 +177,22 @@ class Checkpoints:
         }
 
 
-_OTHERS = (TRAFFIC, PREDICTIONS, ROUNDS, CHANNEL, LEDGER, REPORT, FIGURES, COMPARISON, TABLE, AUDIT)
-"""Files that no interrupted run leaves in a directory without a configuration."""
-
-
-class RunDirectory:
+class RunDirectory(ClaimedDirectory):
     """A directory that a run writes to."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    claimed_by, final, held = CONFIG, SUMMARY, "an unfinished run"
+    others = (TRAFFIC, PREDICTIONS, ROUNDS, CHANNEL, LEDGER, REPORT, FIGURES, COMPARISON, TABLE, AUDIT)
 
     @classmethod
     def claim(cls, path: str | Path, config: RunConfig, *, resume: bool = False) -> RunDirectory:
-        """Create a run's directory and write its configuration to it.
-
-        Parameters
-        ----------
-        path : str or Path
-        config : RunConfig
-        resume : bool
-            Take over a directory in which the same configuration was interrupted, or finished.
-
-        Raises
-        ------
-        InputError
-            When the directory cannot be written to, or already holds a run.
-        """
-        directory = cls(Path(path))
-        claim_directory(
-            directory.path,
-            CONFIG,
-            config.to_yaml(),
-            resume=resume,
-            held="an unfinished run",
-            others=_OTHERS,
-            final=SUMMARY,
-        )
+        """Claim a directory for a run; see `claim_for`."""
+        directory = cls.claim_for(path, config.to_yaml(), resume=resume)
         directory._remove_leftovers()
         return directory
 
     def checkpoints(self, config: RunConfig, train: Ratings, test: Ratings) -> Checkpoints:
         """Return the checkpoints of a run on these ratings."""
-        settings = flatten(with_sources(config.plain_values(), config.sources))
+        settings = flatten(config.written_values())
         depends = {key: value for key, value in settings.items() if matters(key)}
         depends["digest of the ratings"] = fingerprint(train, test)
         return Checkpoints(self.path / CHECKPOINT, depends)

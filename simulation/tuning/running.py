@@ -18,7 +18,7 @@ from dprec.ratings import Ratings
 from dprec.splits import Holdout, RandomSplit
 from simulation.analysis.measures import Measure, measures_in
 from simulation.configuration.loading import load
-from simulation.configuration.models import RunConfig, with_sources
+from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import dump_yaml
 from simulation.execution import load_ratings, run_prepared
 from simulation.tuning.space import Choices, Scalar, Space, applicable, current, derived_space, read_space
@@ -207,7 +207,7 @@ def _request(configs: Mapping[str, RunConfig], spaces: Mapping[str, Space], tuni
         }
         for name, space in spaces.items()
     }
-    values = {name: with_sources(config.plain_values(), config.sources) for name, config in configs.items()}
+    values = {name: config.written_values() for name, config in configs.items()}
     request = {"seed": tuning.seed, "space": plain, "configurations": values}
     return dump_yaml(request if tuning.measure is None else {"measure": tuning.measure, **request})
 
@@ -230,14 +230,18 @@ def _judged(
         trial = load(config, [*overrides, "simulation.backend=local"])
         summary = run_prepared(trial, fit, judging, None).summary
     except (InputError, RunError) as error:
-        return Judgement(None, str(error))
+        return Judgement(value=None, reason=str(error))
     measured = summary.accuracy.measures()
     value = measured.get(measure.column)
     if value is None:
         known = ", ".join(each.column for each in measures_in(measured))
         raise InputError("measure", f"{measure.column}, which {config.name} does not have", known)
     privacy = summary.privacy
-    return Judgement(value, "", privacy.epsilon_per_rating, privacy.epsilon_per_user.max)
+    return Judgement(
+        value=value,
+        epsilon_per_rating=privacy.epsilon_per_rating,
+        epsilon_per_user=privacy.epsilon_per_user.max,
+    )
 
 
 def _tuned(

@@ -7,16 +7,14 @@ that an interrupted study is continued by telling a new one what the old one has
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import Field
 
 from dprec.errors import InputError
-from simulation.storage.directories import COMPARISON, CONFIG, SUMMARY, TABLE, claim_directory
+from simulation.storage.directories import COMPARISON, CONFIG, SUMMARY, TABLE, ClaimedDirectory
 from simulation.storage.files import Document, parse_document, read_text, write_files
 from simulation.storage.tables import csv_of_rows
 from simulation.tuning.space import Choices, Range, Scalar, Space
@@ -29,38 +27,21 @@ _Judge = Callable[[dict[str, Scalar]], "Judgement"]
 """Runs a configuration with some settings."""
 
 
-@dataclass(frozen=True)
-class Judgement:
-    """What a trial has shown.
+class Judgement(Document):
+    """What a trial has shown."""
 
-    Parameters
-    ----------
-    value : float or None
-        Its accuracy on the validation ratings; None if it could not be run.
-    reason : str
-        Why it could not be run; empty otherwise.
-    epsilon_per_rating, epsilon_per_user : float or None
-        Largest proved losses of its run; None where there is no bound.
-    """
-
-    value: float | None
-    reason: str = ""
-    epsilon_per_rating: float | None = None
-    epsilon_per_user: float | None = None
+    value: float | None = Field(description="Accuracy on the validation ratings; None if it could not run.")
+    reason: str = Field(default="", description="Why it could not be run; empty otherwise.")
+    epsilon_per_rating: float | None = Field(
+        default=None, description="Largest proved loss of one rating, if any."
+    )
+    epsilon_per_user: float | None = Field(default=None, description="Largest proved loss of a user, if any.")
 
 
-@dataclass(frozen=True)
-class Trial:
-    """One trial.
+class Trial(Document):
+    """One trial."""
 
-    Parameters
-    ----------
-    settings : dict
-        By dotted key.
-    judgement : Judgement
-    """
-
-    settings: dict[str, Scalar]
+    settings: dict[str, Scalar] = Field(description="Settings by dotted key.")
     judgement: Judgement
 
 
@@ -108,7 +89,7 @@ class Study:
         judgement = judge(settings)
         state = self._failed if judgement.value is None else None
         self._study.tell(asked, judgement.value, state=state)
-        return Trial(settings, judgement)
+        return Trial(settings=settings, judgement=judgement)
 
 
 def _distribution(part: Range | Choices) -> BaseDistribution:
@@ -132,59 +113,31 @@ def best_trial(trials: Sequence[Trial], *, lower_is_better: bool) -> Trial | Non
 
 TUNING, TRIALS, TABLE_OF_TRIALS = "tuning.yaml", "trials.json", "trials.csv"
 
-_OTHERS = (CONFIG, SUMMARY, COMPARISON, TABLE)
-
-
-class _StoredJudgement(Document):
-    value: float | None
-    reason: str
-    epsilon_per_rating: float | None
-    epsilon_per_user: float | None
-
-
-class _StoredTrial(Document):
-    settings: dict[str, bool | int | float | str]
-    judgement: _StoredJudgement
-
 
 class _StoredTrials(Document):
-    trials: dict[str, tuple[_StoredTrial, ...]] = Field(
-        description="The trials of every configuration, by name."
-    )
+    trials: dict[str, tuple[Trial, ...]] = Field(description="Those of every configuration, by its name.")
 
 
-class TuningDirectory:
+class TuningDirectory(ClaimedDirectory):
     """A directory that a tuning writes to."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    claimed_by, held = TUNING, "a tuning already"
+    others = (CONFIG, SUMMARY, COMPARISON, TABLE, TRIALS, TABLE_OF_TRIALS)
 
     @classmethod
     def claim(cls, path: str | Path, request: str, names: Iterable[str], *, resume: bool) -> TuningDirectory:
-        """Create the directory and write what is asked for, as YAML, or take over one with the same request.
-
-        Parameters
-        ----------
-        path : str or Path
-        request : str
-        names : iterable of str
-            Those of the configurations, after which files are named.
-        resume : bool
+        """Claim a directory for what is asked for, as YAML; see `claim_for`.
 
         Raises
         ------
         InputError
-            When the directory cannot be written to, or already holds something else; when a configuration has
-            the name of another file.
+            Also when one of the configurations, after which files are named, has the name of another file.
         """
-        folder = Path(path)
         written = [_file_of(name) for name in names]
         if TUNING in written:
             accepted = f"another name, as {TUNING} is what was asked for"
             raise InputError("name", repr(TUNING.removesuffix(".yaml")), accepted)
-        others = [*_OTHERS, TRIALS, TABLE_OF_TRIALS, *written]
-        claim_directory(folder, TUNING, request, resume=resume, held="a tuning already", others=others)
-        return cls(folder)
+        return cls.claim_for(path, request, resume=resume, others=written)
 
     def read(self) -> dict[str, list[Trial]]:
         """Return the trials that were carried out, by the names of the configurations.
@@ -198,10 +151,7 @@ class TuningDirectory:
         if not path.is_file():
             return {}
         stored = parse_document(_StoredTrials, read_text(path), str(path))
-        return {
-            name: [Trial(dict(one.settings), Judgement(**one.judgement.model_dump())) for one in trials]
-            for name, trials in stored.trials.items()
-        }
+        return {name: list(trials) for name, trials in stored.trials.items()}
 
     def write(self, trials: Mapping[str, Sequence[Trial]]) -> None:
         """Write all trials, as JSON and as a table.
@@ -211,10 +161,8 @@ class TuningDirectory:
         InputError, RunError
             When the directory cannot be written to.
         """
-        stored = {name: [asdict(trial) for trial in own] for name, own in trials.items()}
-        text = (
-            _StoredTrials.model_validate_json(json.dumps({"trials": stored})).model_dump_json(indent=2) + "\n"
-        )
+        stored = _StoredTrials(trials={name: tuple(own) for name, own in trials.items()})
+        text = stored.model_dump_json(indent=2) + "\n"
         table = "".join(csv_of_rows(list(_rows(trials))))
         write_files(self.path, {TRIALS: text, TABLE_OF_TRIALS: table})
 
@@ -232,7 +180,7 @@ def _file_of(name: str) -> str:
 def _rows(trials: Mapping[str, Sequence[Trial]]) -> Iterable[dict[str, object]]:
     for name, own in trials.items():
         for place, trial in enumerate(own):
-            yield {"name": name, "trial": place, **asdict(trial.judgement), **trial.settings}
+            yield {"name": name, "trial": place, **trial.judgement.model_dump(), **trial.settings}
 
 
 def check_replayed(trial: Trial, stored: Trial, path: Path) -> None:

@@ -13,21 +13,21 @@ ONE, OTHER, COSMETIC = "name: a\nseeds: [1]\n", "name: a\nseeds: [2]\n", "name: 
 
 
 def test_a_directory_is_claimed_once(tmp_path: Path) -> None:
-    directory = ComparisonDirectory.claim(tmp_path / "a" / "b", ONE)
+    directory = ComparisonDirectory.claim_for(tmp_path / "a" / "b", ONE)
     assert (directory.path / "comparison.yaml").read_text() == ONE
     assert directory.cells == tmp_path / "a" / "b" / "cells"
     with pytest.raises(
         InputError, match="it holds a comparison already; accepted: a new directory, or --res"
     ):
-        ComparisonDirectory.claim(directory.path, ONE)
+        ComparisonDirectory.claim_for(directory.path, ONE)
 
 
 def test_the_same_comparison_goes_on_with_what_a_page_shows_changed(tmp_path: Path) -> None:
-    ComparisonDirectory.claim(tmp_path, ONE)
+    ComparisonDirectory.claim_for(tmp_path, ONE)
     with pytest.raises(InputError, match=r"seeds: \[1\] there and \[2\] now"):
-        ComparisonDirectory.claim(tmp_path, OTHER, resume=True)
+        ComparisonDirectory.claim_for(tmp_path, OTHER, resume=True)
     assert (tmp_path / "comparison.yaml").read_text() == ONE
-    ComparisonDirectory.claim(tmp_path, COSMETIC, resume=True)
+    ComparisonDirectory.claim_for(tmp_path, COSMETIC, resume=True)
     assert (tmp_path / "comparison.yaml").read_text() == COSMETIC
 
 
@@ -36,12 +36,12 @@ def test_the_same_comparison_goes_on_with_what_a_page_shows_changed(tmp_path: Pa
 def test_what_something_else_left_is_not_written_over(tmp_path: Path, name: str, resume: bool) -> None:
     (tmp_path / name).write_text("precious")
     with pytest.raises(InputError, match=f"it holds {name} of something else"):
-        ComparisonDirectory.claim(tmp_path, ONE, resume=resume)
+        ComparisonDirectory.claim_for(tmp_path, ONE, resume=resume)
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
 def test_tables_are_written_whole(tmp_path: Path) -> None:
-    directory = ComparisonDirectory.claim(tmp_path, ONE)
+    directory = ComparisonDirectory.claim_for(tmp_path, ONE)
     directory.write_tables([{"name": "a", "rmse": 1.0}], [{"name": "a", "total_s": 2.0}])
     directory.write_noise([{"low": -1.0, "high": 1.0}])
     assert (tmp_path / "comparison.csv").read_text() == "name,rmse\na,1.0\n"
@@ -50,7 +50,7 @@ def test_tables_are_written_whole(tmp_path: Path) -> None:
 
 
 def test_a_table_that_was_cut_or_changed_is_refused(tmp_path: Path) -> None:
-    directory = ComparisonDirectory.claim(tmp_path, ONE)
+    directory = ComparisonDirectory.claim_for(tmp_path, ONE)
     directory.write_tables([{"name": "a", "rmse": 1.0}, {"name": "b", "rmse": 2.0}], [{"name": "a"}])
     table = tmp_path / "comparison.csv"
     check_table(table)

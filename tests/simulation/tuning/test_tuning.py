@@ -15,7 +15,7 @@ from simulation.execution import load_ratings
 from simulation.tuning import running
 from simulation.tuning.running import validation_parts
 from simulation.tuning.space import Choices, Range, applicable, derived_space, read_space
-from simulation.tuning.trials import Judgement
+from simulation.tuning.trials import Judgement, Trial
 
 SPACE = """
 protocol.completion.rank: {low: 1, high: 6}
@@ -111,7 +111,7 @@ def test_trials_on_private_ratings_are_added_up(tmp_path: Path, quick: dict[str,
     quick["dataset"] = {"kind": "movielens-100k", "path": "unread"}
     note = replace(tuned, config=load(quick)).privacy_note
     assert "2 trials spend ε = 2 per rating" in note
-    lost = replace(tuned.trials[0], judgement=Judgement(None, "too few replies"))
+    lost = Trial(settings=tuned.trials[0].settings, judgement=Judgement(value=None, reason="too few replies"))
     note = replace(tuned, config=load(quick), trials=(*tuned.trials, lost)).privacy_note
     assert "its 2 trials spend ε = 2 per rating" in note
     assert "without 1 that did not end" in note
