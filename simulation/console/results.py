@@ -23,12 +23,15 @@ from simulation.analysis.vocabulary import QUICK_IN_WORDS
 from simulation.console.terminal import Column, Fitted, console, fitted, print_lines, table_console, width_of
 from simulation.storage.directories import AUDIT, REPORT, SUMMARY, TABLE
 from simulation.storage.tables import Row
+from simulation.tuning.trials import TABLE_OF_TRIALS
 
 if TYPE_CHECKING:
     from simulation.auditing import Audit, PresetAudit
     from simulation.auditing.result import Finding
     from simulation.comparison.running import ComparisonResult
     from simulation.result import RunResult
+    from simulation.tuning.running import Tuned
+    from simulation.tuning.trials import Trial
 
 
 def results_table(summary: Mapping[str, Any], width: int | None = None) -> Fitted:
@@ -230,11 +233,7 @@ def conclude(audit: Audit, folder: Path, *, as_json: bool, quiet: bool) -> None:
     RunError
         When the promise is broken.
     """
-    if as_json:
-        typer.echo(audit.to_json(), nl=False)
-    elif not quiet:
-        print_tables(lambda width: [_audit_table(audit, width)], _audit_files(folder))
-        _print_places("audit", folder)
+    _show_audit(lambda width: _audit_table(audit, width), audit.to_json, folder, as_json, quiet)
     if not audit.holds:
         raise RunError(audit.verdict)
 
@@ -247,15 +246,60 @@ def conclude_presets(presets: Sequence[PresetAudit], folder: Path, *, as_json: b
     RunError
         When one of the promises is broken.
     """
-    if as_json:
-        typer.echo(json.dumps([preset.values() for preset in presets], indent=2))
-    elif not quiet:
-        print_tables(lambda width: [_presets_table(presets, width)], _audit_files(folder))
-        _print_places("audit", folder)
+
+    def to_json() -> str:
+        return json.dumps([preset.values() for preset in presets], indent=2) + "\n"
+
+    _show_audit(lambda width: _presets_table(presets, width), to_json, folder, as_json, quiet)
     broken = [preset.name for preset in presets if preset.audit is not None and not preset.audit.holds]
     if broken:
         raise RunError(f"{len(broken)} of {len(presets)} presets break a promise: {', '.join(broken)}")
 
 
-def _audit_files(folder: Path) -> str:
-    return f"{folder / AUDIT} and {folder / REPORT}"
+def _show_audit(
+    table: Callable[[int | None], Fitted],
+    to_json: Callable[[], str],
+    folder: Path,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    if as_json:
+        typer.echo(to_json(), nl=False)
+    elif not quiet:
+        print_tables(lambda width: [table(width)], f"{folder / AUDIT} and {folder / REPORT}")
+        _print_places("audit", folder)
+
+
+def print_tuning(tuned: Sequence[Tuned], folder: Path) -> None:
+    """Print a tuning: a line per configuration, what its trials cost, and where everything is."""
+    print_tables(lambda width: [_tuning_table(tuned, width)], str(folder / TABLE_OF_TRIALS))
+    print_lines(f"- {each.privacy_note}" for each in tuned)
+    typer.echo(f"tuning directory: {folder}")
+
+
+def _tuning_table(tuned: Sequence[Tuned], width: int | None) -> Fitted:
+    def values(trials: Iterable[Trial | None]) -> tuple[str, ...]:
+        pairs = zip(tuned, trials, strict=True)
+        return tuple(
+            number(None if trial is None else trial.judgement.value, each.measure.digits)
+            for each, trial in pairs
+        )
+
+    columns = [
+        Column("configuration", tuple(each.config.name for each in tuned), numeric=False),
+        Column("trials", tuple(str(len(each.trials)) for each in tuned), rank=1),
+        Column("could not run", tuple(str(each.failed) for each in tuned), rank=1),
+        Column("measure", tuple(each.measure.label for each in tuned), numeric=False),
+        Column("as it was", values(each.start for each in tuned)),
+        Column("best", values(each.best for each in tuned)),
+        Column("best settings", tuple(map(_chosen, tuned)), numeric=False, wrapped=True),
+    ]
+    return fitted(columns, width)
+
+
+def _chosen(tuned: Tuned) -> str:
+    settings = {} if tuned.best is None else tuned.best.settings
+    return ", ".join(
+        f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}"
+        for key, value in settings.items()
+    )

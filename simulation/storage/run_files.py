@@ -109,10 +109,7 @@ def traffic_columns(
     return {
         "user": users,
         "ratings": counts,
-        "uplink_payload_bytes": traffic.uplink_payload,
-        "uplink_message_bytes": traffic.uplink_message,
-        "downlink_payload_bytes": traffic.downlink_payload,
-        "downlink_message_bytes": traffic.downlink_message,
+        **{f"{name}_bytes": getattr(traffic, name) for name in _CHARGED},
         "uplink_network_bytes": up,
         "downlink_network_bytes": down,
         "messages": traffic.messages,
@@ -120,6 +117,18 @@ def traffic_columns(
         "epsilon_per_user": privacy.per_user,
         "epsilon_composed": composed,
     }
+
+
+_CHARGED = ("uplink_payload", "uplink_message", "downlink_payload", "downlink_message")
+"""Bytes of the traffic ledger that have a column each."""
+
+_TRAFFIC_TYPES: dict[str, type[np.number[Any]]] = {
+    "ratings": np.float64,
+    **{f"{name}_bytes": np.int64 for name in (*_CHARGED, "uplink_network", "downlink_network")},
+    "messages": np.int64,
+    **dict.fromkeys(("epsilon_per_rating", "epsilon_per_user", "epsilon_composed"), np.float64),
+}
+"""The numeric columns of traffic.csv, as they are read."""
 
 
 class _Bytes(Document):
@@ -138,22 +147,22 @@ class _RoundLine(Document):
     causes: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
 
 
+_SIDES = ("uplink", "downlink")
+
+
 def line_of(record: RoundRecord) -> dict[str, Any]:
     """Return the contents of a round's line."""
+    sides = {
+        side: {name: getattr(record, f"{side}_{name}") for name in ("payload_bytes", "message_bytes")}
+        for side in _SIDES
+    }
     return {
         "round": record.round,
         "replies": record.replies,
         "failures": record.failures,
         **({"causes": record.causes} if record.causes else {}),
         "accuracy": record.accuracy,
-        "uplink": {
-            "payload_bytes": record.uplink_payload_bytes,
-            "message_bytes": record.uplink_message_bytes,
-        },
-        "downlink": {
-            "payload_bytes": record.downlink_payload_bytes,
-            "message_bytes": record.downlink_message_bytes,
-        },
+        **sides,
         "seconds": record.seconds,
     }
 
@@ -171,25 +180,16 @@ def parse_rounds(text: str, where: str) -> tuple[RoundRecord, ...]:
     InputError
         Naming the line.
     """
-    lines = [
-        parse_document(_RoundLine, line, f"{where}, line {position}")
-        for position, line in enumerate(text.splitlines(), start=1)
-    ]
     return tuple(
-        RoundRecord(
-            round=line.round,
-            replies=line.replies,
-            failures=line.failures,
-            accuracy=line.accuracy,
-            uplink_payload_bytes=line.uplink.payload_bytes,
-            uplink_message_bytes=line.uplink.message_bytes,
-            downlink_payload_bytes=line.downlink.payload_bytes,
-            downlink_message_bytes=line.downlink.message_bytes,
-            seconds=line.seconds,
-            causes=line.causes,
-        )
-        for line in lines
+        _record_of(parse_document(_RoundLine, line, f"{where}, line {position}"))
+        for position, line in enumerate(text.splitlines(), start=1)
     )
+
+
+def _record_of(line: _RoundLine) -> RoundRecord:
+    values = line.model_dump()
+    sides = {f"{side}_{name}": sent for side in _SIDES for name, sent in values.pop(side).items()}
+    return RoundRecord(**values, **sides)
 
 
 _ACCEPTED_CHANNEL = "the channel that `dprec run` wrote"
@@ -341,19 +341,6 @@ def shown_names(names: Mapping[str, str], test: Ratings, diagnostics: Mapping[st
     return {item: names[item] for item in shown if item in names}
 
 
-_TRAFFIC_TYPES: dict[str, type[np.number[Any]]] = {
-    "ratings": np.float64,
-    "uplink_payload_bytes": np.int64,
-    "uplink_message_bytes": np.int64,
-    "downlink_payload_bytes": np.int64,
-    "downlink_message_bytes": np.int64,
-    "uplink_network_bytes": np.int64,
-    "downlink_network_bytes": np.int64,
-    "messages": np.int64,
-    "epsilon_per_rating": np.float64,
-    "epsilon_per_user": np.float64,
-    "epsilon_composed": np.float64,
-}
 _PREDICTION_TYPES: dict[str, type[np.number[Any]]] = {"rating": np.float64, "prediction": np.float64}
 
 

@@ -32,10 +32,8 @@ class Judgement(Document):
 
     value: float | None = Field(description="Accuracy on the validation ratings; None if it could not run.")
     reason: str = Field(default="", description="Why it could not be run; empty otherwise.")
-    epsilon_per_rating: float | None = Field(
-        default=None, description="Largest proved loss of one rating, if any."
-    )
-    epsilon_per_user: float | None = Field(default=None, description="Largest proved loss of a user, if any.")
+    epsilon_per_rating: float | None = Field(default=None, description="Largest proved loss of a rating.")
+    epsilon_per_user: float | None = Field(default=None, description="Largest proved loss of a user.")
 
 
 class Trial(Document):

@@ -15,7 +15,7 @@ from dprec.mechanisms import MECHANISMS, BoundedLaplace, Channel, Mechanism, Ran
 from dprec.own_classes import imported, is_ours, naming, redefined, reference_of
 from dprec.ratings import RatingScale
 from dprec.registry import kind_of, summary_of
-from simulation.console.listings import listing
+from simulation.console.command_line import listing
 
 MINE = '''
 from dataclasses import dataclass

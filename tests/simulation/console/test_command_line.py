@@ -19,8 +19,7 @@ from dprec.mechanisms import MECHANISMS
 from dprec.registry import Registry, kind_of
 from dprec.splits import SPLITS
 from simulation.configuration.presets import presets
-from simulation.console.command_line import main
-from simulation.console.listings import LISTINGS
+from simulation.console.command_line import LISTINGS, main
 from simulation.protocols import PROTOCOLS
 
 
