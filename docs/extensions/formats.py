@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from docs.extensions.schema_tables import Schema, description, range_in_words, referred, type_in_words
 from docs.tables.markdown import table
-from simulation.comparison.tabulation import LEFT_OUT, column_of
 from simulation.storage import Summary
+from simulation.storage.summary import LEFT_OUT, column_of
 
 _HEAD = "type", "range", "meaning"
 

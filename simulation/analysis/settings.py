@@ -20,6 +20,7 @@ from simulation.analysis.measures import MEASURES, Measure, measures_in
 from simulation.analysis.vocabulary import profiles_compared, server_sees
 from simulation.protocols.floors import FLOORS
 from simulation.storage.directories import check_table
+from simulation.storage.summary import columns_of
 from simulation.storage.tables import Row, read_lines
 
 EPSILON_COLUMNS: dict[ComparableUnit, str] = {
@@ -34,24 +35,9 @@ CLAIM_COLUMNS: dict[ComparableUnit, str] = {
 
 _WEAKEST_FIRST: tuple[Status, ...] = ("none", "declared", "claimed", "proved")
 
-_TEXT = frozenset(
-    {
-        "name",
-        "panel",
-        "population",
-        "floor",
-        "against",
-        "best_at_budget",
-        "composition",
-        "fold",
-        "seed",
-        "protocol",
-        "mechanism",
-        "completion",
-        "dataset",
-        "status",
-        "trust",
-    }
+_TEXT = columns_of(str).union(
+    ("name", "panel", "population", "floor", "fold", "seed"),  # which cell it is
+    ("against", "best_at_budget"),  # what it is compared with
 )
 
 
@@ -61,7 +47,7 @@ _COUNTED = (
 )
 """Beginnings of the columns of losses, bytes, counts and rankings, which are never negative."""
 
-_FLAGS = frozenset({"hides_rated_items", "quick", "trusts_server", "unlinked"})
+_FLAGS = columns_of(bool) | {"quick"}
 """Columns that hold True or False."""
 
 _SIZES = frozenset({"users", "items", "train_ratings", "test_ratings"})

@@ -30,11 +30,10 @@ from simulation.comparison.templates import (
     suited,
     with_fitting_split,
 )
-from simulation.configuration.loading import replace_parts, replaces_dataset, replaces_split
+from simulation.configuration.loading import changed, needs_fitting_split, replaces_dataset
 from simulation.configuration.models import SOURCES, RunConfig, parse_config, validated, with_sources
 from simulation.configuration.presets import find_configuration, presets
 from simulation.configuration.strict_yaml import (
-    apply_override,
     check_overrides,
     dump_yaml,
     flatten,
@@ -280,16 +279,13 @@ def load_comparison(
     """
     check_overrides(overrides)
     values, source, replaced = _read(config)
-    replaced += [*(parts or {}), *(override.partition("=")[0] for override in overrides)]
-    replace_parts(values, parts or {})
-    for override in overrides:
-        apply_override(values, override)
+    replaced += changed(values, overrides, parts)
     entries = values.get("protocols")
     if isinstance(entries, list):
         values["protocols"] = [_as_entry(entry) for entry in entries]
     checked = validated(ComparisonConfig, values, str(source))
     other_data = replaces_dataset(replaced)
-    if other_data and not replaces_split(replaced):
+    if needs_fitting_split(replaced):
         checked = with_fitting_split(checked)
         values["split"] = checked.model_dump(mode="json")["split"]
     return _planned(checked, values, source, other_data)

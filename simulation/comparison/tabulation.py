@@ -22,25 +22,8 @@ from simulation.comparison.templates import Cell
 from simulation.configuration.strict_yaml import flatten
 from simulation.storage.directories import SUMMARY, ComparisonDirectory, cell_key
 from simulation.storage.run_files import read_predictions
-from simulation.storage.summary import Summary, read_summary
+from simulation.storage.summary import LEFT_OUT, Summary, column_of, read_summary
 from simulation.storage.tables import Columns, Row
-
-LEFT_OUT = (
-    "schema",
-    "name",
-    "time",
-    "peak_memory_mb",
-    "environment",
-    "completion_diagnostics",
-    "item_names",
-    "nothing_sent",
-    "privacy.notes",
-    "files",
-)
-"""Keys that are not figures of a protocol, or differ from one machine to the next.
-
-What is reached with nothing sent is a line of its own.
-"""
 
 _TIMING = ("time.total_s", "time.startup_s", "time.clients_s", "time.server_s", "peak_memory_mb")
 
@@ -101,15 +84,6 @@ def _identity(cell: Cell) -> Row:
     row |= {"quick": True} if cell.quick else {}
     row |= {} if cell.panel is None else {"panel": cell.panel}
     return row if cell.population is None else {**row, "population": cell.population}
-
-
-def column_of(key: str) -> str:
-    """Return the name of the column for a key of the summary."""
-    for prefix in ("accuracy.", "privacy.", "traffic.", "dataset.", "time."):
-        if key.startswith(prefix):
-            key = key.removeprefix(prefix)
-            return "dataset" if prefix == "dataset." and key == "kind" else key.replace(".", "_")
-    return key.replace(".", "_")
 
 
 _SUMS = 4

@@ -115,16 +115,9 @@ def _in_memory(ratings: HeldRatings, test: HeldRatings | None) -> InMemory:
         raise InputError(error.key, error.found, accepted) from None
 
 
-def replace_parts(values: dict[str, Any], parts: Mapping[str, Any]) -> None:
-    """Replace parts of a configuration's values, in place.
-
-    Parameters
-    ----------
-    values : dict
-        As read from YAML.
-    parts : mapping
-        As from `checked_parts`.
-    """
+def changed(values: dict[str, Any], overrides: Sequence[str], parts: Mapping[str, Any] | None) -> list[str]:
+    """Replace parts of a configuration's values and then single ones, in place; return their dotted keys."""
+    parts = parts or {}
     for name, part in parts.items():
         if name in _MERGED:
             values[name] = entries_of(values.get(name) or {}) | entries_of(part)
@@ -132,6 +125,9 @@ def replace_parts(values: dict[str, Any], parts: Mapping[str, Any]) -> None:
             values[name] = part if isinstance(part, Options) else dict(part)
     if "dataset" in parts:
         values.setdefault("split", {"kind": "holdout"})
+    for override in overrides:
+        apply_override(values, override)
+    return [*parts, *(override.partition("=")[0] for override in overrides)]
 
 
 def entries_of(part: Options | Mapping[str, Any]) -> dict[str, Any]:
@@ -144,9 +140,9 @@ def replaces_dataset(keys: Sequence[str]) -> bool:
     return any(key in ("dataset", "dataset.kind") for key in keys)
 
 
-def replaces_split(keys: Sequence[str]) -> bool:
-    """Return whether replacements, by their dotted keys, say how ratings are split."""
-    return any(f"{key}.".startswith("split.") for key in keys)
+def needs_fitting_split(keys: Sequence[str]) -> bool:
+    """Return whether replacements name other ratings, and not how these are split."""
+    return replaces_dataset(keys) and not any(f"{key}.".startswith("split.") for key in keys)
 
 
 def load(
@@ -181,12 +177,9 @@ def load(
     values, source = _values_of(config)
     if "protocols" in values and "protocol" not in values:
         raise InputError(source, "the configuration of a comparison", f"a run's, or: dprec compare {source}")
-    replace_parts(values, parts or {})
-    for override in overrides:
-        apply_override(values, override)
+    replaced = changed(values, overrides, parts)
     loaded = parse_config(values, source)
-    replaced = [*(parts or {}), *(override.partition("=")[0] for override in overrides)]
-    if replaces_dataset(replaced) and not replaces_split(replaced):
+    if needs_fitting_split(replaced):
         loaded = loaded.model_copy(update={"split": fitting_split(loaded.dataset, loaded.split)})
     return loaded
 
