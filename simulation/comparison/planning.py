@@ -411,6 +411,6 @@ def _check_changes(entry: Entry, config: ComparisonConfig, private: bool, where:
         # A change of the whole protocol may need a budget; there it is replaced without an error.
         raise InputError(f"{where}.set.{budgets[0]}", "a value that would be replaced", "epsilons, and match")
     for key, place in axes.items():
-        for changed in flatten(entry.changes):
-            if f"{changed}.".startswith(f"{key}."):
-                raise InputError(f"{where}.set.{changed}", "a value that would be replaced", place)
+        for own in flatten(entry.changes):
+            if f"{own}.".startswith(f"{key}."):
+                raise InputError(f"{where}.set.{own}", "a value that would be replaced", place)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 import yaml
 
 import simulation
@@ -20,6 +21,7 @@ from dprec.registry import Registry, kind_of
 from dprec.splits import SPLITS
 from simulation.configuration.presets import presets
 from simulation.console.command_line import LISTINGS, main
+from simulation.console.parameters import whole_number
 from simulation.protocols import PROTOCOLS
 
 
@@ -521,3 +523,18 @@ def test_a_shell_is_offered_what_can_be_typed(tmp_path: Path, monkeypatch: pytes
     assert configurations("oth") == []
     assert configurations("nowhere/x") == []
     assert "bounded-laplace" in presets_and_kinds("bounded")
+
+
+@pytest.mark.parametrize("text", ["100000", "100_000", "1e5", "1E5", "100000.0"])
+def test_every_usual_form_is_read(text: str) -> None:
+    assert whole_number(text) == 100_000
+
+
+def test_a_large_number_keeps_every_digit() -> None:
+    assert whole_number("9007199254740993") == 9007199254740993
+
+
+@pytest.mark.parametrize("text", ["1.5", "1e-1", "many", "", "inf", "nan", "1e999"])
+def test_anything_else_is_refused(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match="is not a whole number"):
+        whole_number(text)
