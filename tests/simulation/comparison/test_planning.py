@@ -1,4 +1,4 @@
-"""The cells of a comparison: of its entries, of the floors that they are held against, of other populations."""
+"""The cells of a comparison: of its entries, of the floors beside them, and of other populations."""
 
 from __future__ import annotations
 
