@@ -6,6 +6,7 @@ import copy
 import errno
 import json
 import shutil
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from simulation.storage.files import (
     write_files,
     write_recorded,
 )
+from tests.simulation.conftest import TINY
 
 
 def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:
@@ -37,6 +39,9 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> Non
         write_atomically(path, broken())
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+    write_atomically(path, iter(["new", "er ✓"]))
+    assert path.read_text(encoding="utf-8") == "newer ✓"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
 
 
 def test_files_are_written_to_a_folder_that_is_made(tmp_path: Path) -> None:
@@ -61,10 +66,7 @@ def test_only_a_full_disk_is_not_the_callers_to_correct(number: int, error: type
     assert str(raised).startswith("place: reason")
 
 
-TINY: dict[str, Any] = {
-    "name": "tiny",
-    "dataset": {"kind": "synthetic", "users": 40, "items": 30, "ratings": 400},
-    "split": {"kind": "holdout", "test_fraction": 0.2},
+ITERATIVE: dict[str, Any] = TINY | {
     "protocol": {
         "kind": "iterative",
         "privacy": {"epsilon": 4.0, "per": "user"},
@@ -72,14 +74,13 @@ TINY: dict[str, Any] = {
         "rounds": 4,
         "rank": 2,
     },
-    "simulation": {"backend": "local"},
 }
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("finished") / "run"
-    run(copy.deepcopy(TINY), folder)
+    run(copy.deepcopy(ITERATIVE), folder)
     return folder
 
 
@@ -132,7 +133,7 @@ def test_a_damaged_file_is_named_and_no_page_drawn(
     assert not more or caught.value.accepted.startswith(f"{rows} rows")
     assert (directory / "report.html").read_bytes() == page
     with pytest.raises(InputError) as resumed:
-        run(copy.deepcopy(TINY), directory, resume=True)
+        run(copy.deepcopy(ITERATIVE), directory, resume=True)
     assert (resumed.value.where, resumed.value.found) == (str(path), caught.value.found)
     assert "without summary.json, --resume runs it again" in resumed.value.accepted
 
@@ -162,7 +163,7 @@ def test_a_run_of_a_damaged_result_can_be_repeated(directory: Path, finished: Pa
     for name in ROWS:
         (directory / name).write_bytes(b"")
     (directory / "summary.json").unlink()
-    run(copy.deepcopy(TINY), directory, resume=True)
+    run(copy.deepcopy(ITERATIVE), directory, resume=True)
     for name in ("traffic.csv", "predictions.csv"):
         assert (directory / name).read_bytes() == (finished / name).read_bytes()
     report(directory)

@@ -1,4 +1,4 @@
-"""Checkpoints: everything comes back bit for bit, or the file is refused with what is wrong."""
+"""The run directory: the contract of its files, who may write to it, and checkpoints, whole or refused."""
 
 import csv
 import errno
@@ -294,23 +294,6 @@ def test_a_result_that_cannot_be_written_fails_the_run_and_the_summary_never_app
         run(tiny, tmp_path, page=False)
     assert not (tmp_path / "summary.json").exists()
     assert (tmp_path / "predictions.csv").exists()
-
-
-def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
-    path = tmp_path / "file.txt"
-    write_atomically(path, "old")
-
-    def interrupted() -> Any:
-        yield "new"
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        write_atomically(path, interrupted())
-    assert path.read_text() == "old"
-    assert [file.name for file in tmp_path.iterdir()] == ["file.txt"]
-    write_atomically(path, iter(["new", "er ✓"]))
-    assert path.read_text(encoding="utf-8") == "newer ✓"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o644
 
 
 def test_runs_without_a_directory_get_one_of_their_own(
