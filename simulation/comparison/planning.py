@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import count, product
 from pathlib import Path
 from typing import Any
 
@@ -106,10 +106,7 @@ def _names_of_floor(floor: str, words: Sequence[str], kind: str) -> Iterator[str
     yield plain
     if kind not in words:
         yield f"{plain}-{kind}"
-    number = 2
-    while True:
-        yield f"{plain}-{number}"
-        number += 1
+    yield from (f"{plain}-{number}" for number in count(2))
 
 
 def _floor(floor: str, name: str, like: Template) -> Template:
@@ -118,14 +115,6 @@ def _floor(floor: str, name: str, like: Template) -> Template:
     values = {**read_yaml(presets()[floor]), **copy.deepcopy(shared), "name": name}
     entry = Entry(name=name, preset=floor, panel=like.entry.panel)
     return Template(entry, values, parse_config(values, like.where), like.where, like.population)
-
-
-@dataclass(frozen=True)
-class _ComparedPopulation:
-    """One population."""
-
-    name: str
-    shared: dict[str, Any]
 
 
 def _population_templates(
@@ -144,10 +133,10 @@ def _population_templates(
         if name not in names:
             raise InputError(f"{source}: populations.protocols", repr(name), ", ".join(names))
     templates: list[Template] = []
-    for population in _populations(config.populations, config, shared, f"{source}: populations"):
-        made = [suited(each, population.shared, source) for each in config.protocols if each.name in wanted]
+    for name, own in _populations(config.populations, config, shared, f"{source}: populations"):
+        made = [suited(each, own, source) for each in config.protocols if each.name in wanted]
         of_one = [
-            replace(each, population=population.name, where=f"{each.where} ({population.name})")
+            replace(each, population=name, where=f"{each.where} ({name})")
             for each in made
             if isinstance(each, Template)
         ]
@@ -159,7 +148,8 @@ def _population_templates(
 
 def _populations(
     options: PopulationOptions, config: ComparisonConfig, shared: Mapping[str, Any], where: str
-) -> Iterator[_ComparedPopulation]:
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield names of populations, and what is shared on each, with its data set and split."""
     drawn = options.dataset or config.dataset
     if options.users and not isinstance(drawn, Synthetic):
         accepted = "kind: synthetic, or populations.datasets, each with the users that it has"
@@ -171,9 +161,7 @@ def _populations(
     sizes = [_sized(drawn, users) for users in options.users if isinstance(drawn, Synthetic)]
     for name, dataset in zip(names, [*sizes, *options.datasets], strict=True):
         fitting = fitting_split(dataset, options.split or config.split)
-        yield _ComparedPopulation(
-            name, {**shared, "dataset": as_values(dataset), "split": as_values(fitting)}
-        )
+        yield name, {**shared, "dataset": as_values(dataset), "split": as_values(fitting)}
 
 
 def _sized(dataset: Synthetic, users: int) -> Synthetic:

@@ -148,14 +148,19 @@ def run_comparison(
         raise InputError("jobs", str(jobs), "at least 1")
     comparison, directory, samples = _claimed(comparison, output, resume, progress)
     _say_what_it_takes(comparison, directory, samples, jobs, announce, progress)
-    course = _Course(comparison, directory)
+    table, failures = Tabulation(comparison.cells, directory), dict[str, str]()
+
+    def result() -> ComparisonResult:
+        rows, timings = table.write()
+        return ComparisonResult(comparison, directory.path, rows, timings, failures)
+
     backend = comparison.config.simulation.backend
     try:
         with closing(run_cells(comparison.cells, directory.cells, jobs, backend)) as ended:
-            course.follow(ended, progress, tabulated)
+            _follow(ended, table, failures, progress, tabulated)
     except KeyboardInterrupt:
-        raise InterruptedComparison(course.result()) from None
-    return course.result()
+        raise InterruptedComparison(result()) from None
+    return result()
 
 
 def _claimed(
@@ -189,39 +194,26 @@ def _say_what_it_takes(
         announce(expected.words)
 
 
-class _Course:
-    """How the cells of a comparison have ended so far."""
-
-    def __init__(self, comparison: Comparison, directory: ComparisonDirectory) -> None:
-        self._comparison, self._directory = comparison, directory
-        self._table = Tabulation(comparison.cells, directory)
-        self._finished: set[str] = set()
-        self._failures: dict[str, str] = {}
-
-    def follow(
-        self,
-        ended: Iterable[tuple[Cell, Failure | None]],
-        progress: Progress,
-        tabulated: Callable[[Path], object] | None,
-    ) -> None:
-        """Note how every cell ends, and now and then write the table."""
-        pauses, planned = Pauses(), len(self._comparison.cells)
-        progress(_STAGE, 0, planned)
-        for cell, failure in ended:
-            if failure is None:
-                self._finished.add(cell.key)
-            else:
-                self._failures[cell.key] = failure
-            progress(_STAGE, len(self._finished) + len(self._failures), planned)
-            if tabulated is not None and self._finished and pauses.due:
-                with pauses.spending():
-                    self._table.write(self._finished)
-                    tabulated(self._directory.path)
-
-    def result(self) -> ComparisonResult:
-        """Write the table, and return it."""
-        rows, timings = self._table.write(self._finished)
-        return ComparisonResult(self._comparison, self._directory.path, rows, timings, self._failures)
+def _follow(
+    ended: Iterable[tuple[Cell, Failure | None]],
+    table: Tabulation,
+    failures: dict[str, str],
+    progress: Progress,
+    tabulated: Callable[[Path], object] | None,
+) -> None:
+    """Note how every cell ends, and now and then write the table."""
+    pauses, planned = Pauses(), len(table.cells)
+    progress(_STAGE, 0, planned)
+    for cell, failure in ended:
+        if failure is None:
+            table.finished.add(cell.key)
+        else:
+            failures[cell.key] = failure
+        progress(_STAGE, len(table.finished) + len(failures), planned)
+        if tabulated is not None and table.finished and pauses.due:
+            with pauses.spending():
+                table.write()
+                tabulated(table.directory.path)
 
 
 def _checked(

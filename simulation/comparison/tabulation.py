@@ -44,7 +44,7 @@ def table_rows(cell: Cell, folder: Path) -> tuple[Row, Row]:
 def _user_errors(directory: Path) -> UserErrors:
     """Return the errors of the predictions in a finished cell's directory, by user."""
     with _damaged(directory):
-        return UserErrors.read(directory, read_summary(directory))
+        return UserErrors.of(read_predictions(directory, read_summary(directory)))
 
 
 @contextmanager
@@ -123,17 +123,6 @@ class UserErrors:
         errors = prediction - rating
         parts = (np.ones_like(errors), errors**2, np.abs(errors), (prediction >= 0) == (rating > 0))
         return cls(users, np.stack([np.bincount(rows, part, users.size) for part in parts], axis=1))
-
-    @classmethod
-    def read(cls, directory: Path, summary: Summary) -> UserErrors:
-        """Read a run's predictions.csv.
-
-        Raises
-        ------
-        InputError
-            When the file is damaged.
-        """
-        return cls.of(read_predictions(directory, summary))
 
     def among(self, users: NDArray[np.str_]) -> NDArray[np.float64]:
         """Return the sums with a row for each of some users, ascending; zeros for those without ratings."""
@@ -276,26 +265,32 @@ class Tabulation:
     cells : collection of Cell
         All of the comparison, in the order of its table.
     directory : ComparisonDirectory
+
+    Attributes
+    ----------
+    finished : set of str
+        Keys of the cells that the tables hold.
     """
 
     def __init__(self, cells: Collection[Cell], directory: ComparisonDirectory) -> None:
-        self._cells, self._directory = cells, directory
+        self.cells, self.directory = cells, directory
+        self.finished: set[str] = set()
         self._errors = cache(lambda key: _user_errors(directory.cells / key))
         self._rows = cache(lambda cell: table_rows(cell, directory.cells))
 
-    def write(self, finished: Collection[str]) -> tuple[list[Row], list[Row]]:
-        """Write the tables of the finished cells, which are given by their keys, and return their lines.
+    def write(self) -> tuple[list[Row], list[Row]]:
+        """Write the tables of the cells that are finished, and return their lines.
 
         Raises
         ------
         InputError
             When what a cell has stored is damaged.
         """
-        pairs = [self._rows(cell) for cell in self._cells if cell.key in finished]
+        pairs = [self._rows(cell) for cell in self.cells if cell.key in self.finished]
         rows = with_user_intervals([row for row, _ in pairs], self._errors)
         timings = [timing for _, timing in pairs]
         if rows:
-            self._directory.write_tables(rows, timings)
+            self.directory.write_tables(rows, timings)
         return rows, timings
 
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dprec.errors import InputError, RunError
+from dprec.validation import accepted_by, shown
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -86,8 +87,6 @@ def unusable(path: Path, error: OSError) -> InputError | RunError:
 
 FROM_RUN = "a file that `dprec run` wrote"
 
-_LONGEST_SHOWN = 80
-
 
 class Document(BaseModel):
     """A JSON object, or part of one, with known keys and types."""
@@ -152,30 +151,16 @@ def parse_document(model: type[_DocumentT], text: str, where: str) -> _DocumentT
         raise InputError(key, "missing", "the key, as `dprec run` writes it")
     if kind == "extra_forbidden":
         raise InputError(key, "an unknown key", "the keys that `dprec run` writes")
-    accepted = _ACCEPTED[kind].format(**context) if kind in _ACCEPTED else first["msg"]
-    raise InputError(key, _shown(first["input"]), accepted)
+    accepted = _ACCEPTED[kind].format(**context) if kind in _ACCEPTED else accepted_by(first)
+    raise InputError(key, shown(json.dumps(first["input"])), accepted)
 
 
 _ACCEPTED = {
-    "bool_type": "true or false",
     "dict_type": "a mapping",
-    "float_type": "a number",
-    "finite_number": "a finite number",
-    "greater_than_equal": "at least {ge}",
-    "int_type": "a whole number",
-    "literal_error": "{expected}",
     "model_type": "a JSON object",
-    "string_type": "text",
-    "tuple_type": "a list",
     "too_short": "a list of at least {min_length}",
 }
-"""What is accepted, by pydantic's type of error."""
-
-
-def _shown(value: Any) -> str:
-    """Return a value as JSON, shortened if it is long."""
-    text = json.dumps(value)
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
+"""What is accepted, by pydantic's type of error, where JSON has another word for it."""
 
 
 def write_recorded(path: Path, content: Iterable[str | bytes], rows: int | None) -> FileSummary:

@@ -21,7 +21,7 @@ from simulation.configuration.loading import load
 from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import dump_yaml
 from simulation.execution import load_ratings, run_prepared
-from simulation.tuning.space import Choices, Scalar, Space, applicable, current, derived_space, read_space
+from simulation.tuning.space import Scalar, Space, applicable, current, derived_space, read_space
 from simulation.tuning.trials import (
     Judgement,
     Study,
@@ -198,15 +198,7 @@ def _trials(
 
 def _request(configs: Mapping[str, RunConfig], spaces: Mapping[str, Space], tuning: Tuning) -> str:
     """Return what decides every trial; how many there are does not."""
-    plain = {
-        name: {
-            key: list(part.values)
-            if isinstance(part, Choices)
-            else {"low": part.low, "high": part.high, "log": part.log}
-            for key, part in space.items()
-        }
-        for name, space in spaces.items()
-    }
+    plain = {name: {key: part.as_written() for key, part in space.items()} for name, space in spaces.items()}
     values = {name: config.written_values() for name, config in configs.items()}
     request = {"seed": tuning.seed, "space": plain, "configurations": values}
     return dump_yaml(request if tuning.measure is None else {"measure": tuning.measure, **request})

@@ -17,10 +17,10 @@ from dprec.errors import InputError
 from simulation.storage.directories import COMPARISON, CONFIG, SUMMARY, TABLE, ClaimedDirectory
 from simulation.storage.files import Document, parse_document, read_text, write_files
 from simulation.storage.tables import csv_of_rows
-from simulation.tuning.space import Choices, Range, Scalar, Space
+from simulation.tuning.space import Scalar, Space
 
 if TYPE_CHECKING:
-    from optuna.distributions import BaseDistribution
+    pass
 
 
 _Judge = Callable[[dict[str, Scalar]], "Judgement"]
@@ -73,7 +73,7 @@ class Study:
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self._failed = optuna.trial.TrialState.FAIL
-        self._distributions = {key: _distribution(part) for key, part in space.items()}
+        self._distributions = {key: part.distribution() for key, part in space.items()}
         self._study = optuna.create_study(
             direction="minimize" if lower_is_better else "maximize",
             sampler=optuna.samplers.TPESampler(seed=seed % 2**32),
@@ -88,16 +88,6 @@ class Study:
         state = self._failed if judgement.value is None else None
         self._study.tell(asked, judgement.value, state=state)
         return Trial(settings=settings, judgement=judgement)
-
-
-def _distribution(part: Range | Choices) -> BaseDistribution:
-    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-
-    if isinstance(part, Choices):
-        return CategoricalDistribution(part.values)
-    if isinstance(part.low, int) and isinstance(part.high, int):
-        return IntDistribution(part.low, part.high, log=part.log)
-    return FloatDistribution(part.low, part.high, log=part.log)
 
 
 def best_trial(trials: Sequence[Trial], *, lower_is_better: bool) -> Trial | None:
