@@ -132,8 +132,7 @@ def run_comparison(
         Continue an interrupted comparison; its finished cells are kept.
     progress : callable, optional
     tabulated : callable, optional
-        Called with the directory now and then while cells run, when it holds the table of those that are
-        finished. Without it, the table is written at the end.
+        Called with the directory now and then while cells run, when it holds the table of the finished ones.
     announce : callable, optional
         Called with a sentence on what a long comparison may take, before its first run.
 
@@ -151,8 +150,7 @@ def run_comparison(
     table, failures = Tabulation(comparison.cells, directory), dict[str, str]()
 
     def result() -> ComparisonResult:
-        rows, timings = table.write()
-        return ComparisonResult(comparison, directory.path, rows, timings, failures)
+        return ComparisonResult(comparison, directory.path, *table.write(), failures)
 
     backend = comparison.config.simulation.backend
     try:
