@@ -17,11 +17,10 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from simulation.analysis.measures import MEASURES
-from simulation.analysis.numbers import DASH
 from simulation.analysis.settings import Setting, by_protocol, read_settings
-from simulation.pages.figures.colours import INK, SERIES
+from simulation.analysis.vocabulary import DASH, MEASURES
 from simulation.pages.figures.labels import MARKERS
+from simulation.pages.figures.panels import INK, SERIES
 
 RMSE = MEASURES[0]
 

@@ -89,7 +89,7 @@ def _directory(
 
 
 def _check(population: float | None, output: str | Path | None, resume: bool) -> None:
-    from simulation.analysis.projection import check_population
+    from simulation.analysis.populations import check_population
 
     if output is None and resume:
         raise InputError("resume", "no directory", "output=DIR, the one that was interrupted")

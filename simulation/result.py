@@ -95,7 +95,7 @@ class RunResult:
         return data_frame(tables[table], "the result's predictions, traffic and rounds")
 
     def __repr__(self) -> str:
-        from simulation.analysis.small_tables import run_lines
+        from simulation.analysis.columns import run_lines
 
         return run_lines(self.summary)
 

@@ -57,7 +57,7 @@ def run(
     InputError, RunError, KeyboardInterrupt
         When the input or the directory cannot be used; when the run failed; with a note on how to go on.
     """
-    from simulation.analysis.projection import check_population
+    from simulation.analysis.populations import check_population
     from simulation.configuration.loading import load
     from simulation.configuration.parts import checked_parts
     from simulation.result import RunResult

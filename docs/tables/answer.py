@@ -8,10 +8,8 @@ from docs.tables.leaderboard import accuracy, evaluation_in_words, grouped
 from docs.tables.listed import systems
 from docs.tables.results import Result, summary
 from dprec.privacy.guarantee import LEAST_TRUST_FIRST
-from simulation.analysis.floors import NOTHING_SENT, gain_digits
-from simulation.analysis.numbers import number
-from simulation.analysis.seen_sets import SETS_ONLY
-from simulation.analysis.vocabulary import TRUST_IN_WORDS, listed, plural
+from simulation.analysis.gains import NOTHING_SENT, SETS_ONLY, gain_digits
+from simulation.analysis.vocabulary import TRUST_IN_WORDS, listed, number, plural
 
 
 def answer(name: str, budget: str) -> str:

@@ -19,7 +19,7 @@ import yaml
 
 from docs.tables.results import Provenance, Result, write_results
 from simulation.analysis.comparison_files import ComparisonFiles, read_comparison
-from simulation.analysis.floors import Gain, gain, nothing_sent
+from simulation.analysis.gains import Gain, gain, nothing_sent
 from simulation.analysis.settings import Setting, by_evaluation
 from simulation.console.exit_codes import exit_code
 from simulation.storage.names import TABLE, cell_key

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from docs.tables.listed import source_of
 from docs.tables.markdown import table
 from docs.tables.results import Result, provenance, summary
-from simulation.analysis.floors import gain_digits
-from simulation.analysis.numbers import DASH, loss, number, with_claim
-from simulation.analysis.vocabulary import profiles_compared
+from simulation.analysis.gains import gain_digits
+from simulation.analysis.vocabulary import DASH, loss, number, profiles_compared, with_claim
 
 _MEASURES = {
     "rmse": "RMSE",

@@ -11,8 +11,7 @@ from docs.tables.markdown import table
 from dprec.deviations import as_in_a_file
 from simulation import load
 from simulation.analysis.description import Description, describe
-from simulation.analysis.numbers import DASH
-from simulation.analysis.vocabulary import TRUST_IN_WORDS
+from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS
 from simulation.configuration.dotted_keys import at
 
 

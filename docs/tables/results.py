@@ -15,8 +15,8 @@ from pydantic import AfterValidator, ConfigDict, TypeAdapter, ValidationError, w
 from dprec.errors import InputError
 from dprec.privacy.guarantee import Status, Trust
 from dprec.privacy.units import ComparableUnit
-from simulation.analysis.floors import Gain
-from simulation.analysis.measures import MEASURES, Measure
+from simulation.analysis.gains import Gain
+from simulation.analysis.vocabulary import MEASURES, Measure
 from simulation.configuration.strict_yaml import read_yaml
 from simulation.storage.tables import csv_of_rows, read_lines
 

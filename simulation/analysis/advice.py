@@ -3,19 +3,140 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dprec.errors import InputError
-from simulation.analysis.averages import Average
-from simulation.analysis.floors import Gain, gain, nothing_sent
-from simulation.analysis.limits import AdviceLimits
-from simulation.analysis.measures import Measure
+from dprec.privacy.guarantee import LEAST_TRUST_FIRST, Trust
+from dprec.privacy.units import COMPARABLE_UNITS, ComparableUnit
+from simulation.analysis.gains import NOTHING_SENT, Gain, gain, gain_digits, not_told_apart, nothing_sent
 from simulation.analysis.populations import courses, users_needed
-from simulation.analysis.rivals import not_told_apart
 from simulation.analysis.settings import Setting, measures_of, read_settings
+from simulation.analysis.vocabulary import (
+    TRUST_IN_WORDS,
+    Average,
+    Measure,
+    listed,
+    loss,
+    spread_in_words,
+    with_spread,
+)
 from simulation.storage.names import TABLE
+
+_AT_MOST_IN_WORDS: dict[Trust, str] = {
+    "nobody": "with nobody trusted",
+    "shuffler": "with nobody trusted but whoever shuffles",
+    "sum": "without trusting the server",
+}
+"""What a limit of trust asks for; trusting the server asks for nothing."""
+
+
+@dataclass(frozen=True)
+class AdviceLimits:
+    """What may be spent.
+
+    Parameters
+    ----------
+    epsilon : float
+        Largest privacy loss of any user.
+    unit : {"rating", "user"}
+        Unit of the loss.
+    max_bytes : float
+        Largest mean of the bytes of a user's messages, both directions together.
+    trust : {"server", "sum", "shuffler", "nobody"}
+        The most that may be trusted: protocols that need more are left out.
+    hide_items : bool
+        Leave out protocols that show which items were rated.
+    claimed : bool
+        Count an epsilon that a paper claims like one that is proved; otherwise it bounds nothing.
+    delta : float or None
+        Largest delta with which losses per user may be composed; None counts their sum, which needs none.
+    """
+
+    epsilon: float
+    unit: ComparableUnit
+    max_bytes: float
+    trust: Trust = "server"
+    hide_items: bool = False
+    claimed: bool = False
+    delta: float | None = None
+
+    def __post_init__(self) -> None:
+        for option, value in (("--epsilon", self.epsilon), ("--max-bytes", self.max_bytes)):
+            if not (math.isfinite(value) and value > 0):
+                raise InputError(option, repr(value), "a number above 0")
+        if self.delta is None:
+            return
+        if not 0 < self.delta < 1:
+            raise InputError("--delta", repr(self.delta), "a number between 0 and 1")
+        if self.unit != "user":
+            raise InputError("--delta", f"{self.delta:g}, with --per {self.unit}", "--per user")
+
+    def allows(self, setting: Setting) -> bool:
+        """Return whether a setting asks for no more trust, and shows no more of the rated items."""
+        trusts_more = LEAST_TRUST_FIRST.index(setting.trust) > LEAST_TRUST_FIRST.index(self.trust)
+        return not trusts_more and (setting.flag("hides_rated_items") or not self.hide_items)
+
+    def loss(self, setting: Setting) -> float:
+        """Return the loss of a setting that counts; infinite without a bound."""
+        counted = counted_loss(setting, self.unit, claimed=self.claimed)
+        losses = [math.inf if counted is None else counted]
+        composed, delta = setting.composed, setting.delta
+        if self.delta is not None and composed is not None and delta is not None:
+            losses += [composed] * (setting.status == "proved" and delta <= self.delta)
+        return min(losses)
+
+    @property
+    def privacy(self) -> str:
+        """The limit of the loss, in words."""
+        with_delta = "" if self.delta is None else f" with δ ≤ {self.delta:g}"
+        return f"ε ≤ {self.epsilon:g} per {self.unit}{with_delta}"
+
+    @property
+    def conditions(self) -> Iterator[str]:
+        """What else is asked for, in words."""
+        if self.trust in _AT_MOST_IN_WORDS:
+            yield _AT_MOST_IN_WORDS[self.trust]
+        if self.hide_items:
+            yield "with the rated items hidden"
+
+
+def privacy_unit(name: str) -> ComparableUnit:
+    """Return the privacy unit of that name.
+
+    Raises
+    ------
+    InputError
+    """
+    for unit in COMPARABLE_UNITS:
+        if unit == name:
+            return unit
+    raise InputError("--per", repr(name), " or ".join(COMPARABLE_UNITS))
+
+
+def most_trust(name: str) -> Trust:
+    """Return the limit of trust of that name.
+
+    Raises
+    ------
+    InputError
+    """
+    for trust in LEAST_TRUST_FIRST:
+        if trust == name:
+            return trust
+    raise InputError("--trust", repr(name), ", ".join(LEAST_TRUST_FIRST))
+
+
+def counted_loss(setting: Setting, unit: ComparableUnit, *, claimed: bool) -> float | None:
+    """Return the sum of losses that counts: what is proved, or also what is claimed; None without a bound."""
+    if setting.status == "proved":
+        return setting.epsilon(unit)
+    if not claimed:
+        return None
+    promised = setting.claimed(unit)
+    return setting.epsilon(unit) if promised is None else promised
+
 
 _SLACK = 1 + 1e-9
 """Losses that are claimed add up in floating point, and may exceed what was typed by its rounding."""
@@ -262,3 +383,133 @@ def least_needed(offers: Sequence[Offer], limits: AdviceLimits) -> str:
             f"ε from {least.epsilon:.4g} and {math.ceil(least.bytes_per_user):,} bytes ({least.setting.name})"
         )
     return ", or ".join(ways)
+
+
+def advice_lines(advice: Advice) -> list[str]:
+    """Return advice as lines for the terminal."""
+    limits, best = advice.limits, advice.best
+    answer = "send nothing: " if best.setting.floor == NOTHING_SENT else ""
+    within = [f"within {limits.privacy} and {limits.max_bytes:,.0f} bytes per user", *limits.conditions]
+    return [
+        f"{', '.join(within)}: {answer}{_named(best, advice)}",
+        f"  {TRUST_IN_WORDS[best.setting.trust]}; the server sees {best.setting.server_sees}; "
+        f"rounds: {_rounds(best.setting):g}; runs: {best.accuracy.count}",
+        *_against_floor(advice),
+        *_users_needed(advice),
+        *_alike_lines(advice),
+        *_left_out(advice),
+        *_next_better_lines(advice),
+    ]
+
+
+def _against_floor(advice: Advice) -> Iterator[str]:
+    """Yield what is held against nothing sent, and by which rule."""
+    digits = gain_digits(advice.measure)
+    if advice.best.against_floor:
+        against = advice.best.against_floor
+        yield f"  against nothing sent: {against.written(digits)} ({_rule(against)})"
+    names = dict.fromkeys(offer.setting.name for offer in advice.not_better)
+    if advice.best.setting.floor != NOTHING_SENT:
+        if names and advice.best.against_floor:
+            yield f"  not better than nothing sent by more than their uncertainty: {listed(names)}"
+        return
+    if not names:
+        yield "  nothing else is within these limits"
+        return
+    yield f"  no system within these limits beats nothing sent by more than its uncertainty ({listed(names)})"
+    compared = [(offer, offer.against_floor) for offer in advice.not_better if offer.against_floor]
+    if compared:
+        offer, against = max(compared, key=lambda pair: pair[1].mean)
+        yield f"  nearest: {offer.setting.name}, {against.written(digits)} ({_rule(against)})"
+
+
+def _users_needed(advice: Advice) -> Iterator[str]:
+    """Yield with how many users the best beats nothing sent, if that was tried."""
+    if advice.users_needed:
+        yield f"  users needed to beat nothing sent: {advice.users_needed}"
+
+
+def _alike_lines(advice: Advice) -> Iterator[str]:
+    """Yield what may be as good, within the limits and at the same budget."""
+    if advice.alike:
+        names = dict.fromkeys(offer.setting.name for offer in advice.alike)
+        yield f"  not told apart from it by the 95 % interval over users: {listed(names)}"
+
+
+def _rule(against: Gain) -> str:
+    if against.half_width is None:
+        return "one run: the plain difference, nothing is known of its uncertainty"
+    return f"± is the {against.interval} of the paired difference"
+
+
+def _left_out(advice: Advice) -> Iterator[str]:
+    for word in ("claimed", "declared"):
+        own = [offer.setting.name for offer in advice.claimed_only if offer.setting.word == word]
+        if own:
+            names = listed(dict.fromkeys(own))
+            yield f"  left out, because ε is {word} and not proved: {names}; --claimed counts a claim"
+    needed = {offer.setting.name: offer.setting.delta or 0.0 for offer in advice.composed_only}
+    if needed:
+        yield (
+            f"  left out, because ε holds by composition only: {listed(needed)}; "
+            f"--delta {max(needed.values()):g} counts it"
+        )
+
+
+def _next_better_lines(advice: Advice) -> Iterator[str]:
+    limits = advice.limits
+    if advice.for_epsilon:
+        price = _price(advice.for_epsilon, limits)
+        yield f"next better for ε: {_named(advice.for_epsilon, advice)}: costs {price}"
+    if advice.for_bytes:
+        cost = advice.for_bytes.bytes_per_user - limits.max_bytes
+        yield f"next better for bytes: {_named(advice.for_bytes, advice)}: costs {cost:,.0f} more bytes"
+    if advice.for_both:
+        yield f"next better, beyond both limits: {_named(advice.for_both, advice)}"
+    if not (advice.for_epsilon or advice.for_bytes or advice.for_both):
+        yield "nothing in this comparison is more accurate"
+
+
+def _price(offer: Offer, limits: AdviceLimits) -> str:
+    """Say what an offer costs in privacy."""
+    if math.isfinite(offer.epsilon):
+        return f"{offer.epsilon - limits.epsilon:,.4g} more ε"
+    if offer.setting.status in ("claimed", "declared"):
+        return f"the proof: its ε is only {offer.setting.word}"
+    return "giving up privacy"
+
+
+def _named(offer: Offer, advice: Advice) -> str:
+    setting, measure = offer.setting, advice.measure
+    accuracy = with_spread(offer.accuracy, measure.digits)
+    spread = spread_in_words([offer.accuracy])
+    over = f" ({spread})" if spread else ""
+    return (
+        f"{setting.name} {_privacy(setting, advice.limits)}, {measure.label} {accuracy}{over}, "
+        f"{offer.bytes_per_user:,.0f} bytes per user{_on_the_network(setting)}"
+    )
+
+
+def _on_the_network(setting: Setting) -> str:
+    spent = setting.network_bytes_per_user
+    return "" if spent is None else f" in messages, {spent:,.0f} on the network"
+
+
+def _privacy(setting: Setting, limits: AdviceLimits) -> str:
+    per_rating = counted_loss(setting, "rating", claimed=True)
+    per_user = counted_loss(setting, "user", claimed=True)
+    mark = "" if setting.status == "proved" else f" ({setting.word}, not proved)"
+    losses = f"at ε {loss(per_rating)} per rating, {loss(per_user)} per user"
+    compared = setting.profiles_compared(per_user, " on the ")
+    if setting.composed is not None and (limits.delta is not None or per_user is None):
+        composed = f"{loss(setting.composed)} per user with δ = {setting.delta or 0.0:g}"
+        if per_user is None:
+            return f"at ε {composed}{setting.profiles_compared(setting.composed, ' on the ')}"
+        return f"{losses}, {composed}{compared}{mark}"
+    return "without privacy" if per_rating is None and per_user is None else f"{losses}{compared}{mark}"
+
+
+def _rounds(setting: Setting) -> float:
+    """Return the mean number of rounds; a table without the column is one of reports that are sent once."""
+    rounds = setting.mean("rounds")
+    return 1.0 if rounds is None else rounds

@@ -1,17 +1,34 @@
-"""The columns of a table of settings, each defined once for the pages and the terminal."""
+"""The columns of a table of settings, each defined once, and the tables of pages, terminal and notebooks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from dprec.privacy.units import ComparableUnit
-from simulation.analysis.floors import NOTHING_SENT, Gain, gain, gain_digits, nothing_sent
-from simulation.analysis.measures import Measure
-from simulation.analysis.numbers import DASH, loss, number, spread_in_words, with_claim, with_spread
-from simulation.analysis.rivals import from_best, is_best
-from simulation.analysis.settings import Setting
-from simulation.analysis.vocabulary import loss_per
+from simulation.analysis.gains import NOTHING_SENT, Gain, from_best, gain, gain_digits, is_best, nothing_sent
+from simulation.analysis.settings import (
+    Setting,
+    at_reference,
+    by_evaluation,
+    distinguishing_words,
+    measures_of,
+    settings_of,
+)
+from simulation.analysis.vocabulary import (
+    DASH,
+    Measure,
+    headlines,
+    loss,
+    loss_per,
+    number,
+    spread_in_words,
+    with_claim,
+    with_spread,
+)
+from simulation.storage.summary import by_column
+from simulation.storage.tables import Row
 
 
 @dataclass(frozen=True)
@@ -224,3 +241,179 @@ TRUST = SettingColumn(
 SERVER_SEES = SettingColumn(
     "server sees", "", lambda setting: setting.server_sees, lambda setting: setting.server_sees, numeric=False
 )
+
+
+MOST_ROWS = 10
+"""Rows that are shown before the rest is unfolded."""
+
+
+def headline_rows(settings: Sequence[Setting], measure: Measure) -> tuple[list[Setting], list[Setting]]:
+    """Return one setting per protocol, at the reference budget or its nearest, the most accurate first.
+
+    Parameters
+    ----------
+    settings : sequence of Setting
+        Those that predict the same.
+    measure : Measure
+
+    Returns
+    -------
+    tuple of list
+        Those that are shown, nothing sent always among them, and the others.
+    """
+    known = [
+        (measure.sort_key(accuracy), setting.name, setting)
+        for setting in at_reference(settings)
+        if (accuracy := setting.mean(measure.column)) is not None
+    ]
+    ordered = [setting for *_, setting in sorted(known, key=lambda entry: entry[:2])]
+    floors = [setting for setting in ordered if setting.floor == NOTHING_SENT]
+    others = [setting for setting in ordered if setting not in floors]
+    shown = [*floors, *others[: MOST_ROWS - len(floors)]]
+    return (
+        [setting for setting in ordered if setting in shown],
+        [setting for setting in ordered if setting not in shown],
+    )
+
+
+def headline_columns(
+    settings: Sequence[Setting], measure: Measure, unit: ComparableUnit
+) -> list[SettingColumn]:
+    """Return the columns of the headline, after the name of the protocol.
+
+    Parameters
+    ----------
+    settings : sequence of Setting
+        Those that predict the same.
+    measure : Measure
+    unit : {"rating", "user"}
+        What the budgets are counted for.
+    """
+    rounded = replace(measure, digits=gain_digits(measure))
+    return [
+        SettingColumn("ε asked", f"per {unit}", _asked, lambda setting: _asked_in_words(setting, unit)),
+        spread_column(rounded, settings),
+        *floor_columns(measure, settings),
+        replace(LOSSES[1], hint="sum"),
+        replace(composed_column(settings), title="ε composed"),
+        BYTES_UP[0],
+        BYTES_DOWN[0],
+        SERVER_SEES,
+    ]
+
+
+def _asked(setting: Setting) -> float | None:
+    """Return the budget of a setting; 0 where nothing is spent."""
+    return 0.0 if setting.budget is None and setting.epsilon("user") == 0 else setting.budget
+
+
+def _asked_in_words(setting: Setting, unit: ComparableUnit) -> str:
+    asked = _asked(setting)
+    if asked is None:
+        return DASH
+    if not setting.falls_short:
+        return f"{asked:g}"
+    claimed = setting.claimed(unit)
+    if claimed in (None, asked):
+        return f"{asked:g} {setting.word}"
+    return (
+        f"{asked:g}, {setting.word} {loss(claimed)}"
+        if setting.status == "declared"
+        else (f"{asked:g}, claims {loss(claimed)}")
+    )
+
+
+_ASKED = replace(BUDGET, title="ε asked", hint="")
+_MAIN_COSTS = (BYTES_UP[0], BYTES_DOWN[0], SERVER_SEES)
+_BRIEF_COSTS = (replace(BYTES_UP[0], hint="per user"), replace(BYTES_DOWN[0], hint="per user"), SERVER_SEES)
+
+
+@dataclass(frozen=True)
+class SmallTable:
+    """A table with one line per setting.
+
+    Parameters
+    ----------
+    title : str or None
+    first : str
+        Heading of the settings' names.
+    columns : tuple of SettingColumn
+        The most important first.
+    settings : tuple of Setting
+    brief : tuple of SettingColumn
+        The first columns as they are where there is little room: without the spread of the accuracy.
+    """
+
+    title: str | None
+    first: str
+    columns: tuple[SettingColumn, ...]
+    settings: tuple[Setting, ...]
+    brief: tuple[SettingColumn, ...] = ()
+
+
+def run_table(summary: Mapping[str, Any]) -> SmallTable:
+    """Return a run as one line: accuracy, privacy and bytes side by side."""
+    setting = _run_as_setting(summary)
+    first, *others = [*map(accuracy_column, _measures([setting])), LOSSES[0]]
+    return SmallTable(None, "run", (first, *_MAIN_COSTS, *others, *_costs([setting])), (setting,))
+
+
+def tables_of_comparison(rows: Sequence[Row]) -> list[SmallTable]:
+    """Return one table per evaluation, with one line per protocol and epsilon.
+
+    Figures are averages over folds and seeds; only the main accuracy is shown with its spread.
+    """
+    groups = by_evaluation([each for each in settings_of(rows) if each.population is None])
+    tables = []
+    for evaluation, settings in groups.items():
+        main = evaluation.measure
+        others = [accuracy_column(each) for each in _measures(settings) if each != main]
+        against = floor_columns(main, settings)
+        brief = (_ASKED, accuracy_column(main), *against, *_BRIEF_COSTS)
+        first = (_ASKED, spread_column(main, settings), *against, *_MAIN_COSTS)
+        columns = (*first, *best_columns(main, settings), *others, LOSSES[0], *_costs(settings))
+        title = ", ".join(distinguishing_words(evaluation, list(groups))) or None
+        tables.append(SmallTable(title, "protocol", columns, tuple(settings), brief))
+    return tables
+
+
+def run_lines(summary: Mapping[str, Any]) -> str:
+    """Return the table of a run as text, with a line per figure."""
+    small = run_table(summary)
+    lines = [(small.first, small.settings[0].name)]
+    lines += [(f"{each.title} {each.hint}".strip(), each.text(small.settings[0])) for each in small.columns]
+    width = max(len(label) for label, _ in lines)
+    return "\n".join(f"{label:<{width}}  {value}" for label, value in lines)
+
+
+def _costs(settings: Sequence[Setting]) -> tuple[SettingColumn, ...]:
+    """Return the columns of what comes after the main ones: how far ε carries, and bytes on a network."""
+    return STATUS, *trust_columns(settings), LOSSES[1], composed_column(settings), *NETWORK
+
+
+def _measures(settings: Sequence[Setting]) -> list[Measure]:
+    """Return the headline measures that any of the settings has."""
+    return headlines(measures_of(settings))
+
+
+def _run_as_setting(summary: Mapping[str, Any]) -> Setting:
+    """Return a run as a setting with a single row."""
+    privacy, traffic = summary["privacy"], summary["traffic"]
+    row = {
+        **by_column(summary["accuracy"]),
+        "epsilon_per_rating": privacy["epsilon_per_rating"],
+        "epsilon_per_user_max": privacy["epsilon_per_user"]["max"],
+        "delta": privacy["delta"],
+        "epsilon_composed_max": privacy["epsilon_composed"]["max"],
+        "epsilon_claimed_per_rating": privacy["epsilon_claimed"]["per_rating"],
+        "epsilon_claimed_per_user": privacy["epsilon_claimed"]["per_user"],
+        "status": privacy["status"],
+        "uplink_message_mean_per_user": traffic["uplink"]["message_mean_per_user"],
+        "downlink_message_mean_per_user": traffic["downlink"]["message_mean_per_user"],
+        "uplink_network_mean_per_user": traffic["uplink"]["network_mean_per_user"],
+        "downlink_network_mean_per_user": traffic["downlink"]["network_mean_per_user"],
+        "trusts_server": privacy["trusts_server"],
+        "hides_rated_items": privacy["hides_rated_items"],
+        "unlinked": privacy.get("unlinked", False),
+    }
+    return Setting(summary["name"], None, (row,))

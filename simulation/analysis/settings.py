@@ -14,13 +14,56 @@ from pathlib import Path
 from dprec.errors import InputError
 from dprec.privacy.guarantee import LEAST_TRUST_FIRST, Status, Trust
 from dprec.privacy.units import ComparableUnit
-from simulation.analysis.averages import Average, average, grouped
-from simulation.analysis.evaluations import Evaluation
-from simulation.analysis.measures import MEASURES, Measure, measures_in
-from simulation.analysis.vocabulary import profiles_compared, server_sees
+from simulation.analysis.vocabulary import (
+    MEASURES,
+    Average,
+    Measure,
+    average,
+    grouped,
+    measures_in,
+    profiles_compared,
+    server_sees,
+)
 from simulation.protocols.floors import FLOORS
 from simulation.storage.table_record import check_table
 from simulation.storage.tables import Row, read_lines
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What was predicted and how it was measured; settings of two evaluations share no table and no axis.
+
+    Parameters
+    ----------
+    measure : Measure
+    dataset : str
+        Kind of the data set.
+    items : float or None
+        Size of its catalogue.
+    panel : str or None
+        Panel in which the comparison shows it.
+    population : str or None
+        Of which population it is; None for the comparison's own ratings.
+    """
+
+    measure: Measure
+    dataset: str
+    items: float | None
+    panel: str | None
+    population: str | None = None
+
+
+def distinguishing_words(evaluation: Evaluation, evaluations: Sequence[Evaluation]) -> list[str]:
+    """Return the words that distinguish an evaluation from the others of a comparison."""
+    described = [
+        (each.measure.label, each.dataset, f"{each.items or 0:.0f} items", each.panel or "others")
+        for each in evaluations
+    ]
+    own = described[evaluations.index(evaluation)]
+    return [
+        word for word, values in zip(own, zip(*described, strict=True), strict=True) if len(set(values)) > 1
+    ]
+
 
 EPSILON_COLUMNS: dict[ComparableUnit, str] = {
     "rating": "epsilon_per_rating",
@@ -328,3 +371,44 @@ def by_protocol(settings: Sequence[Setting]) -> dict[str, list[Setting]]:
     for setting in settings:
         groups.setdefault(setting.name, []).append(setting)
     return groups
+
+
+def frontier(settings: Sequence[Setting], measure: Measure) -> list[Setting]:
+    """Return the settings that none beats in both accuracy and bytes, by ascending bytes."""
+    known = [
+        (setting.bytes_per_user, measure.sort_key(accuracy.mean), setting)
+        for setting in settings
+        if setting.bytes_per_user is not None and (accuracy := setting.average(measure.column))
+    ]
+    unbeaten: list[Setting] = []
+    best = math.inf
+    for _, key, setting in sorted(known, key=lambda entry: entry[:2]):
+        if key < best:
+            best = key
+            unbeaten.append(setting)
+    return unbeaten
+
+
+def reference_budget(settings: Sequence[Setting]) -> float | None:
+    """Return the budget that most protocols share; among several, the one nearest to 1."""
+    budgets = [setting.budget for setting in settings if setting.budget is not None]
+    if not budgets:
+        return None
+    return min(set(budgets), key=lambda budget: (-budgets.count(budget), abs(math.log(budget)), budget))
+
+
+def at_reference(settings: Sequence[Setting]) -> list[Setting]:
+    """Return one setting per protocol: at the reference budget, or at its nearest."""
+    reference = reference_budget(settings)
+    nearest: dict[str, Setting] = {}
+    for setting in settings:
+        other = nearest.get(setting.name)
+        if other is None or _distance(setting, reference) < _distance(other, reference):
+            nearest[setting.name] = setting
+    return list(nearest.values())
+
+
+def _distance(setting: Setting, reference: float | None) -> float:
+    if setting.budget is None or reference is None:
+        return 0.0
+    return abs(math.log(setting.budget / reference))

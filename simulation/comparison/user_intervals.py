@@ -13,10 +13,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from dprec.bootstrap import interval, resampled_sums
-from simulation.analysis.floors import AGAINST, Pairs, gain_columns, nothing_sent, paired_rows
-from simulation.analysis.measures import MEASURES, Measure
-from simulation.analysis.rivals import BEHIND, BEST, rivals
+from simulation.analysis.gains import (
+    AGAINST,
+    BEHIND,
+    BEST,
+    Pairs,
+    gain_columns,
+    nothing_sent,
+    paired_rows,
+    rivals,
+)
 from simulation.analysis.settings import Setting, by_evaluation, settings_of
+from simulation.analysis.vocabulary import MEASURES, Measure
 from simulation.comparison.user_errors import MEASURES_OF_USERS, SUMS, Totals, UserErrors
 from simulation.storage.names import cell_key
 from simulation.storage.tables import Row
@@ -39,7 +47,7 @@ def with_user_intervals(rows: Sequence[Row], errors: Callable[[str], UserErrors]
     -------
     list of dict
         With the columns of `gain_columns` for the measures that are sums over users, where nothing sent was
-        run on the same ratings; and with those of `simulation.analysis.rivals` for the main measure, where
+        run on the same ratings; and with those of `simulation.analysis.gains` for the main measure, where
         several protocols were. Other lines are as they were.
     """
     added: dict[str, Row] = {}

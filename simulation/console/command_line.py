@@ -234,10 +234,9 @@ def advise(
 
     A protocol that is not better than nothing sent by more than its uncertainty is never named.
     """
+    from simulation.analysis.advice import AdviceLimits, advice_lines, most_trust, privacy_unit
     from simulation.analysis.advice import advise as advice
-    from simulation.analysis.advice_words import advice_lines
-    from simulation.analysis.audits import declared_lines
-    from simulation.analysis.limits import AdviceLimits, most_trust, privacy_unit
+    from simulation.analysis.comparison_files import declared_lines
     from simulation.console.terminal import print_lines
 
     most = most_trust("sum" if untrusted and trust == "server" else trust)

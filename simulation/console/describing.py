@@ -15,7 +15,7 @@ from rich.text import Text
 from dprec.deviations import as_in_a_file
 from dprec.errors import InputError
 from simulation.analysis import description as descriptions
-from simulation.analysis.component_description import (
+from simulation.analysis.description import (
     ComponentDescription,
     DescribedSetting,
     described_components,

@@ -11,8 +11,7 @@ from rich.text import Text
 from dprec.deviations import as_in_a_file
 from dprec.privacy.units import UNITS_IN_WORDS
 from simulation.analysis.description import REQUIRED, Description
-from simulation.analysis.numbers import DASH
-from simulation.analysis.vocabulary import TRUST_IN_WORDS, plural
+from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS, plural
 from simulation.console.terminal import narrow_console
 
 

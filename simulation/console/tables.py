@@ -7,14 +7,11 @@ from dataclasses import replace
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from simulation.analysis.columns import SettingColumn
-from simulation.analysis.delta_notes import notes_on_delta
-from simulation.analysis.numbers import number
-from simulation.analysis.populations import population_words
-from simulation.analysis.projection import METHOD, Projection
+from simulation.analysis.columns import SettingColumn, SmallTable, run_table, tables_of_comparison
+from simulation.analysis.comparison_files import notes_on_delta
+from simulation.analysis.populations import METHOD, Projection, population_words
 from simulation.analysis.settings import Setting, settings_of
-from simulation.analysis.small_tables import SmallTable, run_table, tables_of_comparison
-from simulation.analysis.vocabulary import QUICK_IN_WORDS
+from simulation.analysis.vocabulary import QUICK_IN_WORDS, number
 from simulation.console.fitting import Column, Fitted, fitted
 from simulation.console.terminal import console, print_lines, table_console, width_of
 from simulation.storage.tables import Row

@@ -72,7 +72,7 @@ def tune(
 
 
 def _table(tuned: Sequence[Tuned], width: int | None) -> Fitted:
-    from simulation.analysis.numbers import number
+    from simulation.analysis.vocabulary import number
     from simulation.console.fitting import Column, fitted
 
     def values(trials: Iterable[Trial | None]) -> tuple[str, ...]:

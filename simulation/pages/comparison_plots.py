@@ -8,21 +8,18 @@ from dataclasses import replace
 import numpy as np
 
 from simulation.analysis.comparison_files import ComparisonFiles
-from simulation.analysis.measures import Measure
-from simulation.analysis.numbers import loss, size, spread_in_words
-from simulation.analysis.selection import at_reference, reference_budget
-from simulation.analysis.settings import Setting, by_protocol
-from simulation.analysis.vocabulary import listed
-from simulation.pages.figures.accuracy_by_bytes import (
+from simulation.analysis.settings import Setting, at_reference, by_protocol, reference_budget
+from simulation.analysis.vocabulary import Measure, listed, loss, size, spread_in_words
+from simulation.pages.figures.accuracy import (
+    EpsilonAxis,
     Trace,
     draw_accuracy_against_bytes,
+    draw_accuracy_against_epsilon,
     draw_accuracy_by_round,
 )
-from simulation.pages.figures.accuracy_by_epsilon import EpsilonAxis, draw_accuracy_against_epsilon
-from simulation.pages.figures.floor_lines import floors_described, floors_in_words
-from simulation.pages.figures.looks import Looks, trust_in_words
+from simulation.pages.figures.looks import Looks, floors_described, floors_in_words, trust_in_words
 from simulation.pages.figures.rendering import Plot
-from simulation.pages.figures.run_rounds import evaluated_rounds
+from simulation.pages.figures.users import evaluated_rounds
 from simulation.pages.words import label_of
 from simulation.storage.run_files import read_rounds
 

@@ -25,18 +25,83 @@ from simulation.analysis.columns import (
     composed_column,
     figure_column,
     floor_columns,
+    headline_columns,
+    headline_rows,
     spread_column,
     trust_columns,
 )
 from simulation.analysis.comparison_files import ComparisonFiles
-from simulation.analysis.rivals import is_best, not_told_apart
-from simulation.analysis.selection import at_reference, frontier
-from simulation.analysis.settings import Setting, measures_of
+from simulation.analysis.gains import NOTHING_SENT, is_best, not_told_apart
+from simulation.analysis.settings import Setting, at_reference, frontier, measures_of, reference_budget
+from simulation.analysis.vocabulary import number
 from simulation.configuration.dotted_keys import at
-from simulation.pages.evaluation_parts import EvaluationPart
-from simulation.pages.markup import Cell, Column, number_cell, table, text_cell
-from simulation.pages.page import Section, paragraph
-from simulation.pages.setting_cells import heading, named_cell, setting_cell
+from simulation.pages.evaluation_parts import EvaluationPart, RunLinks
+from simulation.pages.figures.looks import Looks
+from simulation.pages.figures.panels import SERIES
+from simulation.pages.page import (
+    Cell,
+    Column,
+    Section,
+    number_cell,
+    paragraph,
+    render_template,
+    table,
+    text_cell,
+)
+
+
+def named_cell(setting: Setting, looks: Looks, links: RunLinks) -> Cell:
+    """Return the name of a protocol, with the colour of its lines, as a link where its run has a page."""
+    colour = looks[setting.name].colour
+    look = str(SERIES.index(colour)) if colour in SERIES else "reference"
+    address = links.get((setting.name, setting.budget))
+    name = Markup('<a href="{}">{}</a>').format(address, setting.name) if address else setting.name
+    chip = Markup('<span class="chip look-{}" aria-hidden="true"></span>{}')
+    return Cell(chip.format(look, name), setting.name)
+
+
+def heading(column: SettingColumn) -> Column:
+    """Return the heading of a column."""
+    return Column(column.title, column.hint, column.numeric)
+
+
+def setting_cell(column: SettingColumn, setting: Setting) -> Cell:
+    """Return what a column says of a setting."""
+    return Cell(column.text(setting), column.value(setting))
+
+
+def headline_table(part: EvaluationPart) -> Markup:
+    """Return the headline of one evaluation; rows after the first ten are folded."""
+    shown, others = headline_rows(part.settings, part.measure)
+    columns = headline_columns(part.settings, part.measure, part.files.matched_unit)
+    budget = reference_budget(part.settings)
+    at = "" if budget is None else f" at ε = {budget:g} per {part.files.matched_unit}, or the nearest it has"
+    return render_template(
+        "headline.html",
+        caption=f"Each protocol{at}; the most accurate first",
+        columns=[Column("protocol", numeric=False), *map(heading, columns)],
+        shown=[_row(setting, columns, part) for setting in shown],
+        others=[_row(setting, columns, part) for setting in others],
+        summary=_summary(others, part) if others else "",
+        table=f"table{part.suffix}",
+    )
+
+
+def _row(
+    setting: Setting, columns: Sequence[SettingColumn], part: EvaluationPart
+) -> tuple[str, str, list[Cell]]:
+    """Return the kind of a row in words and for its style, and its cells."""
+    words = "floor" if setting.floor else "no privacy" if setting.reference else ""
+    style = "base" if setting.floor == NOTHING_SENT else ""
+    cells = [setting_cell(column, setting) for column in columns]
+    return words, style, [named_cell(setting, part.looks, part.links), *cells]
+
+
+def _summary(settings: Sequence[Setting], part: EvaluationPart) -> str:
+    """Say what is folded."""
+    measure = part.measure
+    first, last = (number(settings[place].mean(measure.column), measure.digits - 1) for place in (0, -1))
+    return f"{len(settings)} more, {measure.label} {first} to {last}"
 
 
 def best_table(part: EvaluationPart) -> Markup:

@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from simulation.analysis.comparison_files import ComparisonFiles
-from simulation.analysis.numbers import DASH, size
-from simulation.analysis.projection import METHOD, Projection, project
-from simulation.analysis.selection import at_reference, reference_budget
-from simulation.analysis.settings import Setting
-from simulation.pages.markup import Cell, Column, number_cell, table
-from simulation.pages.page import Section, paragraph
+from simulation.analysis.populations import METHOD, Projection, project
+from simulation.analysis.settings import Setting, at_reference, reference_budget
+from simulation.analysis.vocabulary import DASH, size
+from simulation.pages.page import Cell, Column, Section, number_cell, paragraph, table
 from simulation.pages.words import label_of
 from simulation.storage.run_files import RunFiles, network_bytes_per_user, read_traffic
 from simulation.storage.tables import Columns

@@ -1,19 +1,50 @@
-"""What a comparison's page shows of one evaluation: its settings, their looks, and its names."""
+"""What a comparison's page shows of one evaluation: its settings, their looks, their runs, and its names."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
 
-from simulation.analysis.answer import Answer, answer_to
-from simulation.analysis.at_each_trust import by_trust
+from simulation.analysis.answer import Answer, answer_to, by_trust
 from simulation.analysis.comparison_files import ComparisonFiles
-from simulation.analysis.evaluations import Evaluation, distinguishing_words
-from simulation.analysis.measures import Measure
-from simulation.analysis.settings import Setting, by_evaluation
+from simulation.analysis.settings import (
+    Evaluation,
+    Setting,
+    at_reference,
+    by_evaluation,
+    distinguishing_words,
+)
+from simulation.analysis.vocabulary import Measure
 from simulation.pages.figures.looks import Looks
-from simulation.pages.run_links import RunLinks, run_links
+from simulation.storage.names import REPORT
+
+RunLinks = Mapping[tuple[str, float | None], str]
+"""Addresses of the pages of runs, from the comparison's page, by protocol and budget."""
+
+
+def representative_runs(files: ComparisonFiles) -> dict[tuple[str, float | None], Path]:
+    """Return a run directory for each protocol: at the reference budget, of the first fold and seed.
+
+    Floors are left out: what they are needs no page.
+    """
+    settings: list[Setting] = []
+    for own in by_evaluation(files.settings).values():
+        settings += [setting for setting in at_reference(own) if setting.floor is None]
+    return {
+        (setting.name, setting.budget): cells[0] for setting in settings if (cells := files.cells(setting))
+    }
+
+
+def run_links(files: ComparisonFiles) -> RunLinks:
+    """Return the addresses of those pages of runs that exist."""
+    return {
+        key: quote((folder / REPORT).relative_to(files.directory).as_posix())
+        for key, folder in representative_runs(files).items()
+        if (folder / REPORT).is_file()
+    }
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,16 +1,168 @@
-"""The frame of every page: one self-contained HTML document that loads nothing else."""
+"""The frame of every page: a self-contained document, whose templates escape whatever is not markup."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from simulation.analysis.numbers import DASH
-from simulation.pages.assets import content_security_policy, script, style_sheet
-from simulation.pages.figures.rendering import Rendered
-from simulation.pages.markup import render_template
+from simulation.analysis.vocabulary import DASH, number
+from simulation.pages.figures.panels import page_colours
+from simulation.pages.figures.rendering import Rendered, inline_svg
+
+
+@cache
+def script() -> str:
+    """Return the scripts: of tables and sections, and of what figures show when pointed at."""
+    return _read("page.js") + _read("hover.js")
+
+
+@cache
+def style_sheet() -> str:
+    """Return the colours that a page shares with its figures, light and dark, and the layout."""
+    looks = [name for name in page_colours(dark_mode=False) if name.startswith("look-")]
+    chips = "".join(f".{look} {{ background: var(--{look}); }}\n" for look in looks)
+    return (
+        f":root {{ {_colours(dark_mode=False)} }}\n"
+        f"@media (prefers-color-scheme: dark) {{ :root {{ {_colours(dark_mode=True)} }} }}\n"
+        f"{_read('page.css')}{_read('comparison.css')}{_read('figures.css')}{chips}"
+    )
+
+
+def content_security_policy() -> str:
+    """Return the policy: this style sheet, this script and an empty icon, and nothing else."""
+    return (
+        f"default-src 'none'; img-src data:; style-src {_digest(style_sheet())}; "
+        f"script-src {_digest(script())}; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _colours(*, dark_mode: bool) -> str:
+    return " ".join(f"--{name}: {value};" for name, value in page_colours(dark_mode=dark_mode).items())
+
+
+def _read(name: str) -> str:
+    return files("simulation.pages").joinpath(name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+_LONG_NAME = 16
+"""Length beyond which the name of a row may wrap if the page is narrow."""
+
+
+def render_template(name: str, **values: Any) -> Markup:
+    """Return a template of this package, filled in.
+
+    Parameters
+    ----------
+    name : str
+        Its file in templates/.
+    **values
+        Escaped where they are used, unless they are `Markup`.
+    """
+    return Markup(_templates().get_template(name).render(values))
+
+
+@cache
+def _templates() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("simulation.pages"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["inline"] = lambda svg, name, **options: Markup(inline_svg(svg, name, **options))
+    return environment
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table.
+
+    Parameters
+    ----------
+    shown : str
+        Text, or markup.
+    value : float or str, optional
+        What it is sorted by; None sorts last.
+    """
+
+    shown: str
+    value: float | str | None = None
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it may wrap, as the name of a row."""
+        return len(str(self.value)) > _LONG_NAME
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Parameters
+    ----------
+    title : str
+    hint : str
+        Its unit, or how it is counted.
+    numeric : bool
+    """
+
+    title: str
+    hint: str = ""
+    numeric: bool = True
+
+    @property
+    def css(self) -> str | None:
+        """The class of its cells."""
+        return "number" if self.numeric else None
+
+
+def number_cell(value: float | None, digits: int) -> Cell:
+    """Return a number as a cell; a dash for one that does not apply."""
+    return Cell(number(value, digits), value)
+
+
+def text_cell(value: object) -> Cell:
+    """Return text as a cell; a dash for what does not apply."""
+    return Cell(DASH) if value is None else Cell(str(value), str(value))
+
+
+def table(
+    caption: str, columns: Sequence[Column], rows: Sequence[Sequence[Cell]], *, sortable: bool = True
+) -> Markup:
+    """Return a table.
+
+    Parameters
+    ----------
+    caption : str
+        Names the table.
+    columns : sequence of Column
+    rows : sequence of sequence of Cell
+        The first cell of each names the row.
+    sortable : bool
+        Whether its headers are buttons that sort it, if it has more than one row.
+    """
+    return render_template(
+        "table.html",
+        caption=caption,
+        columns=columns,
+        rows=[list(zip(columns, row, strict=True)) for row in rows],
+        sortable=sortable,
+        buttons=sortable and len(rows) > 1,
+    )
+
 
 _SHOWN_NOTES = 5
 """Notes that are shown before the rest is unfolded."""

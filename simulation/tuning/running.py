@@ -13,7 +13,7 @@ from dprec.messages import is_whole
 from dprec.own_classes import is_ours
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings
-from simulation.analysis.measures import Measure, measures_in
+from simulation.analysis.vocabulary import Measure, measures_in
 from simulation.configuration.loading import load
 from simulation.configuration.models import RunConfig, with_sources
 from simulation.configuration.strict_yaml import dump_yaml

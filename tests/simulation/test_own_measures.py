@@ -11,7 +11,7 @@ import pytest
 
 from dprec.errors import InputError
 from simulation import compare, load, run
-from simulation.analysis.measures import headlines, measures_in
+from simulation.analysis.vocabulary import headlines, measures_in
 
 SOURCE = """
 import numpy as np

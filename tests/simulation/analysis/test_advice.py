@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 
 from dprec.errors import InputError
-from simulation.analysis.advice import advise
-from simulation.analysis.advice_words import advice_lines
-from simulation.analysis.limits import AdviceLimits, privacy_unit
+from simulation.analysis.advice import AdviceLimits, advice_lines, advise, privacy_unit
 from simulation.analysis.vocabulary import TRUST_IN_WORDS
 from simulation.storage.tables import csv_of_rows
 

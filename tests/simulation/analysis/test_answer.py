@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulation.analysis.answer import answer_to
-from simulation.analysis.answer_words import answer_sentences, trust_sentences
-from simulation.analysis.at_each_trust import at_each_trust
-from simulation.analysis.headline import MOST_ROWS, headline_columns, headline_rows
-from simulation.analysis.measures import MEASURES, Measure
+from simulation.analysis.answer import answer_to, at_each_trust
+from simulation.analysis.columns import MOST_ROWS, headline_columns, headline_rows
+from simulation.analysis.sentences import answer_sentences, trust_sentences
 from simulation.analysis.settings import Setting, read_settings
+from simulation.analysis.vocabulary import MEASURES, Measure
 from simulation.storage.tables import csv_of_rows
 
 RMSE, SIGNS = MEASURES[0], MEASURES[2]

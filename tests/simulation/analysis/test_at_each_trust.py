@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from simulation.analysis.at_each_trust import TrustAnswer, at_each_trust, by_trust
+from simulation.analysis.answer import TrustAnswer, at_each_trust, by_trust
 from simulation.analysis.columns import trust_columns
-from simulation.analysis.measures import MEASURES
 from simulation.analysis.settings import Setting, settings_of
+from simulation.analysis.vocabulary import MEASURES
 
 RMSE, MAE = MEASURES[0], MEASURES[3]
 

@@ -8,7 +8,7 @@ import pytest
 from dprec.errors import InputError
 from dprec.mechanisms import RandomizedResponse
 from dprec.options import option
-from simulation.analysis.component_description import described_components
+from simulation.analysis.description import described_components
 from simulation.protocols import PROTOCOLS
 from simulation.protocols.components import COMPONENT_REGISTRIES
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from simulation.analysis.columns import floor_columns
-from simulation.analysis.floors import Gain, gain, nothing_sent
-from simulation.analysis.measures import MEASURES
+from simulation.analysis.gains import Gain, gain, nothing_sent
 from simulation.analysis.settings import Setting, settings_of
+from simulation.analysis.vocabulary import MEASURES
 
 RMSE = MEASURES[0]
 SIGNS = next(measure for measure in MEASURES if measure.column == "sign_accuracy")

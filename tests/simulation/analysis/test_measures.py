@@ -1,6 +1,6 @@
 """Which columns are measures of accuracy, and which of them a summary shows."""
 
-from simulation.analysis.measures import MEASURES, headlines, main_measure, measures_in
+from simulation.analysis.vocabulary import MEASURES, headlines, main_measure, measures_in
 
 RANKED = [f"ranking_{name}_at_{k}" for name in ("ndcg", "recall", "coverage") for k in (10, 20)]
 COLUMNS = [

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from simulation.analysis.measures import MEASURES
 from simulation.analysis.populations import courses, population_sentences, population_words, users_needed
 from simulation.analysis.settings import settings_of
+from simulation.analysis.vocabulary import MEASURES
 
 RMSE = MEASURES[0]
 FLOOR = 1.05

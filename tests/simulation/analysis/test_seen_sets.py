@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from simulation.analysis.seen_sets import seen_set_sentences
+from simulation.analysis.sentences import seen_set_sentences
 from simulation.analysis.settings import by_evaluation, settings_of
 
 

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprec.errors import InputError
-from simulation.analysis.measures import MEASURES
-from simulation.analysis.selection import at_reference, frontier, reference_budget
-from simulation.analysis.settings import Setting, read_rows
+from simulation.analysis.settings import Setting, at_reference, frontier, read_rows, reference_budget
+from simulation.analysis.vocabulary import MEASURES
 
 RMSE = MEASURES[0]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from simulation.analysis.sentences import verdict_sentences
 from simulation.analysis.settings import by_evaluation, settings_of
-from simulation.analysis.verdicts import verdict_sentences
 
 
 def lines(name: str, budget: float | None, *rmse: float, **changes: Any) -> list[dict[str, Any]]:

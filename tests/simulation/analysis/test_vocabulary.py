@@ -7,7 +7,6 @@ from functools import partial
 import pytest
 
 from dprec.privacy.guarantee import Trust
-from simulation.analysis.averages import Average, Spread
 from simulation.analysis.columns import (
     BUDGET,
     LOSSES,
@@ -19,10 +18,22 @@ from simulation.analysis.columns import (
     composed_column,
     spread_column,
 )
-from simulation.analysis.measures import MEASURES, main_measure
-from simulation.analysis.numbers import loss, number, short, size, with_spread
 from simulation.analysis.settings import Setting
-from simulation.analysis.vocabulary import listed, plural, profiles_compared, server_sees
+from simulation.analysis.vocabulary import (
+    MEASURES,
+    Average,
+    Spread,
+    listed,
+    loss,
+    main_measure,
+    number,
+    plural,
+    profiles_compared,
+    server_sees,
+    short,
+    size,
+    with_spread,
+)
 
 
 @pytest.mark.parametrize(

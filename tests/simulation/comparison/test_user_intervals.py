@@ -10,9 +10,9 @@ import pytest
 
 from dprec.randomness import generator
 from simulation.analysis.columns import best_columns
-from simulation.analysis.measures import MEASURES
-from simulation.analysis.rivals import not_told_apart
+from simulation.analysis.gains import not_told_apart
 from simulation.analysis.settings import settings_of
+from simulation.analysis.vocabulary import MEASURES
 from simulation.comparison.user_errors import UserErrors
 from simulation.comparison.user_intervals import with_user_intervals
 from simulation.storage.names import cell_key

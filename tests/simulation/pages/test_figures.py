@@ -20,34 +20,42 @@ from hypothesis import strategies as st
 from matplotlib.axes import Axes
 from matplotlib.container import ErrorbarContainer
 
-from simulation.analysis.floors import Gain
-from simulation.analysis.measures import MEASURES, Measure
+from simulation.analysis.gains import Gain
 from simulation.analysis.populations import Course, Point
-from simulation.analysis.selection import frontier
-from simulation.analysis.settings import Setting, read_settings
-from simulation.analysis.vocabulary import TRUST_IN_WORDS
+from simulation.analysis.settings import Setting, frontier, read_settings
+from simulation.analysis.vocabulary import MEASURES, TRUST_IN_WORDS, Measure
 from simulation.pages.comparison_plots import bytes_plot, epsilon_plot
-from simulation.pages.figures.accuracy_axis import accuracy_axis
-from simulation.pages.figures.accuracy_by_bytes import (
+from simulation.pages.comparison_sections import population_section
+from simulation.pages.figures.accuracy import (
+    EpsilonAxis,
     Trace,
     draw_accuracy_against_bytes,
+    draw_accuracy_against_epsilon,
+    draw_accuracy_against_users,
     draw_accuracy_by_round,
 )
-from simulation.pages.figures.accuracy_by_epsilon import EpsilonAxis, draw_accuracy_against_epsilon
-from simulation.pages.figures.accuracy_by_users import draw_accuracy_against_users
-from simulation.pages.figures.axes import log_axis, plain_axis
-from simulation.pages.figures.colours import INK, NAMES, REFERENCE
-from simulation.pages.figures.distributions import bins
-from simulation.pages.figures.hovering import titled
-from simulation.pages.figures.inline_svg import inline_svg
-from simulation.pages.figures.labels import PointLabel, spread_out
+from simulation.pages.figures.axes import accuracy_axis, log_axis, plain_axis
+from simulation.pages.figures.labels import PointLabel, label_points, spread_out, titled
 from simulation.pages.figures.looks import looks_of
-from simulation.pages.figures.panels import NARROW, WIDE, Style, note, panels, shortened
-from simulation.pages.figures.point_words import label_points
-from simulation.pages.figures.rendering import Rendered, render, to_svg
-from simulation.pages.figures.run_overview import PREDICTION_QUANTILES, draw_summary, group_by_rating
-from simulation.pages.figures.run_rounds import evaluated_rounds
-from simulation.pages.population_section import population_section
+from simulation.pages.figures.panels import (
+    INK,
+    NAMES,
+    NARROW,
+    REFERENCE,
+    WIDE,
+    Style,
+    note,
+    panels,
+    shortened,
+)
+from simulation.pages.figures.rendering import Rendered, inline_svg, render, to_svg
+from simulation.pages.figures.users import (
+    PREDICTION_QUANTILES,
+    bins,
+    draw_summary,
+    evaluated_rounds,
+    group_by_rating,
+)
 from simulation.storage.run_files import read_run
 from strategies.round_record import RoundRecord
 

@@ -24,8 +24,7 @@ from simulation.compare import compare
 from simulation.pages import projected, report
 from simulation.pages.comparison_page import comparison_page
 from simulation.pages.figures.rendering import Plot, Rendered
-from simulation.pages.markup import Cell, Column, table
-from simulation.pages.page import Section, page
+from simulation.pages.page import Cell, Column, Section, page, table
 from simulation.pages.run_page import run_page
 from simulation.pages.run_sections import example_sections
 from simulation.pages.words import merged_notes

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from simulation.pages.run_answer import answer_sentence
+from simulation.pages.run_page import answer_sentence
 from simulation.storage.summary import read_summary
 
 _ALONE = "RMSE 1.100 on 400 held-out ratings, against 1.063 with nothing sent (lower is better)"

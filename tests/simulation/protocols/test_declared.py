@@ -18,11 +18,9 @@ from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.ratings import RatingScale
 from simulation import audit, compare, load, run
-from simulation.analysis.advice import advise
-from simulation.analysis.advice_words import advice_lines
-from simulation.analysis.audits import declared_lines
+from simulation.analysis.advice import AdviceLimits, advice_lines, advise
+from simulation.analysis.comparison_files import declared_lines
 from simulation.analysis.description import describe
-from simulation.analysis.limits import AdviceLimits
 from simulation.console.command_line import main
 from simulation.pages import report
 from simulation.protocols.declared import declaring

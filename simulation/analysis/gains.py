@@ -1,4 +1,10 @@
-"""The floors of a comparison: the accuracy reached with nothing sent, and how far other settings beat it."""
+"""Paired differences of settings: from nothing sent, and from the most accurate protocol of the same budget.
+
+The difference from the best is counted over users, who are drawn again with replacement, the same for both
+protocols (`dprec.bootstrap`). An interval holds for one pair: of twenty rivals as good as the best, one is
+expected to be told apart by chance. The best is chosen by the same ratings, so that it looks a little better
+than it is.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +17,15 @@ from typing import Literal
 from scipy.special import stdtrit
 
 from dprec.bootstrap import CONFIDENCE
-from simulation.analysis.measures import Measure
-from simulation.analysis.numbers import number
 from simulation.analysis.settings import Setting
-from simulation.analysis.vocabulary import plural
+from simulation.analysis.vocabulary import Measure, number, plural
 from simulation.storage.tables import Row
 
 NOTHING_SENT = "nothing-sent"
 """The floor that everything else is compared with: no bytes, no privacy loss."""
+
+SETS_ONLY = "sets-only"
+"""The floor with no value sent, whose devices know which items everybody rated."""
 
 AGAINST = "against"
 """Column of comparison.csv: the name of the floor that a line is held against."""
@@ -166,3 +173,51 @@ def _half_width(differences: Sequence[float]) -> float | None:
 def gain_digits(measure: Measure) -> int:
     """Return how many decimals of a difference are worth showing."""
     return measure.digits - 1
+
+
+BEST = "best_at_budget"
+"""Column of comparison.csv: the most accurate protocol at the line's budget, by the main measure."""
+
+BEHIND = ("behind_best", "behind_best_low", "behind_best_high")
+"""Columns of comparison.csv: how much worse than that in the main measure, and the interval over users."""
+
+
+def rivals(settings: Sequence[Setting], measure: Measure) -> list[tuple[Setting, list[Setting]]]:
+    """Return the best setting of every budget, with the others of that budget; floors do not compete.
+
+    Parameters
+    ----------
+    settings : sequence of Setting
+        Those that predict the same.
+    measure : Measure
+    """
+    by_budget: dict[float | None, list[tuple[float, str, Setting]]] = {}
+    for setting in settings:
+        mean = setting.mean(measure.column)
+        if setting.floor is None and mean is not None:
+            by_budget.setdefault(setting.budget, []).append((measure.sort_key(mean), setting.name, setting))
+    ordered = [sorted(own, key=lambda each: each[:2]) for own in by_budget.values()]
+    return [(best, [each for *_, each in others]) for (*_, best), *others in ordered if others]
+
+
+def from_best(setting: Setting) -> Gain | None:
+    """Return how a setting compares with the best of its budget: a gain of at most 0.
+
+    None for the best itself, and where the table has no interval over users.
+    """
+    row = setting.rows[0]
+    behind, low, high = (row.get(column) for column in BEHIND)
+    if isinstance(behind, float) and isinstance(low, float) and isinstance(high, float):
+        return Gain(-behind, -high, -low, "user", len(setting.rows))
+    return None
+
+
+def is_best(setting: Setting) -> bool:
+    """Return whether a setting is the best of a budget at which others were compared with it."""
+    return setting.rows[0].get(BEST) == setting.name
+
+
+def not_told_apart(best: Setting, settings: Sequence[Setting]) -> list[Setting]:
+    """Return the settings of the same budget whose difference from the best may be chance."""
+    same = [each for each in settings if each.budget == best.budget and each.rows[0].get(BEST) == best.name]
+    return [each for each in same if (behind := from_best(each)) and not behind.told_apart]

@@ -1,0 +1,392 @@
+"""The answer of a comparison in words: sentences for each thing that is predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from dprec.privacy.units import ComparableUnit
+from simulation.analysis.answer import Answer, Candidate, TrustAnswer
+from simulation.analysis.gains import SETS_ONLY, Gain, gain, gain_digits, nothing_sent
+from simulation.analysis.settings import Evaluation, Setting
+from simulation.analysis.vocabulary import TRUST_IN_WORDS, Measure, listed, loss, number, plural
+
+_MOST_NAMES = 3
+"""Names that are listed; of more, only their number is said."""
+
+
+def answer_sentences(answer: Answer, unit: ComparableUnit) -> tuple[str, ...]:
+    """Return what a comparison says of one evaluation, in at most two sentences.
+
+    Parameters
+    ----------
+    answer : Answer
+    unit : {"rating", "user"}
+        What the budgets are counted for.
+    """
+    first = _first(answer, unit)
+    second = "; ".join(_context(answer))
+    return (first, f"{second[0].upper()}{second[1:]}.") if second else (first,)
+
+
+def trust_sentences(answer: Answer, at_trusts: Sequence[TrustAnswer], delta: float | None) -> tuple[str, ...]:
+    """Return what a comparison of whole users says of one evaluation: a line for each trust after the first.
+
+    Parameters
+    ----------
+    answer : Answer
+    at_trusts : sequence of TrustAnswer
+        At the budget of the answer.
+    delta : float or None
+        With which the budget holds.
+    """
+    if not at_trusts:
+        return answer_sentences(answer, "user")
+    with_delta = "" if delta is None else f" with δ = {delta:g}"
+    depends = (
+        "every protocol here that is proved to keep its budget asks for the same trust"
+        if len(at_trusts) == 1
+        else "the most accurate protocol that is proved to keep its budget depends on whom users trust"
+    )
+    lead = f"At ε = {answer.budget:g} per user{with_delta}, {depends}"
+    if answer.floor:
+        lead += f"; nothing sent reaches {_reached(answer.floor, answer.measure)}"
+    return (f"{lead}.", *(_at_trust(each, answer) for each in at_trusts))
+
+
+def _first(answer: Answer, unit: ComparableUnit) -> str:
+    """Return the sentence about the protocol to take, or that says that there is none."""
+    if answer.budget is None:
+        return _without_budgets(answer)
+    at = f"At ε = {answer.budget:g} per {unit}"
+    if answer.floor and answer.nothing_beats_the_floor:
+        return f"{at} nothing here beats sending nothing: {_nearest(answer, answer.floor, answer.nearest)}."
+    best, claimed = answer.best, answer.claimed
+    if best is None:
+        named = "" if claimed is None else f"; {_claims(claimed.setting, unit)}, {_reaches(answer, claimed)}"
+        return f"{at} no protocol here is proved to keep its budget{named}."
+    if answer.floor and best.against and not best.beats_nothing_sent:
+        return (
+            f"{at} no protocol that is proved to keep its budget beats sending nothing: "
+            f"{_nearest(answer, answer.floor, best)}."
+        )
+    alike = f" (not told apart: {_few(answer.alike)})" if answer.alike else ""
+    beyond_doubt = " and beats nothing sent beyond doubt" if answer.in_doubt else ""
+    per_user = best.setting.epsilon("user") if unit == "rating" else None
+    compared = best.setting.profiles_compared(per_user, " on the ")
+    summed = "" if per_user is None else f", up to {loss(per_user)} per user{compared}"
+    return (
+        f"{at}{summed}, the most accurate protocol that is proved to keep its budget{beyond_doubt} is "
+        f"{best.setting.name}{alike}: it {_reaches(answer, best)}, {_costs(best.setting)}."
+    )
+
+
+def _claims(setting: Setting, unit: ComparableUnit) -> str:
+    """Name a protocol with what it claims, which may be another epsilon than it was asked for."""
+    claimed = setting.claimed(unit)
+    verb = "declares" if setting.status == "declared" else "claims"
+    return f"{setting.name}, which {verb} {'to' if claimed is None else f'ε = {loss(claimed)}'}"
+
+
+def _without_budgets(answer: Answer) -> str:
+    named = answer.without_privacy or answer.floor
+    if named is None:
+        return "No protocol here has a budget."
+    return f"No protocol here has a budget; {named.setting.name} {_reaches(answer, named)}."
+
+
+def _nearest(answer: Answer, floor: Candidate, nearest: Candidate | None) -> str:
+    """Say what nothing sent reaches, and which protocol comes nearest to it or is hardly better."""
+    reached = f"every device alone reaches {_reached(floor, answer.measure)}"
+    if nearest is None or nearest.against is None:
+        return reached
+    doubt = ", which may be chance" if nearest.against.mean > 0 else ""
+    written = nearest.against.written(gain_digits(answer.measure))
+    promise = f" ({nearest.setting.word}, not proved)" if nearest.setting.falls_short else ""
+    return f"{reached}, and the nearest protocol, {nearest.setting.name}{promise}, is {written}{doubt}"
+
+
+def _reaches(answer: Answer, named: Candidate) -> str:
+    than = _than(named.against, answer.floor.accuracy, answer.measure) if answer.floor else ""
+    return f"reaches {_reached(named, answer.measure)}{than}"
+
+
+def _than(against: Gain | None, floor: float, measure: Measure) -> str:
+    if against is None:
+        return ""
+    written = against.written(gain_digits(measure))
+    return f", {written} than nothing sent ({_number(floor, measure)})"
+
+
+def _costs(setting: Setting) -> str:
+    up, down = (setting.mean(f"{way}link_message_mean_per_user") for way in ("up", "down"))
+    return (
+        f"for {number(up, 0)} bytes up and {number(down, 0)} down per user; "
+        f"the server sees {setting.server_sees}"
+    )
+
+
+def _context(answer: Answer) -> Iterator[str]:
+    """Yield what the rated items give alone, what published protocols do, and what no privacy gives."""
+    measure = answer.measure
+    best = answer.best or answer.claimed
+    if answer.set_alone and best and not best.setting.flag("hides_rated_items"):
+        yield _set_alone(answer.set_alone, measure)
+    if answer.floor and answer.published:
+        yield _published(answer.published, answer.published_better)
+    if (clear := answer.without_privacy) and answer.budget is not None:
+        yield f"without privacy {clear.setting.name} reaches {_number(clear.accuracy, measure)}"
+
+
+def _set_alone(alone: Candidate, measure: Measure) -> str:
+    return (
+        "the rated items alone, which the server sees and a table tells all users something of, give "
+        f"{_number(alone.accuracy, measure)} ({alone.setting.name})"
+    )
+
+
+def _published(names: Sequence[str], better: Sequence[str]) -> str:
+    """Say which of the published protocols beat nothing sent."""
+    if len(names) == 1:
+        return f"the published {names[0]} {'beats' if better else 'does not beat'} nothing sent"
+    systems = f"the {len(names)} published systems ({listed(names)})"
+    if not better:
+        return f"none of {systems} beats nothing sent"
+    if len(better) == len(names):
+        return f"each of {systems} beats nothing sent"
+    return f"of {systems}, {listed(better)} {'beats' if len(better) == 1 else 'beat'} nothing sent"
+
+
+def _at_trust(at_trust: TrustAnswer, answer: Answer) -> str:
+    """Say which protocol to take at a trust, or that the best is not surely better than nothing sent."""
+    measure, best, against = answer.measure, at_trust.best, at_trust.against
+    trusted = TRUST_IN_WORDS[at_trust.trust]
+    kept = "ratings and rated items protected" if at_trust.hides else "ratings protected, rated items seen"
+    budget = "" if best.budget == at_trust.budget else f" at ε = {best.budget:g}"
+    reached = f"{best.name}{budget}, {_label(measure)} {_number(best.mean(measure.column), measure)}"
+    if against is not None:
+        reached += f", {against.written(gain_digits(measure))}"
+    in_doubt = "the most accurate does not surely beat sending nothing: "
+    sentence = in_doubt + reached if against and not against.beyond_doubt else f"{reached}, {_costs(best)}"
+    if answer.set_alone and not at_trust.hides:
+        sentence += f"; {_set_alone(answer.set_alone, measure)}"
+    return f"{trusted[0].upper()}{trusted[1:]} ({kept}): {sentence}."
+
+
+def _few(settings: Sequence[Setting]) -> str:
+    names = [setting.name for setting in settings]
+    return listed(names) if len(names) <= _MOST_NAMES else plural(len(names), "protocol")
+
+
+def _number(value: float | None, measure: Measure) -> str:
+    return number(value, gain_digits(measure))
+
+
+def _label(measure: Measure) -> str:
+    """Return the name of a measure inside a sentence."""
+    name = measure.label
+    return name[0].lower() + name[1:] if name[1:2].islower() else name
+
+
+def _reached(named: Candidate, measure: Measure) -> str:
+    return f"{_label(measure)} {_number(named.accuracy, measure)}"
+
+
+_READS_SETS = "calibrated"
+"""Completion that reads which items were rated beside what was reported about them."""
+
+
+def seen_set_sentences(
+    groups: Mapping[Evaluation, Sequence[Setting]], unit: ComparableUnit
+) -> dict[Evaluation, str]:
+    """Say of every thing that is predicted what the visible set alone gives, and what reports add to it.
+
+    Parameters
+    ----------
+    groups : mapping
+        The settings of every evaluation; those without a protocol that reads the set are left out.
+    unit : {"rating", "user"}
+        What the budgets are counted for.
+    """
+    return {
+        evaluation: sentence
+        for evaluation, settings in groups.items()
+        if (sentence := _set_sentence(settings, evaluation.measure, unit))
+    }
+
+
+def _set_sentence(settings: Sequence[Setting], measure: Measure, unit: ComparableUnit) -> str | None:
+    readers = [
+        setting
+        for setting in settings
+        if {row.get("completion") for row in setting.rows} == {_READS_SETS}
+        and not (setting.floor or setting.flag("hides_rated_items") or setting.flag("trusts_server"))
+    ]
+    alone = next((setting for setting in settings if setting.floor == SETS_ONLY), None)
+    reached = alone.mean(measure.column) if alone else None
+    if alone is None or reached is None:
+        return _unknown(readers)
+    digits = gain_digits(measure)
+    accuracy = number(reached, digits)
+    sentence = f"The rated items alone, without values, give {measure.label} {accuracy} ({alone.name})"
+    floor = nothing_sent(settings)
+    hidden = floor.mean(measure.column) if floor else None
+    if hidden is not None:
+        sentence += f", against {number(hidden, digits)} with nothing sent"
+    sentence += (
+        "; the server sees them, and the table that devices are sent tells all users something of them"
+    )
+    sentence += "; where a protocol hides which items were rated, nothing of this remains"
+    added = listed(_added(readers, alone, measure))
+    return f"{sentence}." + (f" Compared with {alone.name}, {added} per {unit}." if added else "")
+
+
+def _unknown(readers: Sequence[Setting]) -> str | None:
+    """Say that nothing here tells the share of the set, if there is a protocol that reads it."""
+    if not readers:
+        return None
+    names = list(dict.fromkeys(setting.name for setting in readers))
+    verb = "predicts" if len(names) == 1 else "predict"
+    return (
+        f"{listed(names)} {verb} also from which items were rated, since that is seen; what it gives without "
+        f"a report of any value, the floor {SETS_ONLY} would say. Where the set is hidden, none of it holds."
+    )
+
+
+def _added(readers: Sequence[Setting], alone: Setting, measure: Measure) -> list[str]:
+    """Return how far the best reader of each budget is from the set alone, by ascending budget."""
+    best: dict[float, tuple[str, Gain]] = {}
+    for setting in readers:
+        against = gain(setting, alone, measure)
+        if setting.budget is None or against is None:
+            continue
+        if setting.budget not in best or against.mean > best[setting.budget][1].mean:
+            best[setting.budget] = (setting.name, against)
+    return [
+        f"{name} is {against.written(gain_digits(measure))} at ε = {budget:g}"
+        for budget, (name, against) in sorted(best.items())
+    ]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Which protocols of one budget are better than nothing sent by more than their uncertainty.
+
+    Parameters
+    ----------
+    budget : float or None
+        None for protocols without one.
+    better, not_better : tuple of str
+        Names of protocols.
+    nearest : tuple of str and Gain
+        The protocol that gains the most, or is the least worse.
+    """
+
+    budget: float | None
+    better: tuple[str, ...]
+    not_better: tuple[str, ...]
+    nearest: tuple[str, Gain]
+
+
+def verdicts(settings: Sequence[Setting], measure: Measure) -> list[Verdict]:
+    """Return a verdict for every budget, ascending, and for no budget at last.
+
+    Parameters
+    ----------
+    settings : sequence of Setting
+        Those that predict the same; without the floor with nothing sent there is no verdict.
+    measure : Measure
+    """
+    floor = nothing_sent(settings)
+    if floor is None:
+        return []
+    by_budget: dict[float | None, dict[str, Gain]] = {}
+    for setting in settings:
+        against = None if setting.floor else gain(setting, floor, measure)
+        if against:
+            by_budget.setdefault(setting.budget, {})[setting.name] = against
+    ascending = sorted(by_budget, key=lambda budget: (budget is None, budget or 0.0))
+    return [_verdict(budget, by_budget[budget]) for budget in ascending]
+
+
+def _verdict(budget: float | None, gains: Mapping[str, Gain]) -> Verdict:
+    return Verdict(
+        budget,
+        tuple(name for name, against in gains.items() if against.beyond_doubt),
+        tuple(name for name, against in gains.items() if not against.beyond_doubt),
+        max(gains.items(), key=lambda entry: entry[1].mean),
+    )
+
+
+def verdict_sentences(
+    groups: Mapping[Evaluation, Sequence[Setting]], unit: ComparableUnit
+) -> dict[Evaluation, str]:
+    """Say of every thing that is predicted what is not better than nothing sent; nothing without that floor.
+
+    Parameters
+    ----------
+    groups : mapping
+        The settings of every evaluation.
+    unit : {"rating", "user"}
+        What the budgets are counted for.
+    """
+    return {
+        evaluation: sentence
+        for evaluation, settings in groups.items()
+        if (sentence := _verdict_sentence(settings, evaluation.measure, unit))
+    }
+
+
+def _verdict_sentence(settings: Sequence[Setting], measure: Measure, unit: ComparableUnit) -> str | None:
+    floor, every = nothing_sent(settings), verdicts(settings, measure)
+    reached = floor.mean(measure.column) if floor else None
+    if reached is None or not every:
+        return None
+    repeated = any(verdict.nearest[1].half_width is not None for verdict in every)
+    base = f"nothing sent ({measure.label} {number(reached, gain_digits(measure))})"
+    base += " by more than the uncertainty of the difference" if repeated else ""
+    # What is better without privacy is no news, unless there is nothing else to say.
+    said = [verdict for verdict in every if verdict.budget is not None or verdict.not_better] or every
+    alike = groupby(said, key=lambda verdict: (verdict.budget is None, verdict.better, verdict.not_better))
+    clauses = [
+        _clause([*group], "it" if place else base, unit, measure) for place, (_, group) in enumerate(alike)
+    ]
+    sentence = "; ".join(clauses) + ("" if repeated else " (one run each: the uncertainty is unknown)")
+    return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _clause(alike: Sequence[Verdict], base: str, unit: ComparableUnit, measure: Measure) -> str:
+    """Say what holds at budgets at which the same protocols are better."""
+    last = alike[-1]
+    private = last.budget is not None
+    kind = "private protocol" if private else "protocol"
+    budgets = listed(f"{verdict.budget:g}" for verdict in alike if verdict.budget is not None)
+    where = f"at ε = {budgets} per {unit}," if private else "without privacy"
+    return f"{where} {' '.join(_who(last, kind, base))}" + _nearest_words(alike, measure)
+
+
+def _who(verdict: Verdict, kind: str, base: str) -> Iterator[str]:
+    """Yield who beats the base and who does not."""
+    better, others = verdict.better, verdict.not_better
+    count = len(better) + len(others)
+    if count == 1:
+        yield f"{(better or others)[0]} {'beats' if better else 'does not beat'} {base}"
+    elif not better:
+        yield f"none of the {plural(count, kind)} beats {base}"
+    elif not others:
+        yield f"each of the {plural(count, kind)} beats {base}"
+    else:
+        yield f"{listed(better)} {'beats' if len(better) == 1 else 'beat'} {base},"
+        yield f"{listed(others)} {'does' if len(others) == 1 else 'do'} not"
+
+
+def _nearest_words(alike: Sequence[Verdict], measure: Measure) -> str:
+    """Say how far the nearest is where none is better, at the largest of the budgets."""
+    last = alike[-1]
+    if last.better:
+        return ""
+    name, against = last.nearest
+    where = f" at ε = {last.budget:g}" if len(alike) > 1 else ""
+    who = f"nearest{where}: {name}, " if len(last.not_better) > 1 else f"{where.strip()}: " if where else ""
+    return f" ({who}{against.written(gain_digits(measure))})"
