@@ -80,7 +80,7 @@ class AdviceLimits:
 
     def loss(self, setting: Setting) -> float:
         """Return the loss of a setting that counts; infinite without a bound."""
-        counted = counted_loss(setting, self.unit, claimed=self.claimed)
+        counted = _counted_loss(setting, self.unit, claimed=self.claimed)
         losses = [math.inf if counted is None else counted]
         composed, delta = setting.composed, setting.delta
         if self.delta is not None and composed is not None and delta is not None:
@@ -128,7 +128,7 @@ def most_trust(name: str) -> Trust:
     raise InputError("--trust", repr(name), ", ".join(LEAST_TRUST_FIRST))
 
 
-def counted_loss(setting: Setting, unit: ComparableUnit, *, claimed: bool) -> float | None:
+def _counted_loss(setting: Setting, unit: ComparableUnit, *, claimed: bool) -> float | None:
     """Return the sum of losses that counts: what is proved, or also what is claimed; None without a bound."""
     if setting.status == "proved":
         return setting.epsilon(unit)
@@ -227,7 +227,6 @@ def advise(directory: str | Path, limits: AdviceLimits, measure: str | None = No
     ----------
     directory : str or Path
         A comparison's directory; only its comparison.csv is read.
-    limits : AdviceLimits
     measure : str, optional
         Column of the accuracy; by default the first of `MEASURES` that any protocol has.
 
@@ -248,7 +247,7 @@ def advise(directory: str | Path, limits: AdviceLimits, measure: str | None = No
         default=floor,
     )
     if best is None:
-        raise InputError(str(directory), nothing_within(limits), least_needed(offers, limits))
+        raise InputError(str(directory), _nothing_within(limits), _least_needed(offers, limits))
     beating = {offer.setting.name for offer in inside if offer in worthwhile}
     alike = _alike(best.setting, comparable, chosen)
     better = [offer for offer in worthwhile if chosen.better(offer.accuracy.mean, best.accuracy.mean)]
@@ -357,13 +356,13 @@ def _composed_only(settings: Sequence[Setting], measure: Measure, limits: Advice
     ]
 
 
-def nothing_within(limits: AdviceLimits) -> str:
+def _nothing_within(limits: AdviceLimits) -> str:
     """Say that nothing is within limits."""
     within = f"nothing within {limits.privacy} and {limits.max_bytes:,.0f} bytes per user"
     return " ".join([within, *limits.conditions])
 
 
-def least_needed(offers: Sequence[Offer], limits: AdviceLimits) -> str:
+def _least_needed(offers: Sequence[Offer], limits: AdviceLimits) -> str:
     """Return, in words, the nearest limits that could be met."""
     private = [offer for offer in offers if math.isfinite(offer.epsilon)]
     if not private:
@@ -496,8 +495,8 @@ def _on_the_network(setting: Setting) -> str:
 
 
 def _privacy(setting: Setting, limits: AdviceLimits) -> str:
-    per_rating = counted_loss(setting, "rating", claimed=True)
-    per_user = counted_loss(setting, "user", claimed=True)
+    per_rating = _counted_loss(setting, "rating", claimed=True)
+    per_user = _counted_loss(setting, "user", claimed=True)
     mark = "" if setting.status == "proved" else f" ({setting.word}, not proved)"
     losses = f"at ε {loss(per_rating)} per rating, {loss(per_user)} per user"
     compared = setting.profiles_compared(per_user, " on the ")

@@ -56,9 +56,6 @@ def at_each_trust(
 
     Parameters
     ----------
-    settings : sequence of Setting
-        Those that predict the same.
-    measure : Measure
     budgets : sequence of float
         By default, all that any of the settings was given.
     delta : float, optional
@@ -205,7 +202,7 @@ class Answer:
     @property
     def nearest(self) -> Candidate | None:
         """The more accurate of the best that is proved and the best that is claimed."""
-        return most_accurate((each for each in (self.best, self.claimed) if each), self.measure)
+        return _most_accurate((each for each in (self.best, self.claimed) if each), self.measure)
 
 
 def answer_to(settings: Sequence[Setting], measure: Measure, published: Collection[str]) -> Answer:
@@ -213,9 +210,6 @@ def answer_to(settings: Sequence[Setting], measure: Measure, published: Collecti
 
     Parameters
     ----------
-    settings : sequence of Setting
-        Those that predict the same.
-    measure : Measure
     published : collection of str
         Names of the protocols whose settings are those of their paper.
     """
@@ -223,21 +217,21 @@ def answer_to(settings: Sequence[Setting], measure: Measure, published: Collecti
     given = [each for each in settings if each.floor is None and each.budget == budget is not None]
     candidates = list(_candidates(given, floor, measure))
     proved = [each for each in candidates if not each.setting.falls_short]
-    best = most_accurate(proved, measure)
+    best = _most_accurate(proved, measure)
     papers = [each for each in candidates if each.setting.name in published and each.against]
     alone = [each for each in settings if each.floor == SETS_ONLY]
     return Answer(
         measure,
         budget,
-        most_accurate(_candidates([floor] if floor else [], None, measure), measure),
+        _most_accurate(_candidates([floor] if floor else [], None, measure), measure),
         best,
         tuple(each.setting for each in proved if best and measure.better(each.accuracy, best.accuracy)),
         tuple(not_told_apart(best.setting, settings)) if best else (),
-        most_accurate((each for each in candidates if each.setting.falls_short), measure),
-        most_accurate(_candidates(alone, floor, measure), measure),
+        _most_accurate((each for each in candidates if each.setting.falls_short), measure),
+        _most_accurate(_candidates(alone, floor, measure), measure),
         tuple(each.setting.name for each in papers),
         tuple(each.setting.name for each in papers if each.beats_nothing_sent),
-        most_accurate(_candidates([each for each in settings if each.reference], floor, measure), measure),
+        _most_accurate(_candidates([each for each in settings if each.reference], floor, measure), measure),
     )
 
 
@@ -249,7 +243,7 @@ def _candidates(settings: Iterable[Setting], floor: Setting | None, measure: Mea
             yield Candidate(setting, accuracy, gain(setting, floor, measure) if floor else None)
 
 
-def most_accurate(candidates: Iterable[Candidate], measure: Measure) -> Candidate | None:
+def _most_accurate(candidates: Iterable[Candidate], measure: Measure) -> Candidate | None:
     """Return the most accurate of those that beat nothing sent, or of all where none does."""
     return min(
         candidates,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from dprec.privacy.units import ComparableUnit
 from simulation.analysis.gains import NOTHING_SENT, Gain, from_best, gain, gain_digits, is_best, nothing_sent
@@ -30,10 +30,13 @@ from simulation.analysis.vocabulary import (
 from simulation.storage.summary import by_column
 from simulation.storage.tables import Row
 
+Line = TypeVar("Line")
+Other = TypeVar("Other")
+
 
 @dataclass(frozen=True)
-class SettingColumn:
-    """A column of a table with one line per setting.
+class TableColumn(Generic[Line]):
+    """A column of a table: its heading, and what it says of each line.
 
     Parameters
     ----------
@@ -41,7 +44,7 @@ class SettingColumn:
     hint : str
         Its unit, or how it is counted.
     value : callable
-        What a setting is sorted by; None if the column does not apply to it.
+        What a line is sorted by; None if the column does not apply to it.
     text : callable
         The same, as text for a reader.
     numeric : bool
@@ -49,15 +52,65 @@ class SettingColumn:
 
     title: str
     hint: str
-    value: Callable[[Setting], float | str | None]
-    text: Callable[[Setting], str]
+    value: Callable[[Line], float | str | None]
+    text: Callable[[Line], str]
     numeric: bool = True
+
+    def of(self, part: Callable[[Other], Line]) -> TableColumn[Other]:
+        """Return the column of a table whose lines have what it speaks of as a part."""
+        return TableColumn(
+            self.title,
+            self.hint,
+            lambda line: self.value(part(line)),
+            lambda line: self.text(part(line)),
+            self.numeric,
+        )
+
+
+SettingColumn = TableColumn[Setting]
+"""A column of a table with one line per setting."""
+
+
+def text_column(title: str, text: Callable[[Line], object], hint: str = "") -> TableColumn[Line]:
+    """Return a column of text; a dash stands for None."""
+
+    def value(line: Line) -> str | None:
+        said = text(line)
+        return None if said is None else str(said)
+
+    def written(line: Line) -> str:
+        said = value(line)
+        return DASH if said is None else said
+
+    return TableColumn(title, hint, value, written, numeric=False)
+
+
+def figure_column(
+    title: str, hint: str, value: Callable[[Line], float | None], digits: int
+) -> TableColumn[Line]:
+    """Return a column of numbers with the given number of decimals."""
+    return written_column(title, value, lambda known: number(known, digits), hint)
+
+
+def written_column(
+    title: str,
+    value: Callable[[Line], float | None],
+    written: Callable[[float], str],
+    hint: str = "",
+) -> TableColumn[Line]:
+    """Return a column of numbers that are written in a way of their own; a dash stands for None."""
+
+    def text(line: Line) -> str:
+        known = value(line)
+        return DASH if known is None else written(known)
+
+    return TableColumn(title, hint, value, text)
 
 
 def accuracy_column(measure: Measure, *, direction: bool = False) -> SettingColumn:
     """Return the column of a measure, and whether it says which way is better."""
     hint = measure.direction if direction else ""
-    return mean_column(measure.label, hint, measure.column, measure.digits)
+    return _mean_column(measure.label, hint, measure.column, measure.digits)
 
 
 def spread_column(measure: Measure, settings: Sequence[Setting], *, direction: bool = False) -> SettingColumn:
@@ -65,9 +118,6 @@ def spread_column(measure: Measure, settings: Sequence[Setting], *, direction: b
 
     Parameters
     ----------
-    measure : Measure
-    settings : sequence of Setting
-        Those of the table.
     direction : bool
         Whether its heading says which way is better.
     """
@@ -81,14 +131,7 @@ def spread_column(measure: Measure, settings: Sequence[Setting], *, direction: b
 
 
 def floor_columns(measure: Measure, settings: Sequence[Setting]) -> list[SettingColumn]:
-    """Return the column that holds every setting against nothing sent; none where that was not run.
-
-    Parameters
-    ----------
-    measure : Measure
-    settings : sequence of Setting
-        Those that predict the same.
-    """
+    """Return the column that holds every setting against nothing sent; none where that was not run."""
     floor = nothing_sent(settings)
     if floor is None:
         return []
@@ -115,8 +158,6 @@ def best_columns(measure: Measure, settings: Sequence[Setting]) -> list[SettingC
     ----------
     measure : Measure
         The main one.
-    settings : sequence of Setting
-        Those that predict the same.
     """
     compared, digits = [gain for each in settings if (gain := from_best(each))], gain_digits(measure)
     if not compared:
@@ -145,26 +186,13 @@ def _hint(first: str, *spreads: str) -> str:
     return ", ".join(part for part in (first, f"± {named}" if named else "") if part)
 
 
-def figure_column(
-    title: str, hint: str, value: Callable[[Setting], float | None], digits: int
-) -> SettingColumn:
-    """Return a column of numbers with the given number of decimals."""
-    return SettingColumn(title, hint, value, lambda setting: number(value(setting), digits))
-
-
-def mean_column(title: str, hint: str, column: str, digits: int) -> SettingColumn:
+def _mean_column(title: str, hint: str, column: str, digits: int) -> SettingColumn:
     """Return a column of comparison.csv, averaged over folds and seeds."""
     return figure_column(title, hint, lambda setting: setting.mean(column), digits)
 
 
 def composed_column(settings: Sequence[Setting]) -> SettingColumn:
-    """Return the column of the losses per user by composition; its hint has the delta with which they hold.
-
-    Parameters
-    ----------
-    settings : sequence of Setting
-        Those of the table.
-    """
+    """Return the column of losses per user by composition; its hint has the delta with which they hold."""
     deltas = sorted({delta for setting in settings if (delta := setting.mean("delta")) is not None})
     return SettingColumn(
         f"{loss_per('user')}, composed",
@@ -175,13 +203,7 @@ def composed_column(settings: Sequence[Setting]) -> SettingColumn:
 
 
 def trust_columns(settings: Sequence[Setting]) -> list[SettingColumn]:
-    """Return the column of whom users trust; none where all protocols with a budget trust alike.
-
-    Parameters
-    ----------
-    settings : sequence of Setting
-        Those of the table.
-    """
+    """Return the column of whom users trust; none where all protocols with a budget trust alike."""
     return [TRUST] if len({setting.trust for setting in settings if setting.budget is not None}) > 1 else []
 
 
@@ -199,7 +221,7 @@ def _loss_column(unit: ComparableUnit, hint: str) -> SettingColumn:
 
 
 def _median_loss() -> SettingColumn:
-    plain = mean_column(loss_per("user"), "median", "epsilon_per_user_median", 1)
+    plain = _mean_column(loss_per("user"), "median", "epsilon_per_user_median", 1)
 
     def text(setting: Setting) -> str:
         return plain.text(setting) + setting.profiles_compared(setting.mean("epsilon_per_user_median"))
@@ -209,38 +231,27 @@ def _median_loss() -> SettingColumn:
 
 def _bytes_columns(title: str, direction: str) -> tuple[SettingColumn, ...]:
     return tuple(
-        mean_column(title, f"per user, {which}", f"{direction}_message_{statistic}_per_user", 0)
+        _mean_column(title, f"per user, {which}", f"{direction}_message_{statistic}_per_user", 0)
         for which, statistic in (("mean", "mean"), ("95th percentile", "p95"), ("largest", "max"))
     )
 
 
-BUDGET = SettingColumn(
-    "budget",
-    "ε",
-    lambda setting: setting.budget,
-    lambda setting: DASH if setting.budget is None else f"{setting.budget:g}",
-)
+BUDGET: SettingColumn = written_column("budget", lambda setting: setting.budget, "{:g}".format, "ε")
 LOSSES = (_loss_column("rating", ""), _loss_column("user", "largest"))
 MEDIAN_LOSS = _median_loss()
-BYTES = figure_column("bytes", "per user", lambda setting: setting.bytes_per_user, 0)
+BYTES: SettingColumn = figure_column("bytes", "per user", lambda setting: setting.bytes_per_user, 0)
 BYTES_UP = _bytes_columns("bytes up", "uplink")
 BYTES_DOWN = _bytes_columns("bytes down", "downlink")
 NETWORK = tuple(
-    mean_column(f"network {way}", "per user, mean", f"{link}_network_mean_per_user", 0)
+    _mean_column(f"network {way}", "per user, mean", f"{link}_network_mean_per_user", 0)
     for way, link in (("up", "uplink"), ("down", "downlink"))
 )
-TOTAL_BYTES = mean_column("bytes in all", "messages, all users", "total_message_bytes", 0)
-ROUNDS = mean_column("rounds", "", "rounds", 0)
-RUNS = figure_column("runs", "", lambda setting: len(setting.rows), 0)
-STATUS = SettingColumn(
-    "privacy", "", lambda setting: setting.status, lambda setting: setting.status, numeric=False
-)
-TRUST = SettingColumn(
-    "trusted", "", lambda setting: setting.trust, lambda setting: setting.trust, numeric=False
-)
-SERVER_SEES = SettingColumn(
-    "server sees", "", lambda setting: setting.server_sees, lambda setting: setting.server_sees, numeric=False
-)
+TOTAL_BYTES = _mean_column("bytes in all", "messages, all users", "total_message_bytes", 0)
+ROUNDS = _mean_column("rounds", "", "rounds", 0)
+RUNS: SettingColumn = figure_column("runs", "", lambda setting: len(setting.rows), 0)
+STATUS: SettingColumn = text_column("privacy", lambda setting: setting.status)
+TRUST: SettingColumn = text_column("trusted", lambda setting: setting.trust)
+SERVER_SEES: SettingColumn = text_column("server sees", lambda setting: setting.server_sees)
 
 
 MOST_ROWS = 10
@@ -249,12 +260,6 @@ MOST_ROWS = 10
 
 def headline_rows(settings: Sequence[Setting], measure: Measure) -> tuple[list[Setting], list[Setting]]:
     """Return one setting per protocol, at the reference budget or its nearest, the most accurate first.
-
-    Parameters
-    ----------
-    settings : sequence of Setting
-        Those that predict the same.
-    measure : Measure
 
     Returns
     -------
@@ -279,16 +284,7 @@ def headline_rows(settings: Sequence[Setting], measure: Measure) -> tuple[list[S
 def headline_columns(
     settings: Sequence[Setting], measure: Measure, unit: ComparableUnit
 ) -> list[SettingColumn]:
-    """Return the columns of the headline, after the name of the protocol.
-
-    Parameters
-    ----------
-    settings : sequence of Setting
-        Those that predict the same.
-    measure : Measure
-    unit : {"rating", "user"}
-        What the budgets are counted for.
-    """
+    """Return the columns of the headline, after the name of the protocol."""
     rounded = replace(measure, digits=gain_digits(measure))
     return [
         SettingColumn("ε asked", f"per {unit}", _asked, lambda setting: _asked_in_words(setting, unit)),

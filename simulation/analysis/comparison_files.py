@@ -133,7 +133,7 @@ def read_comparison(directory: Path) -> ComparisonFiles:
     )
 
 
-class AuditBeside(Document):
+class _AuditBeside(Document):
     """What is read of an audit."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore", allow_inf_nan=False)
@@ -155,7 +155,7 @@ class AuditBeside(Document):
         )
 
 
-def audits_in(directory: Path) -> list[AuditBeside]:
+def _audits_in(directory: Path) -> list[_AuditBeside]:
     """Return the audits in the folder audits of a directory, by the names of theirs.
 
     Raises
@@ -164,10 +164,10 @@ def audits_in(directory: Path) -> list[AuditBeside]:
         When one is damaged.
     """
     files = sorted((directory / AUDITS).glob(f"*/{AUDIT}"))
-    return [parse_document(AuditBeside, read_text(file), str(file)) for file in files]
+    return [parse_document(_AuditBeside, read_text(file), str(file)) for file in files]
 
 
-def declared_in_words(declared_by: Sequence[OwnCode], audits: Iterable[AuditBeside]) -> str:
+def _declared_in_words(declared_by: Sequence[OwnCode], audits: Iterable[_AuditBeside]) -> str:
     """Say on whose word a promise rests, and what audits of that code found."""
     code = {own.component: own.source for own in declared_by}
     found = [audit.words for audit in audits if dict(audit.declared_by) == code]
@@ -178,15 +178,15 @@ def declared_in_words(declared_by: Sequence[OwnCode], audits: Iterable[AuditBesi
 def declared_in_run(summary: Summary, directory: Path) -> tuple[str, ...]:
     """Return what a run's page says of a promise that is declared; nothing of any other."""
     own = summary.privacy.declared_by
-    return (declared_in_words(own, audits_in(directory)),) if own else ()
+    return (_declared_in_words(own, _audits_in(directory)),) if own else ()
 
 
 def declared_in_comparison(files: ComparisonFiles) -> Iterator[tuple[str, str]]:
     """Yield the protocols whose promise is declared, and what to say of it."""
     declared = [setting for setting in files.settings if setting.status == "declared"]
-    audits = audits_in(files.directory) if declared else []
+    audits = _audits_in(files.directory) if declared else []
     said = dict.fromkeys(
-        (setting.name, declared_in_words(files.summary(cell).privacy.declared_by, audits))
+        (setting.name, _declared_in_words(files.summary(cell).privacy.declared_by, audits))
         for setting in declared
         for cell in files.cells(setting)
     )
@@ -204,13 +204,7 @@ def declared_lines(directory: Path) -> list[str]:
 
 
 def notes_on_delta(delta: float, settings: Sequence[Setting]) -> Iterator[str]:
-    """Warn where the delta of a comparison is above one in the number of users of its largest population.
-
-    Parameters
-    ----------
-    delta : float
-    settings : sequence of Setting
-    """
+    """Warn where the delta of a comparison is above one in the number of users of its largest population."""
     users = [count for setting in settings if (count := setting.mean("users")) is not None]
     if users and (note := note_on_delta(delta, round(max(users)))):
         yield note

@@ -107,7 +107,6 @@ def gain(setting: Setting, floor: Setting, measure: Measure) -> Gain | None:
     ----------
     setting, floor : Setting
         Settings that predict the same ratings.
-    measure : Measure
 
     Returns
     -------
@@ -183,14 +182,7 @@ BEHIND = ("behind_best", "behind_best_low", "behind_best_high")
 
 
 def rivals(settings: Sequence[Setting], measure: Measure) -> list[tuple[Setting, list[Setting]]]:
-    """Return the best setting of every budget, with the others of that budget; floors do not compete.
-
-    Parameters
-    ----------
-    settings : sequence of Setting
-        Those that predict the same.
-    measure : Measure
-    """
+    """Return the best setting of every budget, with the others of that budget; floors do not compete."""
     by_budget: dict[float | None, list[tuple[float, str, Setting]]] = {}
     for setting in settings:
         mean = setting.mean(measure.column)

@@ -116,7 +116,6 @@ def courses(settings: Sequence[Setting], measure: Measure) -> list[Course]:
     ----------
     settings : sequence of Setting
         Of all populations, the comparison's own included.
-    measure : Measure
     """
     points: dict[tuple[str, float | None, str], list[Point]] = {}
     for evaluation, own in by_evaluation(settings).items():
@@ -159,7 +158,7 @@ def population_words(rows: Sequence[Row]) -> list[str]:
     return [words for measure in measures for words in population_sentences(courses(settings, measure))]
 
 
-CONFIDENCE = 0.95
+_CONFIDENCE = 0.95
 METHOD = (
     "95 % interval by normal theory (Student's t for the mean per user), allowing for chance in both who "
     "was simulated and who takes part"
@@ -196,7 +195,6 @@ def project(bytes_per_user: NDArray[np.float64], population: float) -> Projectio
 
     Parameters
     ----------
-    bytes_per_user : ndarray, shape (users,)
     population : float
         Users a day.
 
@@ -210,7 +208,7 @@ def project(bytes_per_user: NDArray[np.float64], population: float) -> Projectio
     total = population * float(bytes_per_user.mean())
     if users < 2:
         return Projection(population, total, None, None)
-    quantile = float(stdtrit(users - 1, (1 + CONFIDENCE) / 2))
+    quantile = float(stdtrit(users - 1, (1 + _CONFIDENCE) / 2))
     spread = float(bytes_per_user.std(ddof=1)) * math.sqrt(population**2 / users + population)
     return Projection(population, total, max(0.0, total - quantile * spread), total + quantile * spread)
 

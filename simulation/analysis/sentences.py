@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from itertools import groupby
+from typing import NamedTuple
 
 from dprec.privacy.units import ComparableUnit
 from simulation.analysis.answer import Answer, Candidate, TrustAnswer
 from simulation.analysis.gains import SETS_ONLY, Gain, gain, gain_digits, nothing_sent
-from simulation.analysis.settings import Evaluation, Setting
+from simulation.analysis.settings import Setting
 from simulation.analysis.vocabulary import TRUST_IN_WORDS, Measure, listed, loss, number, plural
 
 _MOST_NAMES = 3
@@ -17,14 +17,7 @@ _MOST_NAMES = 3
 
 
 def answer_sentences(answer: Answer, unit: ComparableUnit) -> tuple[str, ...]:
-    """Return what a comparison says of one evaluation, in at most two sentences.
-
-    Parameters
-    ----------
-    answer : Answer
-    unit : {"rating", "user"}
-        What the budgets are counted for.
-    """
+    """Return what a comparison says of one evaluation, in at most two sentences."""
     first = _first(answer, unit)
     second = "; ".join(_context(answer))
     return (first, f"{second[0].upper()}{second[1:]}.") if second else (first,)
@@ -35,7 +28,6 @@ def trust_sentences(answer: Answer, at_trusts: Sequence[TrustAnswer], delta: flo
 
     Parameters
     ----------
-    answer : Answer
     at_trusts : sequence of TrustAnswer
         At the budget of the answer.
     delta : float or None
@@ -108,15 +100,11 @@ def _nearest(answer: Answer, floor: Candidate, nearest: Candidate | None) -> str
 
 
 def _reaches(answer: Answer, named: Candidate) -> str:
-    than = _than(named.against, answer.floor.accuracy, answer.measure) if answer.floor else ""
-    return f"reaches {_reached(named, answer.measure)}{than}"
-
-
-def _than(against: Gain | None, floor: float, measure: Measure) -> str:
-    if against is None:
-        return ""
-    written = against.written(gain_digits(measure))
-    return f", {written} than nothing sent ({_number(floor, measure)})"
+    reaches, measure = f"reaches {_reached(named, answer.measure)}", answer.measure
+    if answer.floor is None or named.against is None:
+        return reaches
+    written = named.against.written(gain_digits(measure))
+    return f"{reaches}, {written} than nothing sent ({_number(answer.floor.accuracy, measure)})"
 
 
 def _costs(setting: Setting) -> str:
@@ -197,26 +185,8 @@ _READS_SETS = "calibrated"
 """Completion that reads which items were rated beside what was reported about them."""
 
 
-def seen_set_sentences(
-    groups: Mapping[Evaluation, Sequence[Setting]], unit: ComparableUnit
-) -> dict[Evaluation, str]:
-    """Say of every thing that is predicted what the visible set alone gives, and what reports add to it.
-
-    Parameters
-    ----------
-    groups : mapping
-        The settings of every evaluation; those without a protocol that reads the set are left out.
-    unit : {"rating", "user"}
-        What the budgets are counted for.
-    """
-    return {
-        evaluation: sentence
-        for evaluation, settings in groups.items()
-        if (sentence := _set_sentence(settings, evaluation.measure, unit))
-    }
-
-
-def _set_sentence(settings: Sequence[Setting], measure: Measure, unit: ComparableUnit) -> str | None:
+def seen_set_sentence(settings: Sequence[Setting], measure: Measure, unit: ComparableUnit) -> str | None:
+    """Say what the visible set alone gives, and what reports add to it; None if no protocol reads the set."""
     readers = [
         setting
         for setting in settings
@@ -269,19 +239,8 @@ def _added(readers: Sequence[Setting], alone: Setting, measure: Measure) -> list
     ]
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """Which protocols of one budget are better than nothing sent by more than their uncertainty.
-
-    Parameters
-    ----------
-    budget : float or None
-        None for protocols without one.
-    better, not_better : tuple of str
-        Names of protocols.
-    nearest : tuple of str and Gain
-        The protocol that gains the most, or is the least worse.
-    """
+class _Verdict(NamedTuple):
+    """Which protocols of one budget are better than nothing sent, and the one that gains the most."""
 
     budget: float | None
     better: tuple[str, ...]
@@ -289,58 +248,29 @@ class Verdict:
     nearest: tuple[str, Gain]
 
 
-def verdicts(settings: Sequence[Setting], measure: Measure) -> list[Verdict]:
-    """Return a verdict for every budget, ascending, and for no budget at last.
-
-    Parameters
-    ----------
-    settings : sequence of Setting
-        Those that predict the same; without the floor with nothing sent there is no verdict.
-    measure : Measure
-    """
-    floor = nothing_sent(settings)
-    if floor is None:
-        return []
+def _verdicts(settings: Sequence[Setting], floor: Setting, measure: Measure) -> list[_Verdict]:
+    """Return a verdict for every budget, ascending, and for no budget at last."""
     by_budget: dict[float | None, dict[str, Gain]] = {}
     for setting in settings:
         against = None if setting.floor else gain(setting, floor, measure)
         if against:
             by_budget.setdefault(setting.budget, {})[setting.name] = against
-    ascending = sorted(by_budget, key=lambda budget: (budget is None, budget or 0.0))
-    return [_verdict(budget, by_budget[budget]) for budget in ascending]
+    return [
+        _Verdict(
+            budget,
+            tuple(name for name, against in gains.items() if against.beyond_doubt),
+            tuple(name for name, against in gains.items() if not against.beyond_doubt),
+            max(gains.items(), key=lambda entry: entry[1].mean),
+        )
+        for budget, gains in sorted(by_budget.items(), key=lambda own: (own[0] is None, own[0] or 0.0))
+    ]
 
 
-def _verdict(budget: float | None, gains: Mapping[str, Gain]) -> Verdict:
-    return Verdict(
-        budget,
-        tuple(name for name, against in gains.items() if against.beyond_doubt),
-        tuple(name for name, against in gains.items() if not against.beyond_doubt),
-        max(gains.items(), key=lambda entry: entry[1].mean),
-    )
-
-
-def verdict_sentences(
-    groups: Mapping[Evaluation, Sequence[Setting]], unit: ComparableUnit
-) -> dict[Evaluation, str]:
-    """Say of every thing that is predicted what is not better than nothing sent; nothing without that floor.
-
-    Parameters
-    ----------
-    groups : mapping
-        The settings of every evaluation.
-    unit : {"rating", "user"}
-        What the budgets are counted for.
-    """
-    return {
-        evaluation: sentence
-        for evaluation, settings in groups.items()
-        if (sentence := _verdict_sentence(settings, evaluation.measure, unit))
-    }
-
-
-def _verdict_sentence(settings: Sequence[Setting], measure: Measure, unit: ComparableUnit) -> str | None:
-    floor, every = nothing_sent(settings), verdicts(settings, measure)
+def verdict_sentence(settings: Sequence[Setting], measure: Measure, unit: ComparableUnit) -> str | None:
+    """Say what is not better than nothing sent; None without that floor."""
+    floor = nothing_sent(settings)
     reached = floor.mean(measure.column) if floor else None
+    every = _verdicts(settings, floor, measure) if floor else []
     if reached is None or not every:
         return None
     repeated = any(verdict.nearest[1].half_width is not None for verdict in every)
@@ -356,7 +286,7 @@ def _verdict_sentence(settings: Sequence[Setting], measure: Measure, unit: Compa
     return f"{sentence[0].upper()}{sentence[1:]}."
 
 
-def _clause(alike: Sequence[Verdict], base: str, unit: ComparableUnit, measure: Measure) -> str:
+def _clause(alike: Sequence[_Verdict], base: str, unit: ComparableUnit, measure: Measure) -> str:
     """Say what holds at budgets at which the same protocols are better."""
     last = alike[-1]
     private = last.budget is not None
@@ -366,7 +296,7 @@ def _clause(alike: Sequence[Verdict], base: str, unit: ComparableUnit, measure: 
     return f"{where} {' '.join(_who(last, kind, base))}" + _nearest_words(alike, measure)
 
 
-def _who(verdict: Verdict, kind: str, base: str) -> Iterator[str]:
+def _who(verdict: _Verdict, kind: str, base: str) -> Iterator[str]:
     """Yield who beats the base and who does not."""
     better, others = verdict.better, verdict.not_better
     count = len(better) + len(others)
@@ -381,7 +311,7 @@ def _who(verdict: Verdict, kind: str, base: str) -> Iterator[str]:
         yield f"{listed(others)} {'does' if len(others) == 1 else 'do'} not"
 
 
-def _nearest_words(alike: Sequence[Verdict], measure: Measure) -> str:
+def _nearest_words(alike: Sequence[_Verdict], measure: Measure) -> str:
     """Say how far the nearest is where none is better, at the largest of the budgets."""
     last = alike[-1]
     if last.better:

@@ -65,12 +65,12 @@ def distinguishing_words(evaluation: Evaluation, evaluations: Sequence[Evaluatio
     ]
 
 
-EPSILON_COLUMNS: dict[ComparableUnit, str] = {
+_EPSILON_COLUMNS: dict[ComparableUnit, str] = {
     "rating": "epsilon_per_rating",
     "user": "epsilon_per_user_max",
 }
 
-CLAIM_COLUMNS: dict[ComparableUnit, str] = {
+_CLAIM_COLUMNS: dict[ComparableUnit, str] = {
     "rating": "epsilon_claimed_per_rating",
     "user": "epsilon_claimed_per_user",
 }
@@ -158,7 +158,7 @@ class Setting:
 
     def epsilon(self, unit: ComparableUnit) -> float | None:
         """Return the largest proved loss in a unit, over users and runs; None where there is none."""
-        return self._largest(EPSILON_COLUMNS[unit])
+        return self._largest(_EPSILON_COLUMNS[unit])
 
     @property
     def composed(self) -> float | None:
@@ -172,7 +172,7 @@ class Setting:
 
     def claimed(self, unit: ComparableUnit) -> float | None:
         """Return the largest loss in a unit that is claimed or declared and not proved; None where none."""
-        return self._largest(CLAIM_COLUMNS[unit])
+        return self._largest(_CLAIM_COLUMNS[unit])
 
     def _largest(self, column: str) -> float | None:
         values = [_finite(row.get(column)) for row in self.rows]
@@ -291,7 +291,6 @@ def read_rows(path: Path, needed: Sequence[str] = ()) -> list[Row]:
 
     Parameters
     ----------
-    path : Path
     needed : sequence of str
         Columns that the table must have.
 

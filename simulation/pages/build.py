@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,16 @@ from dprec.errors import InputError
 from dprec.mechanisms.channel import Channel
 from dprec.privacy.device_channel import DeviceChannel
 from dprec.progress import Progress, silent
-from simulation.analysis.columns import SmallTable, run_table, tables_of_comparison
+from simulation.analysis.columns import (
+    SettingColumn,
+    SmallTable,
+    run_table,
+    tables_of_comparison,
+    text_column,
+)
 from simulation.analysis.comparison_files import declared_in_run, read_comparison
 from simulation.analysis.populations import Projection, check_population
 from simulation.pages.comparison_page import comparison_page, evaluation_plots
-from simulation.pages.comparison_tables import heading
 from simulation.pages.deployment import comparison_projections, reference_traffic, run_projections
 from simulation.pages.evaluation_parts import evaluation_parts, representative_runs
 from simulation.pages.figures.labels import titled
@@ -26,7 +32,7 @@ from simulation.pages.figures.noise import draw_noise
 from simulation.pages.figures.panels import MUTED, WIDE
 from simulation.pages.figures.rendering import Draw, Plot, Rendered, render
 from simulation.pages.figures.users import draw_summary
-from simulation.pages.page import Column, table, text_cell
+from simulation.pages.page import table
 from simulation.pages.run_page import run_page
 from simulation.storage.atomic import unusable, write_atomically
 from simulation.storage.names import CONFIG, FIGURES, REPORT
@@ -50,7 +56,6 @@ def report(directory: str | Path, population: float | None = None, progress: Pro
         Only its files are read, so that a page can be rebuilt anywhere.
     population : float, optional
         Number of users in a deployment, whose traffic is projected.
-    progress : callable, optional
 
     Returns
     -------
@@ -100,7 +105,6 @@ def report_runs(directory: str | Path, progress: Progress = silent) -> None:
     ----------
     directory : str or Path
         Of a comparison.
-    progress : callable, optional
 
     Raises
     ------
@@ -177,9 +181,7 @@ def comparison_html(rows: Sequence[Row], name: str) -> str:
 
 
 def _html(small: SmallTable, name: str) -> str:
-    columns = [Column(small.first, numeric=False), *map(heading, small.columns)]
-    rows = [
-        [text_cell(setting.name), *(text_cell(column.text(setting)) for column in small.columns)]
-        for setting in small.settings
-    ]
-    return str(table(small.title or name, columns, rows, sortable=False))
+    first: SettingColumn = text_column(small.first, lambda setting: setting.name)
+    # Not to be sorted, each is what it shows.
+    columns = [first, *(replace(column, value=column.text) for column in small.columns)]
+    return str(table(small.title or name, columns, small.settings, sortable=False))

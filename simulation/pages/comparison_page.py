@@ -13,9 +13,9 @@ from simulation.analysis.comparison_files import ComparisonFiles, declared_in_co
 from simulation.analysis.populations import courses
 from simulation.analysis.sentences import (
     answer_sentences,
-    seen_set_sentences,
+    seen_set_sentence,
     trust_sentences,
-    verdict_sentences,
+    verdict_sentence,
 )
 from simulation.analysis.settings import reference_budget
 from simulation.analysis.vocabulary import QUICK_IN_WORDS, listed, plural
@@ -54,7 +54,7 @@ _MOST_NAMES = 4
 """Names that a note lists; of more, only their number is said."""
 
 
-def first_notes(files: ComparisonFiles) -> list[str]:
+def _first_notes(files: ComparisonFiles) -> list[str]:
     """Return what a reader must know of the whole comparison."""
     notes: list[str] = []
     if files.unfinished:
@@ -81,7 +81,7 @@ def first_notes(files: ComparisonFiles) -> list[str]:
     return [*notes, *(note for note, of_all in _notes_of_runs(files) if of_all)]
 
 
-def notes_sections(files: ComparisonFiles) -> list[Section]:
+def _notes_sections(files: ComparisonFiles) -> list[Section]:
     """Return the section with what holds of some protocols, if there is any such note."""
     notes = [note for note, of_all in _notes_of_runs(files) if not of_all]
     if not notes:
@@ -119,7 +119,7 @@ def _few(names: Sequence[str]) -> str:
     return listed(names[:_MOST_NAMES]) + (" and others" if len(names) > _MOST_NAMES else "")
 
 
-def comparison_answer(parts: Sequence[EvaluationPart], picture: Rendered | None) -> Markup:
+def _comparison_answer(parts: Sequence[EvaluationPart], picture: Rendered | None) -> Markup:
     """Return what a reader came for.
 
     Parameters
@@ -174,18 +174,15 @@ def evaluation_plots(part: EvaluationPart) -> list[Plot]:
     return plots
 
 
-def evaluation_sections(
+def _evaluation_sections(
     part: EvaluationPart, plots: Sequence[Plot], draw: Draw, *, main: bool
 ) -> list[Section]:
     """Return the sections of one evaluation.
 
     Parameters
     ----------
-    part : EvaluationPart
     plots : sequence of Plot
         Those of its figures that the answer does not show.
-    draw : callable
-        Renders a figure and writes its files.
     main : bool
         Whether its headline is part of the answer already.
     """
@@ -211,22 +208,15 @@ def evaluation_sections(
 
 def _of_budgets(part: EvaluationPart) -> list[str]:
     """Return what is said of every budget against nothing sent, and of the visible set."""
-    group, unit = {part.evaluation: part.settings}, part.files.matched_unit
-    said = (*verdict_sentences(group, unit).values(), *seen_set_sentences(group, unit).values())
-    return [paragraph(sentence) for sentence in said]
+    said = (
+        verdict_sentence(part.settings, part.measure, part.files.matched_unit),
+        seen_set_sentence(part.settings, part.measure, part.files.matched_unit),
+    )
+    return [paragraph(sentence) for sentence in said if sentence]
 
 
 def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw) -> str:
-    """Return the page of a comparison.
-
-    Parameters
-    ----------
-    files : ComparisonFiles
-    population : float or None
-        Number of users in a deployment.
-    draw : callable
-        Renders a figure and writes its files.
-    """
+    """Return the page of a comparison."""
     looks, traffic = looks_of(files.settings, by_trust=files.matched_unit == "user"), reference_traffic(files)
     parts = evaluation_parts(files, looks)
     picture = None
@@ -235,20 +225,20 @@ def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw
         plots, main = evaluation_plots(part), part is parts[0]
         if main and plots:
             picture = draw(plots.pop(0))
-        sections += evaluation_sections(part, plots, draw, main=main)
+        sections += _evaluation_sections(part, plots, draw, main=main)
     sections += [
         user_section(files, traffic, looks, draw),
         *mechanisms_sections(files, looks, draw),
         *sampled_noise_section(read_noise(files.directory), looks, draw),
         *published_section(files),
         *projection_sections(comparison_projections(traffic, population) if population else [], population),
-        *notes_sections(files),
+        *_notes_sections(files),
         _provenance(files, projected=population is not None),
     ]
     title = str(files.config.get("title") or files.config.get("name") or files.directory.name)
-    answer = comparison_answer(parts, picture) if parts else None
+    answer = _comparison_answer(parts, picture) if parts else None
     folded = [replace(section, folded=True) for section in sections]
-    return page(title, "dprec comparison", comparison_in_words(files), first_notes(files), folded, answer)
+    return page(title, "dprec comparison", comparison_in_words(files), _first_notes(files), folded, answer)
 
 
 def _provenance(files: ComparisonFiles, *, projected: bool) -> Section:

@@ -19,33 +19,27 @@ from simulation.analysis.columns import (
     BYTES_UP,
     SERVER_SEES,
     TRUST,
+    SettingColumn,
+    TableColumn,
     accuracy_column,
     composed_column,
+    figure_column,
     floor_columns,
+    text_column,
 )
 from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.gains import gain_digits
-from simulation.analysis.populations import Course, population_sentences, users_needed
+from simulation.analysis.populations import Course, Point, population_sentences, users_needed
 from simulation.analysis.settings import Setting, at_reference, read_rows, reference_budget
 from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS, Measure
-from simulation.pages.comparison_tables import heading, named_cell, setting_cell
+from simulation.pages.comparison_tables import named_column
 from simulation.pages.evaluation_parts import EvaluationPart
 from simulation.pages.figures.accuracy import draw_accuracy_against_users
 from simulation.pages.figures.looks import Look, Looks, trust_in_words
 from simulation.pages.figures.noise import SampledNoise, draw_mechanisms, sampled_noise_plot
 from simulation.pages.figures.rendering import Draw, Plot
 from simulation.pages.figures.users import SPREAD_QUANTILES, Spread, draw_spreads
-from simulation.pages.page import (
-    Cell,
-    Column,
-    Section,
-    dashed,
-    figures,
-    number_cell,
-    paragraph,
-    table,
-    text_cell,
-)
+from simulation.pages.page import Section, dashed, figures, paragraph, table
 from simulation.pages.words import label_of
 from simulation.storage.names import NOISE
 from simulation.storage.run_files import bytes_per_user, read_device_channel
@@ -65,7 +59,6 @@ def trust_sections(part: EvaluationPart, every: Sequence[Course]) -> list[Sectio
 
     Parameters
     ----------
-    part : EvaluationPart
     every : sequence of Course
         How protocols do with other numbers of users.
     """
@@ -81,38 +74,27 @@ def trust_sections(part: EvaluationPart, every: Sequence[Course]) -> list[Sectio
 
 def _trust_table(answers: Sequence[TrustAnswer], part: EvaluationPart, every: Sequence[Course]) -> Markup:
     settings, measure = part.settings, part.measure
-    figures = [accuracy_column(measure), *floor_columns(measure, settings)]
-    losses = composed_column(settings)
-    costs = [BYTES_UP[0], BYTES_DOWN[0], SERVER_SEES]
-    needed = [Column("users needed", f"{every[0].ratings} ratings", numeric=False)] if every else []
-    columns = [
-        Column("trusted", numeric=False),
-        Column("protected", numeric=False),
-        Column("budget", numeric=False),
-        Column("most accurate", numeric=False),
-        heading(losses),
-        *map(heading, figures),
-        Column("beats nothing sent", numeric=False),
-        *needed,
-        *map(heading, costs),
-        Column("as good with less trust", numeric=False),
+    of_best = [
+        named_column(part.looks, part.links, "most accurate"),
+        composed_column(settings),
+        accuracy_column(measure),
+        *floor_columns(measure, settings),
     ]
-    rows = [
-        [
-            Cell(TRUST_IN_WORDS[answer.trust], answer.trust),
-            text_cell("whole profile" if answer.hides else "values only"),
-            Cell(f"ε {answer.budget:g}", answer.budget),
-            named_cell(answer.best, part.looks, part.links),
-            setting_cell(losses, answer.best),
-            *(setting_cell(column, answer.best) for column in figures),
-            text_cell(_verdict(answer)),
-            *(text_cell(users_needed(every, answer.best)) for _ in needed),
-            *(setting_cell(column, answer.best) for column in costs),
-            text_cell(_less(answer)),
-        ]
-        for answer in answers
+    needed: list[SettingColumn] = []
+    if every:
+        hint = f"{every[0].ratings} ratings"
+        needed.append(text_column("users needed", lambda setting: users_needed(every, setting), hint))
+    costs = [*needed, BYTES_UP[0], BYTES_DOWN[0], SERVER_SEES]
+    columns: list[TableColumn[TrustAnswer]] = [
+        TableColumn("trusted", "", lambda each: each.trust, lambda each: TRUST_IN_WORDS[each.trust], False),
+        text_column("protected", lambda each: "whole profile" if each.hides else "values only"),
+        TableColumn("budget", "", lambda each: each.budget, lambda each: f"ε {each.budget:g}", False),
+        *(column.of(lambda each: each.best) for column in of_best),
+        text_column("beats nothing sent", _verdict),
+        *(column.of(lambda each: each.best) for column in costs),
+        text_column("as good with less trust", _less),
     ]
-    return table("One line per trust, what is protected, and budget", columns, rows)
+    return table("One line per trust, what is protected, and budget", columns, answers)
 
 
 def _verdict(answer: TrustAnswer) -> str:
@@ -135,17 +117,7 @@ _POPULATION_WORDS = (
 def population_section(
     courses: Sequence[Course], measure: Measure, looks: Looks, draw: Draw, suffix: str
 ) -> list[Section]:
-    """Return the section, if any protocol was run with several numbers of users.
-
-    Parameters
-    ----------
-    courses : sequence of Course
-    measure : Measure
-    looks : mapping
-    draw : callable
-    suffix : str
-        What distinguishes its figures from others of their kind.
-    """
+    """Return the section, if any protocol was run with several numbers of users."""
     if not courses:
         return []
     sentences = Markup("<ul>{}</ul>").format(
@@ -191,88 +163,75 @@ def _population_plot(courses: Sequence[Course], measure: Measure, looks: Looks, 
 
 
 def _population_table(courses: Sequence[Course], measure: Measure, looks: Looks) -> Markup:
-    costs = (BYTES_UP[0], BYTES_DOWN[0])
-    columns = [
-        Column("protocol", numeric=False),
-        heading(TRUST),
-        heading(BUDGET),
-        Column("users"),
-        Column(measure.label),
-        Column("against nothing sent"),
-        *map(heading, costs),
-        Column("users needed", numeric=False),
+    columns: list[TableColumn[tuple[Course, Point]]] = [
+        *(column.of(lambda line: line[1].setting) for column in (named_column(looks, {}), TRUST, BUDGET)),
+        figure_column("users", "", lambda line: line[1].users, 0),
+        figure_column(measure.label, "", lambda line: line[1].accuracy, measure.digits),
+        TableColumn(
+            "against nothing sent",
+            "",
+            lambda line: line[1].against.mean,
+            lambda line: line[1].against.written(gain_digits(measure)),
+        ),
+        *(column.of(lambda line: line[1].setting) for column in (BYTES_UP[0], BYTES_DOWN[0])),
+        TableColumn(
+            "users needed", "", lambda line: line[0].crossing, lambda line: line[0].users_needed, False
+        ),
     ]
-    rows = [
-        [
-            named_cell(point.setting, looks, {}),
-            setting_cell(TRUST, point.setting),
-            setting_cell(BUDGET, point.setting),
-            number_cell(point.users, 0),
-            number_cell(point.accuracy, measure.digits),
-            Cell(point.against.written(gain_digits(measure)), point.against.mean),
-            *(setting_cell(column, point.setting) for column in costs),
-            Cell(course.users_needed, course.crossing),
-        ]
-        for course in courses
-        for point in course.points
-    ]
-    return table("One line per protocol, budget and number of users", columns, rows)
+    lines = [(course, point) for course in courses for point in course.points]
+    return table("One line per protocol, budget and number of users", columns, lines)
+
+
+_CAPTION = (
+    "Thin line: all users. Bars: the middle 90 % and 50 %. Dot, and figure beside the name: the median."
+)
 
 
 def user_section(
     files: ComparisonFiles, traffic: Sequence[tuple[Setting, str, Columns]], looks: Looks, draw: Draw
 ) -> Section:
     """Return how bytes and losses are distributed over the users of every protocol."""
-    heading = "How users differ"
-    if not traffic:
-        return Section("users", heading, (dashed("The runs themselves are not in this directory."),))
-    reference = reference_budget(files.settings)
-    budget = "" if reference is None else f" ε = {reference:g} unless the label says otherwise."
-    caption = f"{_CAPTION}{budget}"
     spent = _spreads((setting, label, bytes_per_user(columns)) for setting, label, columns in traffic)
     if not spent:
-        return Section("users", heading, (dashed("No protocol here sends anything."),))
+        missing = (
+            "No protocol here sends anything."
+            if traffic
+            else "The runs themselves are not in this directory."
+        )
+        return Section("users", _USERS_DIFFER, (dashed(missing),))
     losses = _spreads((setting, label, columns["epsilon_per_user"]) for setting, label, columns in traffic)
-    plots = [
-        Plot(
-            "bytes-per-user",
-            "Bytes per user",
+    caption = f"{_CAPTION} {_unless_labelled(reference_budget(files.settings))}".rstrip()
+
+    def plot(name: str, title: str, of: str, unit: str, spreads: Sequence[Spread], axis: str) -> Plot:
+        medians = "; ".join(
+            f"{spread.label} median {spread.quantiles[3]:,.4g} {unit}, largest {spread.quantiles[-1]:,.4g}"
+            for spread in spreads
+        )
+        return Plot(
+            name,
+            title,
             caption,
-            "Bytes per user of each protocol. " + _medians(spent, "bytes"),
-            lambda style: draw_spreads(
-                style,
-                spent,
-                "bytes per user, both directions",
-                looks,
-                in_bytes=True,
-            ),
+            f"{of} of each protocol. {medians}.",
+            lambda style: draw_spreads(style, spreads, axis, looks, in_bytes=unit == "bytes"),
         )
-    ]
+
+    axes = "bytes per user, both directions", "ε per user, over everything that is sent"
+    plots = [plot("bytes-per-user", "Bytes per user", "Bytes per user", "bytes", spent, axes[0])]
     if losses:
-        plots.append(
-            Plot(
-                "epsilon-per-user",
-                "ε per user",
-                caption,
-                "Privacy loss per user of each protocol. " + _medians(losses, "epsilon"),
-                lambda style: draw_spreads(
-                    style,
-                    losses,
-                    "ε per user, over everything that is sent",
-                    looks,
-                    in_bytes=False,
-                ),
-            )
-        )
-    content: list[str] = [figures([draw(plot) for plot in plots])]
+        of = "Privacy loss per user"
+        plots.append(plot("epsilon-per-user", "ε per user", of, "epsilon", losses, axes[1]))
+    content: list[str] = [figures([draw(each) for each in plots])]
     if not losses:
         content.append(dashed("ε per user: no protocol here has one."))
-    return Section("users", heading, tuple(content))
+    return Section("users", _USERS_DIFFER, tuple(content))
 
 
-_CAPTION = (
-    "Thin line: all users. Bars: the middle 90 % and 50 %. Dot, and figure beside the name: the median."
-)
+_USERS_DIFFER = "How users differ"
+
+
+def _unless_labelled(reference: float | None) -> str:
+    """Return what a caption says of the budget at which protocols are shown."""
+    return "" if reference is None else f"ε = {reference:g} unless the label says otherwise."
 
 
 def _spreads(figures_of_users: Iterable[tuple[Setting, str, NDArray[np.float64]]]) -> list[Spread]:
@@ -282,13 +241,6 @@ def _spreads(figures_of_users: Iterable[tuple[Setting, str, NDArray[np.float64]]
         for setting, label, values in figures_of_users
         if np.isfinite(values).all() and values.max() > 0
     ]
-
-
-def _medians(spreads: Sequence[Spread], unit: str) -> str:
-    return "; ".join(
-        f"{spread.label} median {spread.quantiles[3]:,.4g} {unit}, largest {spread.quantiles[-1]:,.4g}"
-        for spread in spreads
-    ) + "."  # fmt: skip
 
 
 def mechanisms_sections(files: ComparisonFiles, looks: Looks, draw: Draw) -> list[Section]:
@@ -310,7 +262,7 @@ def mechanisms_sections(files: ComparisonFiles, looks: Looks, draw: Draw) -> lis
         names.append(label_of(setting, reference))
     if not scales:
         return []
-    budget = "" if reference is None else f" At ε = {reference:g} unless the label says otherwise."
+    budget = "" if reference is None else f" At {_unless_labelled(reference)}"
     plots = []
     for place, (scale, mechanisms) in enumerate(scales.items(), start=1):
         drawn = [(", ".join(names), look, noise) for names, look, noise in mechanisms.values()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
@@ -20,6 +21,7 @@ from simulation.analysis.columns import (
     STATUS,
     TOTAL_BYTES,
     SettingColumn,
+    TableColumn,
     accuracy_column,
     best_columns,
     composed_column,
@@ -28,6 +30,7 @@ from simulation.analysis.columns import (
     headline_columns,
     headline_rows,
     spread_column,
+    text_column,
     trust_columns,
 )
 from simulation.analysis.comparison_files import ComparisonFiles
@@ -38,63 +41,45 @@ from simulation.configuration.dotted_keys import at
 from simulation.pages.evaluation_parts import EvaluationPart, RunLinks
 from simulation.pages.figures.looks import Looks
 from simulation.pages.figures.panels import SERIES
-from simulation.pages.page import (
-    Cell,
-    Column,
-    Section,
-    number_cell,
-    paragraph,
-    render_template,
-    table,
-    text_cell,
-)
+from simulation.pages.page import Section, cells_of, paragraph, render_template, table
 
 
-def named_cell(setting: Setting, looks: Looks, links: RunLinks) -> Cell:
-    """Return the name of a protocol, with the colour of its lines, as a link where its run has a page."""
-    colour = looks[setting.name].colour
-    look = str(SERIES.index(colour)) if colour in SERIES else "reference"
-    address = links.get((setting.name, setting.budget))
-    name = Markup('<a href="{}">{}</a>').format(address, setting.name) if address else setting.name
-    chip = Markup('<span class="chip look-{}" aria-hidden="true"></span>{}')
-    return Cell(chip.format(look, name), setting.name)
+def named_column(looks: Looks, links: RunLinks, title: str = "protocol") -> SettingColumn:
+    """Return the column of names, with the colour of their lines, as links where their runs have pages."""
 
+    def named(setting: Setting) -> Markup:
+        colour = looks[setting.name].colour
+        look = str(SERIES.index(colour)) if colour in SERIES else "reference"
+        address = links.get((setting.name, setting.budget))
+        name = Markup('<a href="{}">{}</a>').format(address, setting.name) if address else setting.name
+        chip = Markup('<span class="chip look-{}" aria-hidden="true"></span>{}')
+        return chip.format(look, name)
 
-def heading(column: SettingColumn) -> Column:
-    """Return the heading of a column."""
-    return Column(column.title, column.hint, column.numeric)
-
-
-def setting_cell(column: SettingColumn, setting: Setting) -> Cell:
-    """Return what a column says of a setting."""
-    return Cell(column.text(setting), column.value(setting))
+    return TableColumn(title, "", lambda setting: setting.name, named, numeric=False)
 
 
 def headline_table(part: EvaluationPart) -> Markup:
     """Return the headline of one evaluation; rows after the first ten are folded."""
     shown, others = headline_rows(part.settings, part.measure)
-    columns = headline_columns(part.settings, part.measure, part.files.matched_unit)
+    costs = headline_columns(part.settings, part.measure, part.files.matched_unit)
+    columns = [named_column(part.looks, part.links), *costs]
     budget = reference_budget(part.settings)
     at = "" if budget is None else f" at ε = {budget:g} per {part.files.matched_unit}, or the nearest it has"
     return render_template(
         "headline.html",
         caption=f"Each protocol{at}; the most accurate first",
-        columns=[Column("protocol", numeric=False), *map(heading, columns)],
-        shown=[_row(setting, columns, part) for setting in shown],
-        others=[_row(setting, columns, part) for setting in others],
+        columns=columns,
+        shown=[_row(setting, columns) for setting in shown],
+        others=[_row(setting, columns) for setting in others],
         summary=_summary(others, part) if others else "",
         table=f"table{part.suffix}",
     )
 
 
-def _row(
-    setting: Setting, columns: Sequence[SettingColumn], part: EvaluationPart
-) -> tuple[str, str, list[Cell]]:
+def _row(setting: Setting, columns: Sequence[SettingColumn]) -> tuple[str, str, Any]:
     """Return the kind of a row in words and for its style, and its cells."""
     words = "floor" if setting.floor else "no privacy" if setting.reference else ""
-    style = "base" if setting.floor == NOTHING_SENT else ""
-    cells = [setting_cell(column, setting) for column in columns]
-    return words, style, [named_cell(setting, part.looks, part.links), *cells]
+    return words, "base" if setting.floor == NOTHING_SENT else "", cells_of(columns, setting)
 
 
 def _summary(settings: Sequence[Setting], part: EvaluationPart) -> str:
@@ -115,35 +100,36 @@ def best_table(part: EvaluationPart) -> Markup:
     given = sorted({setting.budget for setting in competing if setting.budget is not None})
     without = [None] if any(setting.budget is None for setting in competing) else []
     tested = any(is_best(setting) for setting in competing)
-    rows = []
-    for budget in [*given, *without]:
-        best = frontier([setting for setting in competing if setting.budget == budget], measure)
-        if not best:
-            continue
-        accurate, cheap = best[-1], best[0]
-        rows.append(
-            [
-                Cell("none" if budget is None else f"ε {budget:g}", budget),
-                named_cell(accurate, part.looks, part.links),
-                *(setting_cell(column, accurate) for column in of_accurate),
-                *([text_cell(_alike(accurate, competing))] if tested else []),
-                named_cell(cheap, part.looks, part.links),
-                *(setting_cell(column, cheap) for column in of_cheap),
-            ]
-        )
-    columns = [
-        Column("budget", numeric=False),
-        Column("most accurate", numeric=False),
-        *map(heading, of_accurate),
-        *([Column("not told apart from it", numeric=False)] if tested else []),
-        Column("fewest bytes", numeric=False),
-        *map(heading, of_cheap),
-    ]
-    return table(
-        "Most accurate, and fewest bytes on the frontier, at each budget",
-        columns,
-        rows,
+    frontiers = (
+        (budget, frontier([setting for setting in competing if setting.budget == budget], measure))
+        for budget in [*given, *without]
     )
+    lines = [_AtBudget(budget, best[-1], best[0]) for budget, best in frontiers if best]
+    alike: TableColumn[Setting] = text_column("not told apart from it", lambda each: _alike(each, competing))
+    accurate = [named_column(part.looks, part.links, "most accurate"), *of_accurate, *([alike] * tested)]
+    columns = [
+        TableColumn[_AtBudget](
+            "budget",
+            "",
+            lambda line: line.budget,
+            lambda line: "none" if line.budget is None else f"ε {line.budget:g}",
+            numeric=False,
+        ),
+        *(column.of(lambda line: line.accurate) for column in accurate),
+        *(
+            column.of(lambda line: line.cheap)
+            for column in (named_column(part.looks, part.links, "fewest bytes"), *of_cheap)
+        ),
+    ]
+    return table("Most accurate, and fewest bytes on the frontier, at each budget", columns, lines)
+
+
+class _AtBudget(NamedTuple):
+    """The most accurate setting of a budget, and the one on its frontier with the fewest bytes."""
+
+    budget: float | None
+    accurate: Setting
+    cheap: Setting
 
 
 def _alike(best: Setting, settings: Sequence[Setting]) -> str:
@@ -156,6 +142,7 @@ def settings_table(part: EvaluationPart) -> Markup:
     measures = [measure, *(other for other in measures_of(settings) if other != measure)]
     main, *others = [spread_column(each, settings, direction=True) for each in measures]
     columns = [
+        named_column(part.looks, part.links),
         BUDGET,
         main,
         *floor_columns(measure, settings),
@@ -168,22 +155,11 @@ def settings_table(part: EvaluationPart) -> Markup:
         MEDIAN_LOSS,
         SERVER_SEES,
         ROUNDS,
+        *(*BYTES_UP, *BYTES_DOWN, *NETWORK, TOTAL_BYTES),
+        *_timing_columns(part.files),
+        RUNS,
     ]
-    columns += [*BYTES_UP, *BYTES_DOWN, *NETWORK, TOTAL_BYTES, *_timing_columns(part.files), RUNS]
-    return table(
-        "Means over seeds and folds; ε is the largest proved of any run",
-        [_PROTOCOL, *map(heading, columns)],
-        [
-            [
-                named_cell(setting, part.looks, part.links),
-                *(setting_cell(column, setting) for column in columns),
-            ]
-            for setting in settings
-        ],
-    )
-
-
-_PROTOCOL = Column("protocol", numeric=False)
+    return table("Means over seeds and folds; ε is the largest proved of any run", columns, settings)
 
 
 def _timing_columns(files: ComparisonFiles) -> list[SettingColumn]:
@@ -212,57 +188,53 @@ def published_section(files: ComparisonFiles) -> list[Section]:
     if not isinstance(published, list):
         return []
     measured = {setting.name: setting for setting in at_reference(files.settings)}
+
+    def stated(key: str) -> Callable[[Any], object]:
+        return lambda line: at(line, key)
+
+    def figure(
+        title: str, hint: str, value: Callable[[Setting], float | None], digits: int = 0
+    ) -> _Published:
+        def of_line(line: Any) -> float | None:
+            setting = measured.get(str(at(line, "label")))
+            return None if setting is None else value(setting)
+
+        return figure_column(title, hint, of_line, digits)
+
+    def a_round(way: str, what: str) -> _Published:
+        column = f"{way}link_{what}"
+        hint = f"{what} bytes per user and round"
+        return figure(f"measured, {way}", hint, lambda setting: _a_round(setting, column))
+
     columns = [
-        Column("protocol", numeric=False),
-        Column("published, up", "as printed", numeric=False),
-        Column("measured, up", "payload bits per rating"),
-        Column("measured, up", "payload bytes per user and round"),
-        Column("measured, up", "message bytes per user and round"),
-        Column("published, down", "as printed", numeric=False),
-        Column("measured, down", "payload bytes per user and round"),
-        Column("measured, down", "message bytes per user and round"),
-        Column("rounds"),
-        Column("source", numeric=False),
+        text_column("protocol", stated("label")),
+        text_column("published, up", stated("up"), "as printed"),
+        figure("measured, up", "payload bits per rating", _bits_per_rating, 2),
+        a_round("up", "payload"),
+        a_round("up", "message"),
+        text_column("published, down", stated("down"), "as printed"),
+        a_round("down", "payload"),
+        a_round("down", "message"),
+        figure("rounds", "", lambda setting: setting.mean("rounds")),
+        text_column("source", stated("source")),
     ]
-    rows = []
-    for line in published:
-        label, up, down, source = (at(line, key) for key in ("label", "up", "down", "source"))
-        setting = measured.get(str(label))
-        rounds = setting.mean("rounds") if setting else None
-        rows.append(
-            [
-                text_cell(label),
-                text_cell(up),
-                number_cell(_bits_per_rating(setting), 2),
-                *(number_cell(_a_round(setting, f"uplink_{what}"), 0) for what in ("payload", "message")),
-                text_cell(down),
-                *(number_cell(_a_round(setting, f"downlink_{what}"), 0) for what in ("payload", "message")),
-                number_cell(rounds, 0),
-                text_cell(source),
-            ]
-        )
     words = (
         "What the papers state for one round, beside what was counted here. A payload is the encoded report "
         "alone; a message is everything that is sent."
     )
-    return [
-        Section(
-            "published",
-            "Published costs beside measured ones",
-            (paragraph(words), table("Cost of one round", columns, rows)),
-        )
-    ]
+    content = paragraph(words), table("Cost of one round", columns, published)
+    return [Section("published", "Published costs beside measured ones", content)]
 
 
-def _bits_per_rating(setting: Setting | None) -> float | None:
-    if setting is None:
-        return None
+_Published = TableColumn[Any]
+_Figure = Callable[[Setting], float | None]
+
+
+def _bits_per_rating(setting: Setting) -> float | None:
     sent, ratings, rounds = (setting.mean(key) for key in ("uplink_payload_bytes", "train_ratings", "rounds"))
     return 8 * sent / ratings / rounds if sent is not None and ratings and rounds else None
 
 
-def _a_round(setting: Setting | None, what: str) -> float | None:
-    if setting is None:
-        return None
+def _a_round(setting: Setting, what: str) -> float | None:
     spent, rounds = setting.mean(f"{what}_mean_per_user"), setting.mean("rounds")
     return spent / rounds if spent is not None and rounds else None

@@ -38,7 +38,7 @@ def representative_runs(files: ComparisonFiles) -> dict[tuple[str, float | None]
     }
 
 
-def run_links(files: ComparisonFiles) -> RunLinks:
+def _run_links(files: ComparisonFiles) -> RunLinks:
     """Return the addresses of those pages of runs that exist."""
     return {
         key: quote((folder / REPORT).relative_to(files.directory).as_posix())
@@ -90,15 +90,8 @@ class EvaluationPart:
 
 
 def evaluation_parts(files: ComparisonFiles, looks: Looks) -> list[EvaluationPart]:
-    """Return the parts of a comparison, the main one first; none where no accuracy was measured.
-
-    Parameters
-    ----------
-    files : ComparisonFiles
-    looks : mapping
-        Of all protocols of the page.
-    """
-    groups, links = by_evaluation(files.settings), run_links(files)
+    """Return the parts of a comparison, the main one first; none where no accuracy was measured."""
+    groups, links = by_evaluation(files.settings), _run_links(files)
     per_user = files.matched_unit == "user"
     parts: list[EvaluationPart] = []
     for evaluation, own in groups.items():

@@ -13,19 +13,20 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from simulation.analysis.vocabulary import DASH, number
+from simulation.analysis.columns import Line, TableColumn
+from simulation.analysis.vocabulary import DASH
 from simulation.pages.figures.panels import page_colours
 from simulation.pages.figures.rendering import Rendered, inline_svg
 
 
 @cache
-def script() -> str:
+def _script() -> str:
     """Return the scripts: of tables and sections, and of what figures show when pointed at."""
     return _read("page.js") + _read("hover.js")
 
 
 @cache
-def style_sheet() -> str:
+def _style_sheet() -> str:
     """Return the colours that a page shares with its figures, light and dark, and the layout."""
     looks = [name for name in page_colours(dark_mode=False) if name.startswith("look-")]
     chips = "".join(f".{look} {{ background: var(--{look}); }}\n" for look in looks)
@@ -36,11 +37,11 @@ def style_sheet() -> str:
     )
 
 
-def content_security_policy() -> str:
+def _content_security_policy() -> str:
     """Return the policy: this style sheet, this script and an empty icon, and nothing else."""
     return (
-        f"default-src 'none'; img-src data:; style-src {_digest(style_sheet())}; "
-        f"script-src {_digest(script())}; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; img-src data:; style-src {_digest(_style_sheet())}; "
+        f"script-src {_digest(_script())}; base-uri 'none'; form-action 'none'"
     )
 
 
@@ -86,81 +87,32 @@ def _templates() -> Environment:
     return environment
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A cell of a table.
-
-    Parameters
-    ----------
-    shown : str
-        Text, or markup.
-    value : float or str, optional
-        What it is sorted by; None sorts last.
-    """
-
-    shown: str
-    value: float | str | None = None
-
-    @property
-    def is_long(self) -> bool:
-        """Whether it may wrap, as the name of a row."""
-        return len(str(self.value)) > _LONG_NAME
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a table.
-
-    Parameters
-    ----------
-    title : str
-    hint : str
-        Its unit, or how it is counted.
-    numeric : bool
-    """
-
-    title: str
-    hint: str = ""
-    numeric: bool = True
-
-    @property
-    def css(self) -> str | None:
-        """The class of its cells."""
-        return "number" if self.numeric else None
-
-
-def number_cell(value: float | None, digits: int) -> Cell:
-    """Return a number as a cell; a dash for one that does not apply."""
-    return Cell(number(value, digits), value)
-
-
-def text_cell(value: object) -> Cell:
-    """Return text as a cell; a dash for what does not apply."""
-    return Cell(DASH) if value is None else Cell(str(value), str(value))
+def cells_of(columns: Sequence[TableColumn[Line]], line: Line) -> list[tuple[TableColumn[Line], str, Any]]:
+    """Return what columns say of a line, for a template: each column, its text, and what it is sorted by."""
+    return [(column, column.text(line), column.value(line)) for column in columns]
 
 
 def table(
-    caption: str, columns: Sequence[Column], rows: Sequence[Sequence[Cell]], *, sortable: bool = True
+    caption: str, columns: Sequence[TableColumn[Line]], lines: Sequence[Line], *, sortable: bool = True
 ) -> Markup:
-    """Return a table.
+    """Return a table, whose first column names the lines.
 
     Parameters
     ----------
     caption : str
-        Names the table.
-    columns : sequence of Column
-    rows : sequence of sequence of Cell
-        The first cell of each names the row.
+    columns : sequence of TableColumn
+    lines : sequence
     sortable : bool
-        Whether its headers are buttons that sort it, if it has more than one row.
+        Whether its headers are buttons that sort it, if it has more than one line.
     """
     return render_template(
         "table.html",
         caption=caption,
         columns=columns,
-        rows=[list(zip(columns, row, strict=True)) for row in rows],
+        rows=[cells_of(columns, line) for line in lines],
         sortable=sortable,
-        buttons=sortable and len(rows) > 1,
+        buttons=sortable and len(lines) > 1,
+        long_name=_LONG_NAME,
     )
 
 
@@ -204,7 +156,6 @@ def page(
 
     Parameters
     ----------
-    title : str
     kind : str
         What is reported; shown above the title.
     words : str
@@ -226,9 +177,9 @@ def page(
         more_notes=notes[_SHOWN_NOTES:],
         contents=sections if len(sections) >= _FEWEST_CONTENTS else (),
         sections=sections,
-        policy=content_security_policy(),
-        style_sheet=Markup(style_sheet()),
-        script=Markup(script()),
+        policy=_content_security_policy(),
+        style_sheet=Markup(_style_sheet()),
+        script=Markup(_script()),
     )
 
 

@@ -41,7 +41,7 @@ from simulation.storage.run_files import RunFiles
 from simulation.storage.summary import Accuracy, DatasetSummary, DirectionSummary, PrivacySummary, Summary
 
 
-def run_answer(summary: Summary, picture: Rendered) -> Markup:
+def _run_answer(summary: Summary, picture: Rendered) -> Markup:
     """Return the answer of a run: how accurate, how private, how many bytes, and what the server sees."""
     return render_template(
         "answered.html",
@@ -197,7 +197,7 @@ _PREDICTIONS = (
 )
 
 
-def summary_plot(run: RunFiles) -> Plot:
+def _summary_plot(run: RunFiles) -> Plot:
     """Return the figure of a run's three answers."""
     summary = run.summary
     measure = main_measure(summary.accuracy.measures())
@@ -233,7 +233,7 @@ def summary_plot(run: RunFiles) -> Plot:
     )
 
 
-def user_bytes_plot(run: RunFiles) -> Plot:
+def _user_bytes_plot(run: RunFiles) -> Plot:
     """Return the plot of the bytes of each direction."""
     up, down = run.traffic["uplink_message_bytes"], run.traffic["downlink_message_bytes"]
     return Plot(
@@ -255,24 +255,19 @@ def run_page(
 
     Parameters
     ----------
-    run : RunFiles
     config_text : str
         Contents of config.yaml.
-    population : float or None
-        Number of users in a deployment.
-    draw : callable
-        Renders a figure and writes its files.
     declared : sequence of str
         What there is to say of a promise that a class from outside dprec declares.
     """
     summary = run.summary
     notes = [*declared, *summary.notes, *_unknown_entities(summary.dataset)]
-    answer = run_answer(summary, draw(summary_plot(run)))
+    answer = _run_answer(summary, draw(_summary_plot(run)))
     projected = projection_sections(run_projections(run, population) if population else [], population)
     sections = [
         *example_sections(run),
         *ranking_sections(run),
-        Section("users", "Bytes and ε per user", (user_table(run), figures([draw(user_bytes_plot(run))]))),
+        Section("users", "Bytes and ε per user", (user_table(run), figures([draw(_user_bytes_plot(run))]))),
         *noise_sections(run, draw),
         *rounds_sections(run, draw),
         *completion_sections(run, draw),

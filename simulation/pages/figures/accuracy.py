@@ -172,12 +172,8 @@ def draw_accuracy_by_round(
 
     Parameters
     ----------
-    style : Style
-    traces : sequence of Trace
     settings : sequence of Setting
         The floors among them are drawn.
-    measure : Measure
-    looks : mapping
     """
     figure, (ax,) = panels(style)
     ends = []
@@ -268,13 +264,8 @@ def draw_accuracy_against_epsilon(
 
     Parameters
     ----------
-    style : Style
-    settings : sequence of Setting
-    measure : Measure
     axis : EpsilonAxis
         Settings without a place on it are left out.
-    looks : mapping
-        Of every protocol, by its name.
     """
     curves, references = _curves(settings, measure, axis), _references(settings, measure)
     floors = floor_lines(settings, measure, looks)
@@ -386,12 +377,8 @@ def draw_accuracy_against_users(
 
     Parameters
     ----------
-    style : Style
     courses : sequence of Course
         At one budget, on ratings of one kind.
-    measure : Measure
-    looks : mapping
-        Of every protocol, by its name.
     """
     figure, (ax,) = panels(style)
     floor = _floor(courses, measure)

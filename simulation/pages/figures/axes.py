@@ -48,10 +48,8 @@ def log_axis(
 
     Parameters
     ----------
-    ax : Axes
     values : sequence of float
         Everything that is drawn, above 0.
-    which : {"x", "y"}
     ticks_at_values : bool
         Label the values themselves, if they are few enough.
     in_bytes : bool
@@ -154,9 +152,6 @@ def accuracy_axis(
 
     Parameters
     ----------
-    ax : Axes
-    style : Style
-    measure : Measure
     values : mapping
         Accuracies of everything that the panel shows, by name.
     ends : sequence of float

@@ -48,11 +48,11 @@ def draw_completion(
     plain_axis(steps, which="y", ticks=5)
     title(steps, "Log-likelihood by step", style)
     axis_labels(steps, style, x="step", side="log-likelihood")
-    draw_mixture(mixture, style, pi, sigma)
+    _draw_mixture(mixture, style, pi, sigma)
     return figure
 
 
-def draw_mixture(ax: Axes, style: Style, pi: Sequence[float], sigma: Sequence[float]) -> None:
+def _draw_mixture(ax: Axes, style: Style, pi: Sequence[float], sigma: Sequence[float]) -> None:
     """Draw Gaussians around 0, weighted, and their sum."""
     reach = 3 * max(sigma)
     places = np.linspace(-reach, reach, 301)
@@ -106,7 +106,7 @@ def cross_domain_plots(diagnostics: dict[str, Any]) -> list[Plot]:
             "to a BB item of their own domain, NN (non-bridge-non-bridge) items neither. A path of X-Sim, "
             "the similarity across domains, goes inwards on the left, across, and outwards on the right.",
             f"Items by layer. {counts}.",
-            lambda style: draw_layers(style, diagnostics),
+            lambda style: _draw_layers(style, diagnostics),
             full_width=True,
         )
     ]
@@ -118,14 +118,14 @@ def cross_domain_plots(diagnostics: dict[str, Any]) -> list[Plot]:
                 f"What user {ego['user']} rated in the source domain, and what stands for it in the target "
                 "domain. Of the users without ratings there, this one has an AlterEgo of median size.",
                 f"User {ego['user']}: {ego['source_ratings']} source ratings become {ego['items']} items.",
-                lambda style: draw_alter_ego(style, diagnostics),
+                lambda style: _draw_alter_ego(style, diagnostics),
                 full_width=True,
             )
         )
     return plots
 
 
-def draw_layers(style: Style, diagnostics: dict[str, Any]) -> Figure:
+def _draw_layers(style: Style, diagnostics: dict[str, Any]) -> Figure:
     """Draw the layers of both domains with their counts, and the edges kept between them."""
     figure, (ax,) = panels(style, 1, aspect=0.78)
     ax.set_xlim(0, 2)
@@ -182,7 +182,7 @@ def _edge(ax: Axes, style: Style, one: tuple[float, float], other: tuple[float, 
     )
 
 
-def draw_alter_ego(style: Style, diagnostics: dict[str, Any]) -> Figure:
+def _draw_alter_ego(style: Style, diagnostics: dict[str, Any]) -> Figure:
     """Draw the ratings of one user before and after replacement."""
     ego = diagnostics["alter_ego"]
     figure, (before, after) = panels(style, 2, aspect=0.9)

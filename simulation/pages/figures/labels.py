@@ -50,13 +50,6 @@ def direct_labels(ax: Axes, style: Style, ends: Sequence[PointLabel]) -> None:
 
     A line that ends near the right edge is labelled beyond it, any other beside its end; one that ends above
     or below the panel is not labelled.
-
-    Parameters
-    ----------
-    ax : Axes
-        Its limits are final.
-    style : Style
-    ends : sequence of PointLabel
     """
     beside: list[tuple[float, float, PointLabel]] = []
     beyond: list[tuple[float, float, PointLabel]] = []
@@ -203,7 +196,7 @@ _BESIDE_LETTER, _BESIDE_LINE, _APART, _MARKER = 0.62, 1.05, 6.0, 5.0
 _BESIDE_PANEL = 0.78, 0.7
 """Width and height of a panel as shares of the figure's."""
 
-Box = tuple[float, float, float, float]
+_Box = tuple[float, float, float, float]
 
 
 def label_points(ax: Axes, style: Style, labels: Sequence[PointLabel]) -> None:
@@ -211,9 +204,6 @@ def label_points(ax: Axes, style: Style, labels: Sequence[PointLabel]) -> None:
 
     Parameters
     ----------
-    ax : Axes
-        Its limits are final.
-    style : Style
     labels : sequence of PointLabel
         One for every point.
     """
@@ -223,7 +213,7 @@ def label_points(ax: Axes, style: Style, labels: Sequence[PointLabel]) -> None:
     )
     to_panel = ax.transData + ax.transAxes.inverted()
     places = [to_panel.transform((label.x, label.y)) * (width, height) for label in labels]
-    taken: list[Box] = [(x - _MARKER, y - _MARKER, x + _MARKER, y + _MARKER) for x, y in places]
+    taken: list[_Box] = [(x - _MARKER, y - _MARKER, x + _MARKER, y + _MARKER) for x, y in places]
     for label, (x, y) in zip(labels, places, strict=True):
         wide, high = len(label.label) * _BESIDE_LETTER * size, _BESIDE_LINE * size
         if not (0 <= x <= width and 0 <= y <= height):
@@ -252,5 +242,5 @@ def label_points(ax: Axes, style: Style, labels: Sequence[PointLabel]) -> None:
                 break
 
 
-def _overlap(one: Box, other: Box) -> bool:
+def _overlap(one: _Box, other: _Box) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]

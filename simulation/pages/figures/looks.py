@@ -26,7 +26,7 @@ FLOOR_LINES: Mapping[str, tuple[str, Any]] = {
 }
 """How each floor's line is drawn: in words, and for matplotlib."""
 
-TRUST_LOOKS: Mapping[Trust, tuple[str, tuple[str, ...]]] = {
+_TRUST_LOOKS: Mapping[Trust, tuple[str, tuple[str, ...]]] = {
     "nobody": (SERIES[0], ("^", "v", "<", ">", "h")),
     "shuffler": (SERIES[2], ("D", "d")),
     "sum": (SERIES[3], ("s", "P", "X")),
@@ -87,7 +87,7 @@ def looks_of(settings: Sequence[Setting], *, by_trust: bool = False) -> dict[str
 def _by_trust(trusts: Mapping[str, Trust]) -> dict[str, Look]:
     """Return looks by whom users trust; lines of one colour differ in dashes too."""
     looks: dict[str, Look] = {}
-    for trust, (colour, markers) in TRUST_LOOKS.items():
+    for trust, (colour, markers) in _TRUST_LOOKS.items():
         names = [name for name, whom in trusts.items() if whom == trust]
         for place, name in enumerate(names):
             dashes = ("solid", *DASHES)[place % (len(DASHES) + 1)]
@@ -100,7 +100,7 @@ def trust_handles(looks: Looks) -> list[Line2D]:
     held = {look.trust for look in looks.values()}
     return [
         Line2D([], [], color=colour, marker=markers[0], linestyle="none", label=TRUST_IN_WORDS[trust])
-        for trust, (colour, markers) in TRUST_LOOKS.items()
+        for trust, (colour, markers) in _TRUST_LOOKS.items()
         if trust in held
     ]
 
@@ -159,16 +159,7 @@ def floor_lines(settings: Sequence[Setting], measure: Measure, looks: Looks) -> 
 def draw_floors(
     ax: Axes, settings: Sequence[Setting], measure: Measure, floors: Sequence[FloorLine]
 ) -> list[PointLabel]:
-    """Draw floors across a panel, shade what is worse than nothing sent, and return their ends.
-
-    Parameters
-    ----------
-    ax : Axes
-        Its limits are final.
-    settings : sequence of Setting
-    measure : Measure
-    floors : sequence of FloorLine
-    """
+    """Draw floors across a panel, shade what is worse than nothing sent, and return their ends."""
     right = ax.get_xlim()[1]
     base = nothing_sent(settings)
     reached = base.mean(measure.column) if base else None

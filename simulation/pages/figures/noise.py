@@ -222,11 +222,11 @@ def sampled_noise_plot(epsilon: float, noises: Sequence[SampledNoise], looks: Lo
         f"Filled: samples. Line: theory. {'; '.join([*distances, *outside])}.",
         f"Density of the noise at epsilon {epsilon:g}, as a histogram of samples and in theory. "
         f"{'; '.join([*distances, *outside])}.",
-        partial(draw_sampled_noise, noises=noises, looks=looks),
+        partial(_draw_sampled_noise, noises=noises, looks=looks),
     )
 
 
-def draw_sampled_noise(style: Style, noises: Sequence[SampledNoise], looks: Looks) -> Figure:
+def _draw_sampled_noise(style: Style, noises: Sequence[SampledNoise], looks: Looks) -> Figure:
     """Draw the densities of noise, as histograms of the samples with the theory as outlines."""
     figure, (ax,) = panels(style)
     low, high = _window(noises)
@@ -296,11 +296,11 @@ def distance_plot(settings: Sequence[Setting], looks: Looks) -> Plot | None:
         "Measured: what is shown minus the training rating, on the cells shown that are truly rated; a "
         "made-up cell has no known truth. Dotted: RMSE of the predictions.",
         f"Distances against epsilon per cell, both logarithmic. {'; '.join(words)}.",
-        lambda style: draw_distances(style, bounded, looks),
+        lambda style: _draw_distances(style, bounded, looks),
     )
 
 
-def draw_distances(style: Style, settings: Sequence[Setting], looks: Looks) -> Figure:
+def _draw_distances(style: Style, settings: Sequence[Setting], looks: Looks) -> Figure:
     """Draw the bound, the distance measured and the RMSE of protocols against epsilon per cell."""
     figure, (ax,) = panels(style)
     losses: list[float] = []

@@ -19,7 +19,7 @@ REFERENCE = "#56616d"
 SERIES = ("#0a62a9", "#c24a05", "#00785c", "#a62f7d", "#866802", "#5a40b4", "#0f7f99", "#6d4a33")
 """Colours of protocols; each protocol also has its own marker, so that nothing rests on colour alone."""
 
-RAMP = ("#9ecae8", "#74b0db", "#4f95ca", "#337ab5", "#1f609a", "#134a7d", "#0b3560")
+_RAMP = ("#9ecae8", "#74b0db", "#4f95ca", "#337ab5", "#1f609a", "#134a7d", "#0b3560")
 """Colours of ordered things, from low to high."""
 
 _DARK = {
@@ -37,7 +37,7 @@ _DARK = {
     ),
     **dict(
         zip(
-            RAMP,
+            _RAMP,
             ("#23486b", "#2c5f8d", "#3a79af", "#5594cb", "#77afe0", "#9dc9f0", "#c9e3fb"),
             strict=True,
         )
@@ -52,7 +52,7 @@ NAMES: Mapping[str, str] = {
     SURFACE: "surface",
     REFERENCE: "look-reference",
     **{colour: f"look-{place}" for place, colour in enumerate(SERIES)},
-    **{colour: f"ramp-{place}" for place, colour in enumerate(RAMP)},
+    **{colour: f"ramp-{place}" for place, colour in enumerate(_RAMP)},
 }
 """The variable of each token on a page."""
 
@@ -65,8 +65,8 @@ def page_colours(*, dark_mode: bool) -> dict[str, str]:
 def ramp(count: int) -> list[str]:
     """Return colours for ordered things, from low to high."""
     if count <= 1:
-        return [RAMP[-2]] * count
-    return [RAMP[round(place * (len(RAMP) - 1) / (count - 1))] for place in range(count)]
+        return [_RAMP[-2]] * count
+    return [_RAMP[round(place * (len(_RAMP) - 1) / (count - 1))] for place in range(count)]
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Style:
     narrow: bool
 
 
-class ShownFigure(Figure):
+class _ShownFigure(Figure):
     """A figure that a notebook shows by itself: pyplot, which would register it there, is not loaded."""
 
     def _repr_png_(self) -> bytes:
@@ -108,7 +108,6 @@ def panels(style: Style, count: int = 1, *, aspect: float = 1.0) -> tuple[Figure
 
     Parameters
     ----------
-    style : Style
     count : int
         Number of panels.
     aspect : float
@@ -118,7 +117,7 @@ def panels(style: Style, count: int = 1, *, aspect: float = 1.0) -> tuple[Figure
     width = style.width * (1.0 if style.narrow or count == 1 else 1.5)
     height = style.height * aspect * (rows if rows == 1 else rows * 0.72)
     layout = ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.06, wspace=0.05, hspace=0.04)
-    figure = ShownFigure(figsize=(width, height), facecolor=SURFACE, layout=layout)
+    figure = _ShownFigure(figsize=(width, height), facecolor=SURFACE, layout=layout)
     axes = list(np.atleast_1d(figure.subplots(rows, columns)).ravel())
     for ax in axes:
         _plain(ax, style)

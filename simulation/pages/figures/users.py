@@ -35,7 +35,7 @@ from simulation.storage.summary import PrivacySummary
 from strategies.round_record import RoundRecord
 
 
-def histogram(
+def _histogram(
     ax: Axes, values: NDArray[np.float64], style: Style, colour: str, unit: str, label: str
 ) -> None:
     """Draw how a figure is distributed over the users, with median and 95th percentile marked."""
@@ -125,7 +125,7 @@ def evaluated_rounds(rounds: Sequence[RoundRecord], measure: Measure) -> list[tu
     return evaluated
 
 
-def draw_rounds(ax: Axes, style: Style, run: RunFiles, measure: Measure) -> None:
+def _draw_rounds(ax: Axes, style: Style, run: RunFiles, measure: Measure) -> None:
     """Draw accuracy against the cumulative bytes per user, a point for every evaluated round."""
     rounds = evaluated_rounds(run.rounds, measure)
     users = run.summary.traffic.users
@@ -160,9 +160,9 @@ def draw_rounds(ax: Axes, style: Style, run: RunFiles, measure: Measure) -> None
 
 
 def draw_rounds_figure(style: Style, run: RunFiles, measure: Measure) -> Figure:
-    """Draw `draw_rounds` as a separate figure."""
+    """Draw `_draw_rounds` as a separate figure."""
     figure, (ax,) = panels(style)
-    draw_rounds(ax, style, run, measure)
+    _draw_rounds(ax, style, run, measure)
     title(ax, measure.heading, style)
     return figure
 
@@ -176,14 +176,14 @@ def draw_summary(style: Style, run: RunFiles) -> Figure:
         deployed = run.summary.devices == "deployed"
         empty(accurate, "known to the devices only" if deployed else "no accuracy was measured", style)
     elif len(evaluated_rounds(run.rounds, measure)) > 1:
-        draw_rounds(accurate, style, run, measure)
+        _draw_rounds(accurate, style, run, measure)
     else:
-        draw_predictions(accurate, style, run.predictions["rating"], run.predictions["prediction"])
+        _draw_predictions(accurate, style, run.predictions["rating"], run.predictions["prediction"])
     shown = "" if measure is None else f": {measure.label} {accuracy[measure.column]:.4g}"
     title(accurate, f"How accurate{shown}", style)
     _draw_losses(private, style, run)
     spent = run.bytes_per_user
-    histogram(traffic, spent, style, SERIES[2], "B", "bytes per user, both directions")
+    _histogram(traffic, spent, style, SERIES[2], "B", "bytes per user, both directions")
     title(traffic, f"How many bytes: {size(float(spent.mean()))} per user", style)
     return figure
 
@@ -197,7 +197,7 @@ def _draw_losses(ax: Axes, style: Style, run: RunFiles) -> None:
         return
     largest = float(known.max())
     compared = profiles_compared(largest, hides_rated_items=run.summary.privacy.hides_rated_items)
-    histogram(ax, known, style, SERIES[5], "ε ", f"ε per user{compared}")
+    _histogram(ax, known, style, SERIES[5], "ε ", f"ε per user{compared}")
     title(ax, f"How private: ε {short(largest)} per user at most", style)
 
 
@@ -212,7 +212,7 @@ _MOST_GROUPS = 12
 PREDICTION_QUANTILES = (5, 25, 50, 75, 95)
 
 
-def draw_predictions(
+def _draw_predictions(
     ax: Axes, style: Style, ratings: NDArray[np.float64], predictions: NDArray[np.float64]
 ) -> None:
     """Draw the distribution of predictions for every true rating, with the line of perfect predictions."""
@@ -270,7 +270,7 @@ def draw_bytes(style: Style, run: RunFiles) -> Figure:
         strict=True,
     ):
         values = run.traffic[f"{direction}_message_bytes"]
-        histogram(ax, values, style, colour, "B", "bytes of messages per user")
+        _histogram(ax, values, style, colour, "B", "bytes of messages per user")
         title(ax, words, style)
     return figure
 

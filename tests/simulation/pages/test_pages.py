@@ -18,13 +18,14 @@ from matplotlib.figure import Figure
 
 from dprec.errors import InputError
 from simulation import run
+from simulation.analysis.columns import TableColumn, figure_column, text_column
 from simulation.analysis.comparison_files import read_comparison
 from simulation.analysis.settings import read_rows
 from simulation.compare import compare
 from simulation.pages import projected, report
 from simulation.pages.comparison_page import comparison_page
 from simulation.pages.figures.rendering import Plot, Rendered
-from simulation.pages.page import Cell, Column, Section, page, table
+from simulation.pages.page import Section, page, table
 from simulation.pages.run_page import run_page
 from simulation.pages.run_sections import example_sections
 from simulation.pages.words import merged_notes
@@ -539,22 +540,19 @@ def test_a_comparison_leaves_a_page_and_one_of_each_protocol_to_which_it_links(t
 
 
 def test_templates_escape_what_is_not_markup() -> None:
-    shown = table(
-        '"&', [Column("<b>", "<i>", numeric=False)], [[Cell("<u>", "<u>")], [Cell(Markup("<u>&amp;</u>"))]]
-    )
+    named: TableColumn[str] = TableColumn("<b>", "<i>", lambda line: line or None, lambda line: line, False)
+    shown = table('"&', [named], ["<u>", Markup("<u>&amp;</u>")])
     assert "<caption>&#34;&amp;</caption>" in shown
     assert 'aria-label="&#34;&amp;"' in shown
     assert "<span>&lt;b&gt;</span> <small>&lt;i&gt;</small>" in shown
     assert '<th scope="row" data-value="&lt;u&gt;">&lt;u&gt;</th>' in shown
-    assert '<th scope="row"><u>&amp;</u></th>' in shown
+    assert "<u>&amp;</u></th>" in shown
 
 
 def test_tables_name_rows_and_sort_by_values() -> None:
-    shown = table(
-        "t",
-        [Column("a", numeric=False), Column("b")],
-        [[Cell("x", "x"), Cell("–")], [Cell("y", "y"), Cell("1,000", 1000.0)]],
-    )
+    figures: dict[str, float | None] = {"x": None, "y": 1000.0}
+    columns = [text_column("a", lambda line: line), figure_column("b", "", figures.__getitem__, 0)]
+    shown = table("t", columns, list(figures))
     assert '<th scope="row" data-value="x">x</th><td class="number">–</td>' in shown
     assert 'data-value="1000.0">1,000</td>' in shown
 
