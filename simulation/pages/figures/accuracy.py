@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -179,17 +179,8 @@ def draw_accuracy_by_round(
     ends = []
     for trace in traces:
         look = looks[trace.name]
-        ax.plot(
-            trace.bytes_per_user,
-            trace.accuracy,
-            color=look.colour,
-            linestyle=look.dashes,
-            linewidth=1.5,
-            marker=look.marker,
-            markersize=6 if trace.accuracy.size == 1 else 3.5,
-            markeredgecolor=SURFACE,
-            markeredgewidth=0.6,
-        )
+        drawn = look.line(linewidth=1.5, markersize=6 if trace.accuracy.size == 1 else 3.5)
+        ax.plot(trace.bytes_per_user, trace.accuracy, **drawn)
         end = float(trace.bytes_per_user[-1]), float(trace.accuracy[-1])
         ends.append(PointLabel(*end, shortened(trace.label), look.colour))
     log_axis(ax, np.concatenate([trace.bytes_per_user for trace in traces]).tolist(), in_bytes=True)
@@ -199,17 +190,33 @@ def draw_accuracy_by_round(
     ends += draw_floors(ax, settings, measure, floors)
     axis_labels(ax, style, x="bytes per user so far, both directions")
     show_on_hover(ax, (place for trace in traces for place in _rounds_in_words(trace, measure)))
-    if style.narrow or len(ends) > _MOST_LABELS:
-        handles = [legend_handle(shortened(trace.label), looks[trace.name]) for trace in traces]
-        legend_below(figure, style, [*trust_handles(looks), *handles, *floor_handles(floors)])
-    else:
-        direct_labels(ax, style, ends)
-        legend_below(figure, style, trust_handles(looks))
+    handles = [legend_handle(shortened(trace.label), looks[trace.name]) for trace in traces]
+    below = [*handles, *floor_handles(floors)]
+    _name_lines(ax, style, ends, trust_handles(looks), below, crowded=len(ends) > _MOST_LABELS)
     return figure
 
 
 _MOST_LABELS = 12
 """Lines that have room for a label at their ends; more are named in a legend."""
+
+
+def _name_lines(
+    ax: Axes,
+    style: Style,
+    ends: Sequence[PointLabel],
+    always: Sequence[Line2D],
+    below: Sequence[Line2D],
+    *,
+    crowded: bool = False,
+) -> None:
+    """Name lines at their ends, or in the legend if there is no room, which has some entries anyway."""
+    figure = ax.figure
+    assert isinstance(figure, Figure)
+    if style.narrow or crowded:
+        legend_below(figure, style, [*always, *below])
+    else:
+        direct_labels(ax, style, ends)
+        legend_below(figure, style, always)
 
 
 def _rounds_in_words(trace: Trace, measure: Measure) -> Iterator[tuple[float, float, str]]:
@@ -280,7 +287,8 @@ def draw_accuracy_against_epsilon(
         look = looks[setting.name]
         ax.axhline(mean, color=look.colour, linestyle=look.dashes, linewidth=1.3)
         ends.append(PointLabel(right, mean, shortened(setting.name), look.colour))
-    ranges = [end for curve in curves for end in (*curve.low.tolist(), *curve.high.tolist())]
+    bars = [(curve.mean - curve.deviation, curve.mean + curve.deviation) for curve in curves]
+    ranges = [float(end) for both in bars for end in np.concatenate(both)]
     flat = {shortened(setting.name): [mean] for setting, mean in references}
     flat |= {floor.name: [floor.value] for floor in floors}
     reached = {curve.label: curve.mean.tolist() for curve in curves}
@@ -288,14 +296,10 @@ def draw_accuracy_against_epsilon(
     ends += draw_floors(ax, settings, measure, floors)
     axis_labels(ax, style, x=axis.label)
     show_on_hover(ax, _shown_by_epsilon(settings, measure, axis))
-    if style.narrow:
-        named = {curve.name: curve.label for curve in curves}
-        named |= {setting.name: shortened(setting.name) for setting, _ in references}
-        handles = [legend_handle(label, looks[name]) for name, label in named.items()]
-        legend_below(figure, style, [*trust_handles(looks), *handles, *floor_handles(floors)])
-    else:
-        direct_labels(ax, style, ends)
-        legend_below(figure, style, trust_handles(looks))
+    named = {curve.name: curve.label for curve in curves}
+    named |= {setting.name: shortened(setting.name) for setting, _ in references}
+    handles = [legend_handle(label, looks[name]) for name, label in named.items()]
+    _name_lines(ax, style, ends, trust_handles(looks), [*handles, *floor_handles(floors)])
     return figure
 
 
@@ -309,8 +313,7 @@ def _shown_by_epsilon(
             yield place, mean, setting_in_words(setting, measure)
 
 
-@dataclass(frozen=True, eq=False)
-class _Curve:
+class _Curve(NamedTuple):
     """The accuracy of one protocol against epsilon: arrays of one entry per budget, by ascending epsilon."""
 
     name: str
@@ -318,14 +321,6 @@ class _Curve:
     losses: NDArray[np.float64]
     mean: NDArray[np.float64]
     deviation: NDArray[np.float64]
-
-    @property
-    def low(self) -> NDArray[np.float64]:
-        return self.mean - self.deviation
-
-    @property
-    def high(self) -> NDArray[np.float64]:
-        return self.mean + self.deviation
 
 
 def _curves(settings: Sequence[Setting], measure: Measure, axis: EpsilonAxis) -> list[_Curve]:
@@ -336,29 +331,15 @@ def _curves(settings: Sequence[Setting], measure: Measure, axis: EpsilonAxis) ->
             for setting in points
             if (loss := axis.value(setting)) and (accuracy := setting.average(measure.column))
         ]
-        if not known:
-            continue
-        label = marked(name, points) if axis.asked else shortened(name)
-        losses, mean, deviation = np.array(sorted(known)).T
-        curves.append(_Curve(name, label, losses, mean, deviation))
+        if known:
+            label = marked(name, points) if axis.asked else shortened(name)
+            curves.append(_Curve(name, label, *np.array(sorted(known)).T))
     return curves
 
 
 def _draw_curve(ax: Axes, curve: _Curve, look: Look) -> PointLabel:
     """Draw a curve with error bars, and return its end."""
-    ax.errorbar(
-        curve.losses,
-        curve.mean,
-        yerr=curve.deviation,
-        color=look.colour,
-        marker=look.marker,
-        linestyle=look.dashes,
-        markersize=6,
-        markeredgecolor=SURFACE,
-        markeredgewidth=0.6,
-        linewidth=1.6,
-        elinewidth=1.1,
-    )
+    ax.errorbar(curve.losses, curve.mean, yerr=curve.deviation, elinewidth=1.1, **look.line())
     return PointLabel(float(curve.losses[-1]), float(curve.mean[-1]), curve.label, look.colour)
 
 
@@ -392,29 +373,15 @@ def draw_accuracy_against_users(
     show_on_hover(ax, _shown_by_users(courses, measure))
     rings = [_ring()] * any(course.crossing for course in courses)
     handles = [*trust_handles({course.name: looks[course.name] for course in courses}), *rings]
-    if style.narrow:
-        lines = [legend_handle(shortened(course.name), looks[course.name]) for course in courses]
-        legend_below(figure, style, [*handles, *lines, _floor_handle()])
-    else:
-        direct_labels(ax, style, ends)
-        legend_below(figure, style, handles)
+    lines = [legend_handle(shortened(course.name), looks[course.name]) for course in courses]
+    _name_lines(ax, style, ends, handles, [*lines, _floor_handle()])
     return figure
 
 
 def _draw_course(ax: Axes, course: Course, look: Look) -> PointLabel:
     """Draw a line with a marker for every number of users, and return its end."""
     users, reached = zip(*((point.users, point.accuracy) for point in course.points), strict=True)
-    ax.plot(
-        users,
-        reached,
-        color=look.colour,
-        marker=look.marker,
-        linestyle=look.dashes,
-        linewidth=1.6,
-        markersize=6,
-        markeredgecolor=SURFACE,
-        markeredgewidth=0.6,
-    )
+    ax.plot(users, reached, **look.line())
     return PointLabel(users[-1], reached[-1], shortened(course.name), look.colour)
 
 

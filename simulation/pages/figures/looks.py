@@ -14,7 +14,7 @@ from simulation.analysis.gains import NOTHING_SENT, SETS_ONLY, nothing_sent
 from simulation.analysis.settings import Setting
 from simulation.analysis.vocabulary import TRUST_IN_WORDS, Measure, listed
 from simulation.pages.figures.labels import MARKERS, PointLabel
-from simulation.pages.figures.panels import INK, REFERENCE, RULE, SERIES, shortened
+from simulation.pages.figures.panels import INK, REFERENCE, RULE, SERIES, SURFACE, shortened
 
 DASHES = ((0, (6, 3)), (0, (2, 2)), (0, (7, 2, 1.5, 2)), (0, (1, 1.5)))
 
@@ -57,6 +57,12 @@ class Look:
     dashes: Any
     private: bool
     trust: Trust | None = None
+
+    def line(self, **changes: Any) -> dict[str, Any]:
+        """Return how matplotlib draws its lines with markers, with what is to be otherwise."""
+        drawn = {"color": self.colour, "marker": self.marker, "linestyle": self.dashes, "linewidth": 1.6}
+        edges = {"markersize": 6, "markeredgecolor": SURFACE, "markeredgewidth": 0.6}
+        return {**drawn, **edges, **changes}
 
 
 def looks_of(settings: Sequence[Setting], *, by_trust: bool = False) -> dict[str, Look]:

@@ -313,19 +313,10 @@ def _draw_distances(style: Style, settings: Sequence[Setting], looks: Looks) -> 
                 for setting in points
                 if (loss := setting.epsilon("rating")) and (value := setting.mean(column))
             )
-            ax.plot(
-                [loss for loss, _ in drawn],
-                [value for _, value in drawn],
-                color=look.colour,
-                marker=look.marker,
-                linestyle=dashes,
-                linewidth=1.5,
-                markersize=5,
-                markeredgecolor=SURFACE,
-                markeredgewidth=0.6,
-            )
-            losses += [loss for loss, _ in drawn]
-            values += [value for _, value in drawn]
+            own, reached = [loss for loss, _ in drawn], [value for _, value in drawn]
+            ax.plot(own, reached, **look.line(linestyle=dashes, linewidth=1.5, markersize=5))
+            losses += own
+            values += reached
     log_axis(ax, losses, ticks_at_values=True)
     log_axis(ax, values, which="y")
     axis_labels(ax, style, x="ε per cell, rated or not")
