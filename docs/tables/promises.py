@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from docs.tables.listed import papers, systems
-from docs.tables.markdown import table
+from docs.tables import table
+from docs.tables.results import papers, systems
 from dprec.deviations import as_in_a_file
 from simulation import load
 from simulation.analysis.description import Description, describe

@@ -10,11 +10,18 @@ import pytest
 import yaml
 
 from docs.tables.__main__ import documents, filled
-from docs.tables.answer import statements
 from docs.tables.collect import results_of
-from docs.tables.leaderboard import accuracies
-from docs.tables.listed import papers, source_of, systems
-from docs.tables.results import RESULTS, Result, provenance, read_results, write_results
+from docs.tables.leaderboard import accuracies, statements
+from docs.tables.results import (
+    RESULTS,
+    Result,
+    papers,
+    provenance,
+    read_results,
+    source_of,
+    systems,
+    write_results,
+)
 from dprec.errors import InputError
 from simulation.analysis.comparison_files import read_comparison
 from simulation.configuration.presets import presets
