@@ -149,13 +149,7 @@ def configuration_reference() -> str:
 
 
 class _Reference:
-    """The sections of a schema's definitions.
-
-    Parameters
-    ----------
-    definitions : mapping
-        Schemas by the names of their classes.
-    """
+    """The sections of a schema's definitions."""
 
     def __init__(self, definitions: Schema) -> None:
         self._definitions = definitions
@@ -227,14 +221,7 @@ _HEAD = "type", "range", "meaning"
 
 @dataclass(frozen=True)
 class _Key:
-    """A key of summary.json that holds no further ones.
-
-    Parameters
-    ----------
-    path : str
-        With a dot before what is below another key.
-    type, range, meaning : str
-    """
+    """A key of summary.json that holds no further ones."""
 
     path: str
     type: str

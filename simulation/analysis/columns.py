@@ -254,6 +254,31 @@ TRUST: SettingColumn = text_column("trusted", lambda setting: setting.trust)
 SERVER_SEES: SettingColumn = text_column("server sees", lambda setting: setting.server_sees)
 
 
+def every_column(measure: Measure, settings: Sequence[Setting]) -> list[SettingColumn]:
+    """Return all that a table says of settings that predict the same, the main measure first.
+
+    A figure that is added to the summary of a run gets its column here.
+    """
+    measures = [measure, *(other for other in measures_of(settings) if other != measure)]
+    main, *others = [spread_column(each, settings, direction=True) for each in measures]
+    return [
+        BUDGET,
+        main,
+        *floor_columns(measure, settings),
+        *best_columns(measure, settings),
+        *others,
+        STATUS,
+        *trust_columns(settings),
+        *LOSSES,
+        composed_column(settings),
+        MEDIAN_LOSS,
+        SERVER_SEES,
+        ROUNDS,
+        *(*BYTES_UP, *BYTES_DOWN, *NETWORK),
+        TOTAL_BYTES,
+    ]
+
+
 MOST_ROWS = 10
 """Rows that are shown before the rest is unfolded."""
 

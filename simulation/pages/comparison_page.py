@@ -120,15 +120,7 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _comparison_answer(parts: Sequence[EvaluationPart], picture: Rendered | None) -> Markup:
-    """Return what a reader came for.
-
-    Parameters
-    ----------
-    parts : sequence of EvaluationPart
-        The main one first; its picture and its headline are shown, of the others the sentences.
-    picture : Rendered or None
-        Accuracy against epsilon.
-    """
+    """Return what a reader came for."""
     main = parts[0]
     drawn = figures([picture], folded=True) if picture else None
     said = [(part, *_first_and_others(part)) for part in parts]
@@ -177,15 +169,7 @@ def evaluation_plots(part: EvaluationPart) -> list[Plot]:
 def _evaluation_sections(
     part: EvaluationPart, plots: Sequence[Plot], draw: Draw, *, main: bool
 ) -> list[Section]:
-    """Return the sections of one evaluation.
-
-    Parameters
-    ----------
-    plots : sequence of Plot
-        Those of its figures that the answer does not show.
-    main : bool
-        Whether its headline is part of the answer already.
-    """
+    """Return the sections of one evaluation."""
     files, measure, looks, suffix = part.files, part.measure, part.looks, part.suffix
     every = courses([*part.settings, *files.populations], measure)
     sections = []

@@ -8,34 +8,24 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from simulation.analysis.columns import (
-    BUDGET,
     BYTES,
-    BYTES_DOWN,
-    BYTES_UP,
     LOSSES,
-    MEDIAN_LOSS,
-    NETWORK,
-    ROUNDS,
     RUNS,
-    SERVER_SEES,
     STATUS,
-    TOTAL_BYTES,
     SettingColumn,
     TableColumn,
     accuracy_column,
-    best_columns,
-    composed_column,
+    every_column,
     figure_column,
     floor_columns,
     headline_columns,
     headline_rows,
-    spread_column,
     text_column,
     trust_columns,
 )
 from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.gains import NOTHING_SENT, is_best, not_told_apart
-from simulation.analysis.settings import Setting, at_reference, frontier, measures_of, reference_budget
+from simulation.analysis.settings import Setting, at_reference, frontier, reference_budget
 from simulation.analysis.vocabulary import number
 from simulation.configuration.dotted_keys import at
 from simulation.pages.evaluation_parts import EvaluationPart, RunLinks
@@ -139,23 +129,9 @@ def _alike(best: Setting, settings: Sequence[Setting]) -> str:
 def settings_table(part: EvaluationPart) -> Markup:
     """Return every figure of every protocol, one line per budget."""
     settings, measure = part.settings, part.measure
-    measures = [measure, *(other for other in measures_of(settings) if other != measure)]
-    main, *others = [spread_column(each, settings, direction=True) for each in measures]
     columns = [
         named_column(part.looks, part.links),
-        BUDGET,
-        main,
-        *floor_columns(measure, settings),
-        *best_columns(measure, settings),
-        *others,
-        STATUS,
-        *trust_columns(settings),
-        *LOSSES,
-        composed_column(settings),
-        MEDIAN_LOSS,
-        SERVER_SEES,
-        ROUNDS,
-        *(*BYTES_UP, *BYTES_DOWN, *NETWORK, TOTAL_BYTES),
+        *every_column(measure, settings),
         *_timing_columns(part.files),
         RUNS,
     ]

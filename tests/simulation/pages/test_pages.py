@@ -213,32 +213,22 @@ def test_items_are_called_by_their_names(run_directory: Directories, hostile: st
     assert ">3.46</td>" in section.content[0]
 
 
-def test_accuracies_of_two_kinds_share_no_figure(comparison_directory: Directories) -> None:
+@pytest.mark.parametrize(
+    ("other", "kinds"),
+    [
+        ({"measure": "sign_accuracy", "completion": "mf"}, ("rmse", "sign-accuracy")),
+        ({"altered": {"dataset.kind": "movielens-genres"}}, ("synthetic", "movielens-genres")),
+    ],
+)
+def test_accuracies_of_two_things_share_no_figure(
+    comparison_directory: Directories, other: dict[str, Any], kinds: tuple[str, str]
+) -> None:
     words = words_of(
-        comparison_directory(
-            [
-                {"name": "blp", "rmse": 1.0},
-                {"name": "bits", "rmse": 0.7, "measure": "sign_accuracy", "completion": "mf"},
-            ]
-        )
+        comparison_directory([{"name": "blp", "rmse": 1.0}, {"name": "bits", "rmse": 0.7, **other}])
     )
-    assert "blp" not in words.plots["accuracy-bytes-sign-accuracy"].alt
-    assert "bits" not in words.plots["accuracy-bytes-rmse"].alt
-    assert "Every protocol, every figure (Sign accuracy)" in words.text
-
-
-def test_accuracies_on_two_data_sets_share_no_figure(comparison_directory: Directories) -> None:
-    words = words_of(
-        comparison_directory(
-            [
-                {"name": "blp", "rmse": 1.0},
-                {"name": "x-map", "rmse": 0.7, "altered": {"dataset.kind": "movielens-genres"}},
-            ]
-        )
-    )
-    assert "blp" not in words.plots["accuracy-bytes-movielens-genres"].alt
-    assert "x-map" not in words.plots["accuracy-bytes-synthetic"].alt
-    assert "Every protocol, every figure (movielens-genres)" in words.text
+    for kind, drawn, elsewhere in zip(kinds, ("blp", "bits"), ("bits", "blp"), strict=True):
+        alt = words.plots[f"accuracy-bytes-{kind}"].alt
+        assert (drawn in alt, elsewhere in alt) == (True, False)
 
 
 def test_figures_of_a_hostile_table_stay_in_their_directory(comparison_directory: Directories) -> None:
