@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 
 from simulation.analysis.settings import Setting
 from simulation.analysis.vocabulary import Measure, loss, size, with_spread
-from simulation.pages.figures.panels import BACKING, INK, Style, printable
+from simulation.pages.figures.panels import BACKING, INK, Style, note, printable
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 
@@ -66,18 +66,7 @@ def direct_labels(ax: Axes, style: Style, ends: Sequence[PointLabel]) -> None:
         group.sort(key=lambda entry: entry[0])
         places = spread_out([up for up, _, _ in group], gap)
         for (height, across, end), up in zip(group, places, strict=True):
-            ax.text(
-                across,
-                up,
-                end.label,
-                transform=ax.transAxes,
-                va="center",
-                ha="left",
-                fontsize=style.points - 0.5,
-                color=end.colour,
-                bbox=BACKING,
-                parse_math=False,
-            )
+            note(ax, across, up, end.label, style, color=end.colour, bbox=BACKING)
             if abs(up - height) > gap / 4:
                 hairlines.append([(across - 0.024, height), (across - 0.004, up)])
                 colours.append(end.colour)

@@ -149,9 +149,9 @@ def axis_labels(ax: Axes, style: Style, *, x: str, side: str | None = None) -> N
 
 
 def note(ax: Axes, x: float, y: float, words: str, style: Style, **options: Any) -> None:
-    """Write plain text in a panel, at a place given in fractions of the panel."""
-    options = {"color": MUTED, "fontsize": style.points - 0.5, "va": "center", **options}
-    ax.text(x, y, words, transform=ax.transAxes, parse_math=False, **options)
+    """Write plain text in a panel, at fractions of the panel unless `transform` says where."""
+    usual = {"transform": ax.transAxes, "color": MUTED, "fontsize": style.points - 0.5, "va": "center"}
+    ax.text(x, y, words, parse_math=False, **{**usual, **options})
 
 
 def empty(ax: Axes, words: str, style: Style) -> None:

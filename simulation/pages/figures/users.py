@@ -71,17 +71,7 @@ def _histogram(
         # To the right of its line if there is room.
         inches = ax.figure.get_size_inches()[0] * ax.get_position().width  # type: ignore[union-attr]
         start = max(0.0, min(at + 0.02, 1 - len(words) * _LETTER * (style.points - 1) / 72 / inches))
-        ax.text(
-            start,
-            place,
-            words,
-            transform=ax.transAxes,
-            va="center",
-            fontsize=style.points - 1,
-            color=INK,
-            bbox=BACKING,
-            parse_math=False,
-        )
+        note(ax, start, place, words, style, fontsize=style.points - 1, color=INK, bbox=BACKING)
 
 
 _LETTER = 0.56
@@ -262,13 +252,8 @@ def group_by_rating(
 def draw_bytes(style: Style, run: RunFiles) -> Figure:
     """Draw the bytes per user of each direction."""
     figure, axes = panels(style, 2, aspect=0.8)
-    for ax, direction, words, colour in zip(
-        axes,
-        ("uplink", "downlink"),
-        ("From the device", "To the device"),
-        (SERIES[0], SERIES[1]),
-        strict=True,
-    ):
+    directions = ("uplink", "From the device", SERIES[0]), ("downlink", "To the device", SERIES[1])
+    for ax, (direction, words, colour) in zip(axes, directions, strict=True):
         values = run.traffic[f"{direction}_message_bytes"]
         _histogram(ax, values, style, colour, "B", "bytes of messages per user")
         title(ax, words, style)
@@ -320,17 +305,7 @@ def draw_spreads(
         ax.set_yticks([])
         ax.set_ylim(-0.5, len(ordered) - 0.2)
         for row, name in enumerate(names):
-            size_of_text, at = style.points - 0.5, ax.get_yaxis_transform()
-            ax.text(
-                0,
-                row + 0.42,
-                name,
-                transform=at,
-                color=INK,
-                fontsize=size_of_text,
-                va="center",
-                parse_math=False,
-            )
+            note(ax, 0, row + 0.42, name, style, transform=ax.get_yaxis_transform(), color=INK)
     else:
         ax.set_yticks(range(len(ordered)), names, color=INK, parse_math=False)
     ax.grid(visible=False, axis="y")
