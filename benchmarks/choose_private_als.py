@@ -20,7 +20,7 @@ from typing import Any
 
 from validation import Parts, arguments, best_of, measured, tenth_of_u1
 
-from dprec.datasets.synthetic import Synthetic
+from dprec.datasets import Synthetic
 from dprec.private_als import FactorizationOptions
 from dprec.randomness import generator
 from dprec.splits import Holdout

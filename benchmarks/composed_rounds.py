@@ -19,12 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from dprec.completion.item_updates import initial_item_factors, step_item_factors
-from dprec.completion.local_factors import Profiles, solve_user_factors
-from dprec.datasets.synthetic import Synthetic
-from dprec.device_draws import DeviceDraws
+from dprec.completion import Profiles, initial_item_factors, solve_user_factors, step_item_factors
+from dprec.datasets import Synthetic
 from dprec.gradients import RoundDraws
-from dprec.gradients.randomizer import unbiased_scale
+from dprec.gradients.one_bit import unbiased_scale
+from dprec.randomness import DeviceDraws
 from dprec.ratings import Ratings
 from simulation import load
 

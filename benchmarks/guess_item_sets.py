@@ -12,13 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from dprec.completion.base import Observations
-from dprec.completion.calibrated.completion import Calibrated
-from dprec.completion.placement import Placement
+from dprec.completion import Calibrated, Observations, Placement
 from dprec.mechanisms.symbol_reports import SymbolReports
 from dprec.personalization.broadcast import calibrated_broadcast
 from dprec.ratings import Ratings
-from dprec.wire.item_table import ItemTable
+from dprec.wire import ItemTable
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The constants of `dprec/wire/network.py`: what requests between a device and a SuperLink cost on the wire.
+"""The constants of `dprec/wire/traffic.py`: what requests between a device and a SuperLink cost on the wire.
 
     python benchmarks/network.py
 
@@ -26,8 +26,8 @@ from superlink import SuperLink, started_superlink, write_app
 
 from clients.device.bounded_transport import LARGEST_BODY
 from clients.device.fleet import Fleet, NodeKey
-from dprec.wire.network import MEASURED, Contacts, NetworkConstants, Octets, network_bytes
-from dprec.wire.traffic import WITH_RECORD, WITHOUT_RECORD, TrafficLedger
+from dprec.wire import WITH_RECORD, WITHOUT_RECORD, TrafficLedger, network_bytes
+from dprec.wire.traffic import MEASURED, Contacts, NetworkConstants, Octets
 from strategies.envelope import message_size
 
 SOLVED = (None, 1_000)

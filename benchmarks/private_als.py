@@ -21,8 +21,7 @@ from typing import Any
 
 from validation import Parts, measured
 
-from dprec.datasets.movielens import MovieLens100K
-from dprec.datasets.synthetic import Synthetic
+from dprec.datasets import MovieLens100K, Synthetic
 from dprec.splits import Holdout
 
 _MANY = (1.0, 2.0, 5.0, 10.0, 20.0)

@@ -31,15 +31,13 @@ from numpy.typing import NDArray
 from scale import EPSILON, RATINGS_PER_USER, population
 from threadpoolctl import threadpool_limits
 
-from dprec.completion.base import Observations
-from dprec.completion.matrix_factorization import MatrixFactorization
-from dprec.device_draws import DeviceDraws
+from dprec.arrays import rows_of
+from dprec.completion import MatrixFactorization, Observations
+from dprec.exchange import REPLY, REPORT, Reports
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
-from dprec.messages import REPLY, REPORT
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
-from dprec.ragged import rows_of
+from dprec.randomness import DeviceDraws
 from dprec.ratings import Ratings
-from dprec.replies import Reports
 from dprec.wire import DecodedReports, ReportCodec, TrafficLedger
 from simulation.protocols.accounting import mechanism_ledger
 from strategies.arrivals import Arrivals

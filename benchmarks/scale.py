@@ -31,13 +31,12 @@ from numpy.typing import NDArray
 from process_memory import GIGABYTE, Peak, measured
 from threadpoolctl import threadpool_limits
 
-from dprec.completion.matrix_factorization import MatrixFactorization
+from dprec.completion import MatrixFactorization
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
-from dprec.randomness import generator
+from dprec.randomness import RunKeys, generator
 from dprec.ratings import Ratings, RatingScale
-from dprec.run_keys import RunKeys
-from dprec.wire.traffic import TrafficLedger
+from dprec.wire import TrafficLedger
 from simulation.configuration.models import SimulationOptions
 from simulation.engine.session import open_session
 from simulation.protocols.accounting import mechanism_ledger

@@ -17,16 +17,12 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.device_draws import DeviceDraws
 from dprec.gradients import RoundDraws
-from dprec.private_als import Contributions, SecureAggregation, StatisticsLayout
-from dprec.private_als.layout import TARGET_BITS
-from dprec.randomness import generator, uniform_below, words
-from dprec.secure_sums.graph import graph_size
+from dprec.private_als import TARGET_BITS, Contributions, SecureAggregation, StatisticsLayout
+from dprec.randomness import DeviceDraws, generator, uniform_below, words
+from dprec.secure_sums import MessageSizes, device_keys, graph_size, unpack_vector
+from dprec.secure_sums.exchange import SecureSum
 from dprec.secure_sums.masking import SumContext
-from dprec.secure_sums.messages import MessageSizes, unpack_vector
-from dprec.secure_sums.rounds import SecureSum
-from dprec.secure_sums.shared_secrets import device_keys
 
 ITEMS, CHOSEN, COHORT, CORES = 1_682, 30, 2_500, 2
 EPSILON, DELTA, PUBLIC_SEED, ROUND = 1.0, 1e-6, 5, 1

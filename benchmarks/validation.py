@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from dprec.crossdomain.domains import CrossDomainRatings
-from dprec.datasets.cross_domain import MovieLensGenres
-from dprec.datasets.movielens import MovieLens100K
+from dprec.crossdomain import CrossDomainRatings
+from dprec.datasets import MovieLens100K, MovieLensGenres
 from dprec.randomness import generator
 from dprec.ratings import Ratings
 from dprec.splits import ColdStart

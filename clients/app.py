@@ -24,7 +24,7 @@ from clients.brought import Brought
 from clients.population import Cohort, cohort_of, partition_of
 from clients.refusing_app import RefusingApp
 from clients.replies import reply_with_reports, reply_with_sums
-from dprec.messages import (
+from dprec.exchange import (
     COUNT,
     COUNT_ROUND,
     DELIVER,
@@ -41,17 +41,19 @@ from dprec.messages import (
     CountRequest,
     FinalFactors,
     GradientRequest,
+    Identity,
     Personalization,
+    PrivateAlsSetup,
     Recommendations,
     Record,
+    Refusal,
+    RefusalCode,
     ReplacementRequest,
     SlopesRequest,
     action_of,
     asked_users,
+    refusing_malformed,
 )
-from dprec.refusals import Refusal, RefusalCode, refusing_malformed
-from dprec.replies import Identity
-from dprec.setups import PrivateAlsSetup
 
 RequestT = TypeVar("RequestT")
 AppT = TypeVar("AppT", bound=ClientApp)

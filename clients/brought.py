@@ -12,11 +12,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from dprec.components import (
+    Options,
+    import_folders,
+    import_from,
+    importing_only,
+    is_importable,
+    option,
+    own_classes,
+    packed,
+    reference_of,
+    unpacked,
+)
 from dprec.errors import InputError
-from dprec.options import Options, option, own_classes
-from dprec.own_classes import importing_only, is_importable, reference_of
-from dprec.packing import import_folders, import_from, packed, unpacked
-from dprec.setups import AnySetup, Setup, from_json, to_json
+from dprec.exchange import AnySetup, Setup, from_json, to_json
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,8 @@ from clients.draws import device_draws
 from clients.memory import Memory
 from clients.one_shot import installed_mechanism, perturbed
 from clients.population import Cohort, Population
-from dprec.messages import COUNT_ROUND, CountRequest
+from dprec.exchange import COUNT_ROUND, CountRequest, OneShotSetup, Refusal, RefusalCode
 from dprec.privacy.calibrated_counts import CalibratedCounts
-from dprec.refusals import Refusal, RefusalCode
-from dprec.setups import OneShotSetup
 
 
 def count_reports(cohort: Cohort, request: CountRequest, context: Context) -> list[bytes]:

@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clients.population import Cohort
-from dprec.messages import Recommendations
-from dprec.personalization.ordinal_process import OrdinalProcess
-from dprec.recommendation import NO_ITEM
-from dprec.refusals import Refusal, RefusalCode, refusing_malformed
-from dprec.wire.item_list import ItemListCodec
+from dprec.exchange import Recommendations, Refusal, RefusalCode, refusing_malformed
+from dprec.personalization import OrdinalProcess
+from dprec.predictions import NO_ITEM
+from dprec.wire import ItemListCodec
 
 
 def receive_lists(cohort: Cohort, delivery: Recommendations) -> ReceivedLists:

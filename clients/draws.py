@@ -1,13 +1,13 @@
-"""Where the devices of a cohort take their random words from; see `dprec.device_draws`."""
+"""Where the devices of a cohort take their random words from; see `dprec.randomness.devices`."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
 from clients.population import Cohort, Population
-from dprec.device_draws import Draws
-from dprec.ragged import offsets
-from dprec.setups import to_json
+from dprec.arrays import offsets
+from dprec.exchange import to_json
+from dprec.randomness import Draws
 
 
 def device_draws(cohort: Cohort, purpose: str) -> Draws:

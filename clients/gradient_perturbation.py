@@ -17,16 +17,11 @@ from numpy.typing import NDArray
 from clients.draws import draws_of_rounds
 from clients.memory import Memory
 from clients.population import Cohort, Population
-from dprec.completion.one_bit.links import Link, link_of
-from dprec.completion.one_bit.slope_channel import levels_of, slope_channel
-from dprec.completion.one_bit.solver import SignLikelihood
+from dprec.arrays import offsets, sizes_of
+from dprec.completion import Link, SignLikelihood, levels_of, link_of, slope_channel
+from dprec.exchange import ROW_ENTRY, GradientPerturbationSetup, Refusal, RefusalCode, SlopesRequest
 from dprec.mechanisms.channel import Channel
-from dprec.messages import ROW_ENTRY, SlopesRequest
-from dprec.ragged import offsets, sizes_of
-from dprec.refusals import Refusal, RefusalCode
-from dprec.setups import GradientPerturbationSetup
-from dprec.wire import ReportCodec
-from dprec.wire.symbol_rows import SymbolRows
+from dprec.wire import ReportCodec, SymbolRows
 
 
 @dataclass(frozen=True, eq=False)

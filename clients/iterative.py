@@ -22,15 +22,12 @@ from clients.draws import draws_of_rounds
 from clients.memory import Memory
 from clients.population import Cohort, Population
 from clients.replies import AddUp
-from dprec.completion.factors import inner_products
-from dprec.completion.local_factors import Profiles, solve_user_factors
+from dprec.arrays import offsets
+from dprec.completion import Profiles, inner_products, solve_user_factors
+from dprec.exchange import FinalFactors, GradientRequest, IterativeSetup, refusing_malformed
 from dprec.gradients import RoundDraws
-from dprec.messages import FinalFactors, GradientRequest
-from dprec.personalization.ordinal_process import OrdinalProcess
-from dprec.ragged import offsets
-from dprec.refusals import refusing_malformed
-from dprec.setups import IterativeSetup
-from dprec.wire.broadcast import Factors, decode_broadcast
+from dprec.personalization import OrdinalProcess
+from dprec.wire import Factors, decode_broadcast
 
 
 def gradient_reports(cohort: Cohort, request: GradientRequest, context: Context) -> list[bytes]:

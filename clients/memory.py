@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from flwr.app import ConfigRecord, Context
 
 from clients.population import HeldFactors, Population
-from dprec.refusals import Refusal, RefusalCode
-from dprec.wire.broadcast import BroadcastOptions, Factors, decode_broadcast, encode_broadcast
+from dprec.exchange import Refusal, RefusalCode
+from dprec.wire import BroadcastOptions, Factors, decode_broadcast, encode_broadcast
 
 _HELD = "held-factors"
 

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from clients.draws import device_draws
 from clients.population import Cohort, Population
+from dprec.arrays import blocks, offsets, rows_of
+from dprec.exchange import ReportSetup
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.profile_calibration import CalibratedProfiles
 from dprec.privacy.residual_calibration import CalibratedResiduals, calibrated_for
-from dprec.ragged import blocks, offsets, rows_of
-from dprec.setups import ReportSetup
 from dprec.wire import ReportCodec
 
 _REPORT, _CHOICE, _ROUND = "report", "choice", 1

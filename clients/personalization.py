@@ -12,13 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clients.population import Cohort
-from dprec.messages import PRIOR, Personalization
-from dprec.personalization.ordinal_process import Devices, OrdinalProcess
-from dprec.ragged import offsets
+from dprec.arrays import offsets
+from dprec.exchange import PRIOR, OneShotSetup, Personalization, Refusal, RefusalCode, refusing_malformed
+from dprec.personalization import Devices, OrdinalProcess
 from dprec.ratings import Ratings
-from dprec.refusals import Refusal, RefusalCode, refusing_malformed
-from dprec.setups import OneShotSetup
-from dprec.wire.item_table import ItemTable
+from dprec.wire import ItemTable
 
 
 def receive_table(cohort: Cohort, known: Personalization) -> tuple[ItemTable, NDArray[np.float64]]:

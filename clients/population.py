@@ -24,13 +24,12 @@ from clients.faults import FaultOptions
 from clients.places import place_of, write_whole
 from clients.received import Received
 from clients.shards import HeldRatings, ShardedRatings, StoredProfiles, contents_of, write_shards
+from dprec.components import Options, option
 from dprec.errors import InputError
-from dprec.options import Options, option
+from dprec.exchange import AnySetup, Refusal, RefusalCode, Setup, from_json, to_json
+from dprec.randomness import InstalledKeys, Keys
 from dprec.ratings import Ratings, RatingScale
-from dprec.refusals import Refusal, RefusalCode
-from dprec.run_keys import InstalledKeys, Keys
-from dprec.setups import AnySetup, Setup, from_json, to_json
-from dprec.wire.broadcast import Factors
+from dprec.wire import Factors
 
 POPULATION_KEY = "population"
 """Key of the run configuration that gives a deployed app the folder of the runs."""

@@ -18,12 +18,16 @@ from clients.memory import Memory
 from clients.population import Cohort
 from clients.replies import AddUp
 from dprec.errors import SettingError
+from dprec.exchange import (
+    FinalFactors,
+    GradientRequest,
+    PrivateAlsSetup,
+    Refusal,
+    RefusalCode,
+    refusing_malformed,
+)
 from dprec.gradients import RoundDraws
-from dprec.messages import FinalFactors, GradientRequest
-from dprec.private_als import Aggregation, ItemModel
-from dprec.private_als.device import contributions_of, with_level
-from dprec.refusals import Refusal, RefusalCode, refusing_malformed
-from dprec.setups import PrivateAlsSetup
+from dprec.private_als import Aggregation, ItemModel, contributions_of, with_level
 
 
 def contributions(cohort: Cohort, request: GradientRequest, context: Context) -> tuple[list[bytes], AddUp]:

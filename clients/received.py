@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.personalization.ordinal_process import OrdinalProcess
+from dprec.personalization import OrdinalProcess
 
 
 class Received(Protocol):

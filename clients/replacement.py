@@ -15,14 +15,17 @@ from numpy.typing import NDArray
 from clients.draws import device_draws
 from clients.memory import Memory
 from clients.population import Cohort
-from dprec.crossdomain.alter_ego import alter_egos
-from dprec.crossdomain.alter_ego_codec import AlterEgoCodec, RowCodec, ValueCode
-from dprec.crossdomain.replacement import Candidates, ReplacementDraws
-from dprec.messages import REPLACEMENT_ROUND, ReplacementRequest
-from dprec.ragged import rows_of
-from dprec.refusals import Refusal, RefusalCode, refusing_malformed
-from dprec.setups import ReplacementSetup, XMapSetup
-from dprec.sorted_keys import find
+from dprec.arrays import find, rows_of
+from dprec.crossdomain import AlterEgoCodec, Candidates, ReplacementDraws, RowCodec, ValueCode, alter_egos
+from dprec.exchange import (
+    REPLACEMENT_ROUND,
+    Refusal,
+    RefusalCode,
+    ReplacementRequest,
+    ReplacementSetup,
+    XMapSetup,
+    refusing_malformed,
+)
 
 
 def alter_ego_reports(cohort: Cohort, request: ReplacementRequest, context: Context) -> list[bytes]:

@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 
 from clients.faults import ABSENT, DAMAGED, LATE, damaged, fates
 from clients.population import Cohort
+from dprec.arrays import sizes_of
+from dprec.exchange import REPLY, Entries, Reports, SummedReports
 from dprec.gradients import Aggregate
-from dprec.messages import REPLY, Entries
-from dprec.ragged import sizes_of
-from dprec.replies import Reports
-from dprec.summed_reports import SummedReports
 
 AddUp = Callable[[Sequence[bytes]], tuple[NDArray[np.bool_], Aggregate]]
 """Validates and adds up reports; see `GradientReport.decode`."""

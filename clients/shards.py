@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clients.places import SEEN_BY_ALL, place_of, write_whole
+from dprec.arrays import blocks, offsets
+from dprec.components import Options, option
 from dprec.errors import InputError
-from dprec.options import Options, option
-from dprec.ragged import blocks, offsets
+from dprec.exchange import from_json, to_json
 from dprec.ratings import Ratings, RatingScale
-from dprec.setups import from_json, to_json
 
 INDEX = "ratings.json"
 """Name of the index; it is written last, so a folder with an index is complete."""

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import find
 from dprec.errors import InputError
-from dprec.sorted_keys import find
 
 
 @dataclass(frozen=True, eq=False)

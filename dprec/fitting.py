@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dprec.completion.base import Completed, Completion, Observations
-from dprec.datasets.columns import RatingColumns
-from dprec.datasets.held import HeldRatings, ratings_from
+from dprec.completion import Completed, Completion, Observations
+from dprec.datasets import HeldRatings, RatingColumns, ratings_from
 from dprec.errors import InputError
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.channel import Channel

@@ -9,30 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.binarization import is_binary
-from dprec.crossdomain.domains import CrossDomainRatings
+from dprec.crossdomain import CrossDomainRatings
 from dprec.errors import InputError, SettingError
 from dprec.metrics import (
+    RankedHits,
     RankingAccuracy,
     mean_absolute_error,
+    measure,
+    name_of,
     ranking_accuracy,
+    ranking_figures,
     recommendation_accuracy,
     relevant_ratings,
     root_mean_squared_error,
     sign_accuracy,
 )
-from dprec.own_metrics import measure, name_of
+from dprec.predictions import Candidates, Predict, PredictRows, Sampled, Unrated, best_items, recommended
 from dprec.progress import Progress, silent
-from dprec.ranking import RankedHits, ranking_figures
 from dprec.ratings import Ratings, RatingScale
-from dprec.recommendation import (
-    Candidates,
-    Predict,
-    PredictRows,
-    Sampled,
-    Unrated,
-    best_items,
-    recommended,
-)
 from simulation.configuration.models import EvaluationOptions
 from simulation.protocols.nothing_sent import NothingSentProtocol
 

@@ -15,13 +15,13 @@ from threadpoolctl import threadpool_limits
 
 from dprec.binarization import Binarization
 from dprec.catalogue import Catalogue
+from dprec.components import naming, reference_of
 from dprec.datasets import Dataset
 from dprec.errors import InputError, within
-from dprec.own_classes import naming, reference_of
 from dprec.predictions import checked, checked_rows
 from dprec.progress import Progress, silent
+from dprec.randomness import ENTROPY_BYTES, RunKeys
 from dprec.ratings import Ratings
-from dprec.run_keys import ENTROPY_BYTES, RunKeys
 from dprec.splits import Split
 from simulation.configuration.models import RunConfig
 from simulation.engine.memory import check_memory

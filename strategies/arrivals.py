@@ -9,10 +9,8 @@ import numpy as np
 from flwr.app import ConfigRecord, Message
 from numpy.typing import NDArray
 
-from dprec.messages import REPLY
-from dprec.ragged import sizes_of
-from dprec.refusals import words_of
-from dprec.replies import Reports
+from dprec.arrays import sizes_of
+from dprec.exchange import REPLY, Reports, words_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +24,7 @@ class Attendance:
     arrived, punctual : ndarray of bool, shape (asked,)
         Whose report was sent at all, and whose arrived before the round ended.
     refused : str
-        Why none of them has answered, if the node said so: see `dprec.refusals.words_of`.
+        Why none of them has answered, if the node said so: see `dprec.exchange.messages.words_of`.
     """
 
     users: NDArray[np.int64]

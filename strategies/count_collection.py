@@ -12,9 +12,9 @@ from flwr.app import Message
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
+from dprec.arrays import popularity_groups
 from dprec.completion import Observations
-from dprec.messages import COUNT, COUNT_ROUND, CountRequest, bitmap_of
-from dprec.popularity_groups import popularity_groups
+from dprec.exchange import COUNT, COUNT_ROUND, CountRequest, bitmap_of
 from dprec.privacy.calibrated_counts import CalibratedCounts
 from strategies.envelope import request_content
 from strategies.report_collection import Collected

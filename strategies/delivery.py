@@ -13,12 +13,11 @@ from flwr.app import RecordDict
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
-from dprec.messages import RECOMMEND, Recommendations
-from dprec.ragged import offsets, rows_of, segments
+from dprec.arrays import offsets, rows_of, segments
+from dprec.exchange import RECOMMEND, Recommendations
+from dprec.predictions import NO_ITEM, Predict, PredictRows, best_items
 from dprec.ratings import RatingScale
-from dprec.recommendation import NO_ITEM, Predict, PredictRows, best_items
-from dprec.wire.item_list import ItemListCodec
-from dprec.wire.traffic import TrafficLedger
+from dprec.wire import ItemListCodec, TrafficLedger
 from strategies.envelope import request_content
 from strategies.roster import Roster
 from strategies.rounds import RoundAccount

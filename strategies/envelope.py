@@ -17,8 +17,7 @@ from flwr.common.constant import SUPERLINK_NODE_ID
 from flwr.common.serde import message_to_proto
 from numpy.typing import NDArray
 
-from dprec.messages import REPLY, REQUEST, Request
-from dprec.replies import Reports
+from dprec.exchange import REPLY, REQUEST, Reports, Request
 
 _WIDEST_ID = 2**64 - 1
 _MESSAGE_ID = "0" * 36

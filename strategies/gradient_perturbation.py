@@ -17,16 +17,12 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
-from dprec.completion.one_bit.completion import HiddenMatrix, OneBit
-from dprec.completion.one_bit.effects import Effects
-from dprec.completion.one_bit.projections import Domain
+from dprec.arrays import cut, offsets, segments, sizes_of
+from dprec.completion import Domain, Effects, HiddenMatrix, OneBit
+from dprec.exchange import ROW_ENTRY, SLOPES, SlopesRequest
 from dprec.mechanisms.channel import Channel
-from dprec.messages import ROW_ENTRY, SLOPES, SlopesRequest
 from dprec.privacy.ledger import PrivacyLedger
-from dprec.ragged import cut, offsets, segments, sizes_of
-from dprec.wire import ReportCodec
-from dprec.wire.symbol_rows import SymbolRows
-from dprec.wire.traffic import TrafficLedger
+from dprec.wire import ReportCodec, SymbolRows, TrafficLedger
 from strategies.envelope import request_content
 from strategies.roster import Roster
 from strategies.rounds import RoundAccount

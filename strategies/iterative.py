@@ -15,13 +15,12 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
-from dprec.completion.item_updates import Start, StepOptions, initial_item_factors, step_item_factors
+from dprec.completion import Start, StepOptions, initial_item_factors, step_item_factors
 from dprec.errors import RunError
+from dprec.exchange import DELIVER, TRAIN, FinalFactors, GradientRequest, bitmap_of
 from dprec.gradients import Aggregate, GradientReport
-from dprec.messages import DELIVER, TRAIN, FinalFactors, GradientRequest, bitmap_of
 from dprec.privacy.ledger import PrivacyLedger
-from dprec.wire.broadcast import BroadcastOptions, Factors, encode_broadcast
-from dprec.wire.traffic import TrafficLedger
+from dprec.wire import BroadcastOptions, Factors, TrafficLedger, encode_broadcast
 from strategies.envelope import request_content
 from strategies.roster import Roster
 from strategies.round_record import RoundRecord

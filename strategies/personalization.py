@@ -6,8 +6,8 @@ import numpy as np
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
-from dprec.messages import PERSONALIZE, PRIOR, Personalization
-from dprec.wire.traffic import TrafficLedger
+from dprec.exchange import PERSONALIZE, PRIOR, Personalization
+from dprec.wire import TrafficLedger
 from strategies.envelope import request_content
 from strategies.roster import Roster
 from strategies.rounds import RoundAccount

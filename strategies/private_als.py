@@ -14,12 +14,12 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
+from dprec.exchange import DELIVER, STATISTICS, FinalFactors, GradientRequest
 from dprec.gradients import Aggregate
-from dprec.messages import DELIVER, STATISTICS, FinalFactors, GradientRequest
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.private_als import Aggregation, ItemLearner, StatisticsLayout
-from dprec.run_keys import ReleaseDraws
-from dprec.wire.traffic import TrafficLedger
+from dprec.randomness import ReleaseDraws
+from dprec.wire import TrafficLedger
 from strategies.envelope import request_content
 from strategies.roster import Roster
 from strategies.rounds import RoundAccount

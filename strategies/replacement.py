@@ -13,14 +13,11 @@ from flwr.app import RecordDict
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
+from dprec.arrays import find, offsets, sizes_of
 from dprec.completion import Observations
-from dprec.crossdomain.alter_ego import AlterEgos
-from dprec.crossdomain.alter_ego_codec import AlterEgoCodec, RowCodec, ValueCode
-from dprec.crossdomain.replacement import Candidates
-from dprec.messages import REPLACE, REPLACEMENT_ROUND, ReplacementRequest, bitmap_of
-from dprec.ragged import offsets, sizes_of
-from dprec.sorted_keys import find
-from dprec.wire.traffic import TrafficLedger
+from dprec.crossdomain import AlterEgoCodec, AlterEgos, Candidates, RowCodec, ValueCode
+from dprec.exchange import REPLACE, REPLACEMENT_ROUND, ReplacementRequest, bitmap_of
+from dprec.wire import TrafficLedger
 from strategies.envelope import request_content
 from strategies.roster import Roster
 from strategies.round_record import RoundRecord

@@ -13,16 +13,15 @@ from flwr.app import RecordDict
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
+from dprec.arrays import GrowingArray, rows_of
 from dprec.catalogue import Catalogue
 from dprec.completion import Observations
 from dprec.errors import RunError
-from dprec.growing import GrowingArray
-from dprec.messages import REPORT
+from dprec.exchange import REPORT
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.profile_calibration import CalibratedProfiles
 from dprec.privacy.residual_calibration import CalibratedResiduals
-from dprec.ragged import rows_of
-from dprec.wire.traffic import TrafficLedger
+from dprec.wire import TrafficLedger
 from strategies.arrivals import Arrivals
 from strategies.roster import Roster
 from strategies.round_record import RoundRecord

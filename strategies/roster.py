@@ -13,8 +13,7 @@ from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
 from dprec.errors import RunError
-from dprec.messages import IDENTIFY, NODE
-from dprec.replies import Identity
+from dprec.exchange import IDENTIFY, NODE, Identity
 from strategies.arrivals import Arrivals, arrivals_of
 
 _USERS_AT_ONCE = 1 << 19

@@ -12,8 +12,8 @@ from flwr.app import RecordDict
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
-from dprec.messages import FinalFactors
-from dprec.wire.traffic import WITH_RECORD, WITHOUT_RECORD, TrafficLedger, Users
+from dprec.exchange import FinalFactors
+from dprec.wire import WITH_RECORD, WITHOUT_RECORD, TrafficLedger, Users
 from strategies.arrivals import Attendance
 from strategies.envelope import (
     message_size,

@@ -11,9 +11,9 @@ import numpy as np
 from flwr.app import ConfigRecord, Message
 from numpy.typing import NDArray
 
+from dprec.arrays import sizes_of
+from dprec.exchange import SummedReports
 from dprec.gradients import Aggregate
-from dprec.ragged import sizes_of
-from dprec.summed_reports import SummedReports
 from strategies.arrivals import Attendance, arrivals_of, reply_record
 
 

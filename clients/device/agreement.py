@@ -14,13 +14,12 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from dprec.components import Options, as_values, option, own_classes, reference_of
 from dprec.errors import InputError
-from dprec.options import Options, as_values, option, own_classes
-from dprec.own_classes import reference_of
-from dprec.personalization.ordinal_process import OrdinalProcess
+from dprec.exchange import AnySetup, Setup, from_json
+from dprec.personalization import OrdinalProcess
+from dprec.randomness import Key
 from dprec.ratings import RatingScale
-from dprec.run_keys import Key
-from dprec.setups import AnySetup, Setup, from_json
 
 _GROUP_DIGITS = 8
 """Digits of a fingerprint that every message carries: as many as the run key of a simulation has."""

@@ -40,9 +40,8 @@ from clients.memory import deliver_once
 from clients.population import Cohort, Population
 from clients.received import Received
 from dprec.errors import InputError
-from dprec.messages import IDENTIFY, REPLACE, REQUEST, Record
-from dprec.refusals import Refusal, RefusalCode
-from dprec.run_keys import Keys
+from dprec.exchange import IDENTIFY, REPLACE, REQUEST, Record, Refusal, RefusalCode
+from dprec.randomness import Keys
 
 LOG = logging.getLogger("dprec.device")
 """What the owner of a device reads: a line for each event."""

@@ -52,7 +52,7 @@ from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 from clients.device.bounded_transport import LARGEST_BODY, BoundedTransport, TooLargeError
 from clients.device.replies import date
 from dprec.errors import InputError
-from dprec.refusals import Refusal, RefusalCode
+from dprec.exchange import Refusal, RefusalCode
 
 _SECONDS = 30.0
 """Longest wait for the server to go on with an answer."""

@@ -20,8 +20,8 @@ from clients.device.profile import Profile, profile_text, read_profile
 from clients.device.secret import new_secret, read_secret
 from clients.device.state import State, write_state
 from dprec.errors import InputError
-from dprec.run_keys import InstalledKeys
-from dprec.setups import from_json, to_json
+from dprec.exchange import from_json, to_json
+from dprec.randomness import InstalledKeys
 
 _DEVICE = "a folder of a device, as dprec deploy prepare makes them"
 

@@ -18,9 +18,9 @@ from pathlib import Path
 
 from clients.device.durable import append_durably
 from clients.device.limits import Loss, Price
+from dprec.components import Options, option
 from dprec.errors import InputError
-from dprec.options import Options, option
-from dprec.setups import from_json, to_json
+from dprec.exchange import from_json, to_json
 
 _CHAIN = "chain"
 """Key of the digest of a line and all before it."""

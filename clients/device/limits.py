@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dprec.options import Options, option
+from dprec.components import Options, option
 
 
 @dataclass(frozen=True)

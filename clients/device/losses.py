@@ -14,7 +14,7 @@ from clients.device.profile import emptied
 from clients.gradient_perturbation import installed_on
 from clients.one_shot import installed_mechanism, perturbed
 from clients.population import Cohort
-from dprec.messages import (
+from dprec.exchange import (
     COUNT,
     COUNT_ROUND,
     DELIVER,
@@ -28,13 +28,14 @@ from dprec.messages import (
     TRAIN,
     CountRequest,
     GradientRequest,
+    IterativeSetup,
     Record,
     ReplacementRequest,
     SlopesRequest,
+    XMapSetup,
 )
 from dprec.privacy.calibrated_counts import CalibratedCounts
 from dprec.privacy.calibration import CalibratedMechanism
-from dprec.setups import IterativeSetup, XMapSetup
 
 LOG = logging.getLogger("dprec.device")
 

@@ -11,7 +11,7 @@ import time
 
 from flwr.app import Error, Message, Metadata
 
-from dprec.refusals import RefusalCode
+from dprec.exchange import RefusalCode
 
 _LONGEST = 1e7
 """Seconds that a request may live, and from now to when it was made, at most: about four months."""

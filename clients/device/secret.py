@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.device_draws import Draws
 from dprec.errors import InputError
-from dprec.secret_draws import SECRET_BYTES, SecretDraws
+from dprec.randomness import SECRET_BYTES, Draws, SecretDraws
 
 _ACCEPTED = f"{SECRET_BYTES} random bytes that only their owner can read (mode 0600)"
 

@@ -23,7 +23,7 @@ from clients.device.device import LOG, Device
 from clients.device.fleet import Fleet, NodeKey, NotAdmittedError, ServerAwayError
 from clients.device.replies import error_reply
 from dprec.errors import InputError, RunError
-from dprec.refusals import Refusal
+from dprec.exchange import Refusal
 
 LONGEST_ONLINE = 1800.0
 """Seconds between heartbeats at most, by Flower's rule; a device that wakes and leaves asks for as much."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from docs.tables.listed import papers, systems
 from docs.tables.markdown import table
-from dprec.deviations import as_in_a_file
+from dprec.components import as_in_a_file
 from simulation import load
 from simulation.analysis.description import Description, describe
 from simulation.analysis.numbers import DASH

@@ -13,17 +13,50 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from dprec.arrays import offsets
 from dprec.catalogue import Catalogue
-from dprec.completion.placement import AS_THEY_ARE, Placement
+from dprec.components import Options, is_ours, naming, option, reference_of
 from dprec.errors import InputError
 from dprec.mechanisms.noisy_counts import NoisyCounts
 from dprec.mechanisms.symbol_reports import ProfileReports, ResidualReports, SymbolReports
-from dprec.options import Options
-from dprec.own_classes import is_ours, naming, reference_of
 from dprec.predictions import checked_predictions
+from dprec.privacy.gaussian import gaussian_epsilon, largest_mu
 from dprec.progress import Progress, silent
-from dprec.ragged import offsets
 from dprec.ratings import RatingScale
+
+LEAST_RATERS = 5
+"""By default; benchmarks/choose_least_raters.py holds it against others."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placement(Options):
+    """From how many raters on items have places that everybody is sent, and with what noise."""
+
+    least_raters: int = option(
+        "Raters without whom an item has no place. Whether it has one shows in the table.", LEAST_RATERS, ge=1
+    )
+    epsilon: float | None = option(
+        "Budget of a user's item set against all who are sent the table, for places and popularity; by "
+        "default they have no noise. The server sees the sets in any case.",
+        None,
+        gt=0,
+        le=1000,
+    )
+    delta: float = option("Delta with which it holds.", 1e-6, gt=1e-12, lt=1)
+
+    @property
+    def distance(self) -> float:
+        """How many standard deviations a profile moves what is released, at most; 0 without noise."""
+        return 0.0 if self.epsilon is None else largest_mu(self.epsilon, self.delta)
+
+    @property
+    def epsilon_between_profiles(self) -> float:
+        """What the releases cost, with the same delta, between any two profiles of a user."""
+        return gaussian_epsilon(float(np.sqrt(2)) * self.distance, self.delta)
+
+
+AS_THEY_ARE = Placement(least_raters=1)
+"""Where nobody but the server reads the places."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from dprec.arrays import offsets, places_of, row_maxima, rows_of, segments
 from dprec.mechanisms.channel import Channel
-from dprec.ragged import offsets, places_of, row_maxima, rows_of, segments
 from dprec.randomness import DRAWS, whole_draws
 
 STEPS = 127

@@ -17,9 +17,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dprec.exact_loss import loss_of_draws
 from dprec.mechanisms.rounding import rounded_to_draws
-from dprec.randomness import DRAW_BITS, DRAWS, whole_draws
+from dprec.randomness import DRAW_BITS, DRAWS, loss_of_draws, whole_draws
 
 _TABLE_BITS = 12
 """First bits of a draw, by which a table says where its symbol is."""

@@ -13,9 +13,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.exact_loss import loss_of_draws
 from dprec.mechanisms.channel import Channel
-from dprec.randomness import DRAWS, whole_draws
+from dprec.randomness import DRAWS, loss_of_draws, whole_draws
 
 LEAST_EPSILON = 1e-5
 """Smallest loss of one rating for which the table is fine enough."""

@@ -12,11 +12,11 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import places_of
+from dprec.components import option
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.channel import Channel
 from dprec.mechanisms.threshold_bit import ThresholdBit
-from dprec.options import option
-from dprec.ragged import places_of
 from dprec.randomness import shuffled_within
 from dprec.ratings import RatingScale
 

@@ -7,8 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.exact_loss import most_draws
-from dprec.randomness import DRAWS
+from dprec.randomness import DRAWS, most_draws
 
 _KEPT = 4096
 """Draws by which floating-point rounding may miss the sum of a row, and more."""

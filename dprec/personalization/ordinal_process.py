@@ -4,24 +4,99 @@ The latent rating of an item is the item's broadcast effect, the user's level, a
 place and public data, and the product of factors. The server says how uncertain each effect is, so clean
 ratings count for more where the server knows less. The fit is Laplace's approximation (Rasmussen and Williams
 [rasmussen2006], Algorithm 3.1) with Fisher information in place of the curvature. Nothing is sent, so that a
-user loses nothing by predicting; for what the broadcast tells of others, see `dprec.completion.placement`.
+user loses nothing by predicting; for what the broadcast tells of others, see `dprec.completion.base`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.calibrated.symbol_tables import SymbolTables
-from dprec.options import Options, option
+from dprec.arrays import places_of, rows_of
+from dprec.completion import SymbolTables
+from dprec.components import Options, option
 from dprec.ordinal import expected_rating
-from dprec.personalization.batches import Batch, batches, thinned
+from dprec.predictions import recommended
 from dprec.ratings import Ratings
-from dprec.recommendation import recommended
-from dprec.wire.item_table import ItemTable
+from dprec.wire import ItemTable
+
+_MULTIPLE = 16
+"""Padded sizes are multiples of this; a user's depends on its own size alone."""
+
+_NUMBERS = 1 << 21
+"""Numbers that the matrices of a batch may have."""
+
+
+def thinned(ratings: Ratings, most: int) -> Ratings:
+    """Return the profiles with at most so many ratings each, taken evenly from longer ones."""
+    counts = ratings.counts
+    kept = np.minimum(counts, most)
+    users = rows_of(kept)
+    chosen = np.zeros(ratings.count, dtype=np.bool_)
+    chosen[ratings.indptr[users] + places_of(kept) * counts[users] // kept[users]] = True
+    return ratings.select(chosen)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Users of one padded size, and what is asked about them.
+
+    Parameters
+    ----------
+    users : ndarray of int64, shape (batch,)
+    ratings, is_rating : ndarray of int64 and bool, shape (batch, ratings)
+        Places in the users' ratings, and which are not padding.
+    questions, is_question : ndarray of int64 and bool, shape (batch, questions)
+        Places in the list of questions, and which are not padding.
+    """
+
+    users: NDArray[np.int64]
+    ratings: NDArray[np.int64]
+    is_rating: NDArray[np.bool_]
+    questions: NDArray[np.int64]
+    is_question: NDArray[np.bool_]
+
+
+def batches(ratings: Ratings, users: NDArray[np.integer]) -> Iterator[Batch]:
+    """Yield the users who are asked about.
+
+    Parameters
+    ----------
+    ratings : Ratings
+    users : ndarray of int, shape (questions,)
+        The user that each question is about, in any order.
+    """
+    order = np.argsort(users, kind="stable")
+    asked, first, counts = np.unique(users[order], return_index=True, return_counts=True)
+    begin, lengths = ratings.indptr[asked], ratings.counts[asked]
+    sizes = np.column_stack([_padded(lengths), _padded(counts)])
+    for size in np.unique(sizes, axis=0):
+        members = np.flatnonzero((sizes == size).all(axis=1))
+        step = max(1, _NUMBERS // int(size[0] * (size[0] + 2 * size[1])))
+        for start in range(0, members.size, step):
+            chunk = members[start : start + step]
+            rated, is_rating = _grid(begin[chunk], lengths[chunk], int(size[0]))
+            questions, is_question = _grid(first[chunk], counts[chunk], int(size[1]))
+            yield Batch(asked[chunk].astype(np.int64), rated, is_rating, order[questions], is_question)
+
+
+def _padded(sizes: NDArray[np.integer]) -> NDArray[np.int64]:
+    padded: NDArray[np.int64] = np.maximum(-(-sizes // _MULTIPLE), 1) * _MULTIPLE
+    return padded
+
+
+def _grid(
+    starts: NDArray[np.integer], lengths: NDArray[np.integer], width: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return places from each start on, one row each, and which belong to it; the others are 0."""
+    columns = np.arange(width)
+    inside = columns < lengths[:, None]
+    return np.where(inside, starts[:, None] + columns, 0).astype(np.int64), inside
+
 
 _STEPS = 4
 """Newton steps; the ratings' likelihood is nearly quadratic, so that more change nothing."""

@@ -16,16 +16,16 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.components import Options, option
 from dprec.errors import InputError, SettingError, within
-from dprec.exact_loss import even_share
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.channel import Channel
 from dprec.mechanisms.symbol_reports import HiddenSets, SymbolReports
-from dprec.options import Options, option
 from dprec.privacy.composed_budget import largest_share
 from dprec.privacy.units import PrivacyUnit
+from dprec.randomness import even_share
 from dprec.ratings import RatingScale
-from dprec.wire.report import ReportCodec
+from dprec.wire import ReportCodec
 
 LARGEST_CELL_EPSILON = 20.0
 """Largest loss of one cell for which whole draws out of 2**60 preserve the ratios that epsilon requires."""

@@ -19,7 +19,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.secure_sums.skellam_shares import DISTANCE
+from dprec.secure_sums import DISTANCE
 
 _ORDERS = np.unique(np.concatenate([np.arange(2, 129), np.geomspace(128, 1 << 40, 256).round()])).astype(
     np.int64

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dprec.binarization import binary_scale
-from dprec.completion.base import Completion, Observations
+from dprec.completion import Completion, Observations
 from dprec.errors import InputError, RunError
 from dprec.randomness import generator
 from dprec.ratings import RatingScale

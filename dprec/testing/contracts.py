@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from dprec.completion import Completion
+from dprec.components import Options
 from dprec.datasets import Dataset
 from dprec.gradients import GradientReport
 from dprec.mechanisms import Mechanism
-from dprec.options import Options
 from dprec.testing.completions import CompletionContract
 from dprec.testing.datasets import DatasetContract
 from dprec.testing.gradients import GradientContract

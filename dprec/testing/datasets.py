@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from dprec.datasets.base import Dataset
+from dprec.components import kind_of, summary_of
+from dprec.datasets import Dataset
 from dprec.errors import InputError
 from dprec.ratings import Ratings
-from dprec.registry import kind_of, summary_of
 from dprec.testing.samples import Sample
 
 Load = Callable[..., Ratings]

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dprec.completion.local_factors import Profiles, solve_user_factors
-from dprec.datasets.synthetic import Synthetic
-from dprec.device_draws import DeviceDraws
-from dprec.gradients.base import Aggregate, GradientReport, RoundDraws
-from dprec.randomness import generator
+from dprec.completion import Profiles, solve_user_factors
+from dprec.datasets import Synthetic
+from dprec.gradients import Aggregate, GradientReport, RoundDraws
+from dprec.randomness import DeviceDraws, generator
 
 
 class GradientContract:

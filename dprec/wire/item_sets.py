@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.ragged import offsets, places_of, segments
+from dprec.arrays import offsets, places_of, segments
 from dprec.wire.bits import MAX_FIELD_BITS, BitStream, put
 
 _PARAMETER_BITS = 5

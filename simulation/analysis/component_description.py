@@ -10,11 +10,17 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from dprec.components import (
+    Options,
+    Registry,
+    as_values,
+    group_of,
+    imported,
+    kind_of,
+    published_of,
+    reference_of,
+)
 from dprec.errors import InputError
-from dprec.locations import group_of
-from dprec.options import Options, as_values, published_of
-from dprec.own_classes import imported, reference_of
-from dprec.registry import Registry, kind_of
 from simulation.analysis.description import REQUIRED, SettingLine
 from simulation.protocols import PROTOCOLS
 from simulation.protocols.components import COMPONENT_REGISTRIES

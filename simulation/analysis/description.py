@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from dprec.binarization import binary_scale
-from dprec.datasets.base import Dataset
-from dprec.deviations import Deviation, deviations
+from dprec.components import Deviation, Options, deviations, published_of, summary_of
+from dprec.datasets import Dataset
 from dprec.errors import within
-from dprec.options import Options, published_of
 from dprec.privacy.guarantee import Guarantee
 from dprec.ratings import RatingScale
-from dprec.registry import summary_of
 from simulation.analysis.vocabulary import server_sees
 from simulation.configuration.models import RunConfig
 from simulation.protocols.base import Protocol

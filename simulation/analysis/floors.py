@@ -10,7 +10,7 @@ from typing import Literal
 
 from scipy.special import stdtrit
 
-from dprec.bootstrap import CONFIDENCE
+from dprec.metrics import CONFIDENCE
 from simulation.analysis.measures import Measure
 from simulation.analysis.numbers import number
 from simulation.analysis.settings import Setting

@@ -1,7 +1,7 @@
 """Paired differences from the most accurate protocol of the same budget, and which of them mean something.
 
 The difference is counted over users, who are drawn again with replacement, the same for both protocols
-(`dprec.bootstrap`). An interval holds for one pair: of twenty rivals as good as the best, one is expected to
+(`dprec.metrics`). An interval holds for one pair: of twenty rivals as good as the best, one is expected to
 be told apart by chance. The best is chosen by the same ratings, so that it looks a little better than it is.
 """
 

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dprec.components import sources_of
 from dprec.errors import InputError, within
-from dprec.own_sources import sources_of
+from dprec.exchange import ReportSetup
 from dprec.privacy.audit import measured
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings, RatingScale
-from dprec.setups import ReportSetup
 from simulation.auditing import experiments
 from simulation.auditing.decoding import fewest_items, leaves_counts
 from simulation.auditing.exact import exact_findings, worst_levels

@@ -7,13 +7,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from dprec.device_draws import DeviceDraws
+from dprec.arrays import offsets
 from dprec.errors import SettingError
 from dprec.gradients import RoundDraws
-from dprec.private_als import Aggregation, Contributions, ItemModel, StatisticsLayout
-from dprec.private_als.layout import TARGET_BITS, WHOLE_WEIGHT
-from dprec.ragged import offsets
-from dprec.randomness import uniform_below, uniforms, words
+from dprec.private_als import (
+    TARGET_BITS,
+    WHOLE_WEIGHT,
+    Aggregation,
+    Contributions,
+    ItemModel,
+    StatisticsLayout,
+)
+from dprec.randomness import DeviceDraws, uniform_below, uniforms, words
 from simulation.protocols.private_als import PrivateAlsProtocol
 
 _ITEMS = 96

@@ -8,18 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.one_bit.slope_channel import slope_channel
+from dprec.arrays import rows_of
+from dprec.completion import slope_channel
+from dprec.exchange import GradientPerturbationSetup, ReportSetup
 from dprec.mechanisms.bits_and_counts import BitsAndCounts
 from dprec.mechanisms.channel import Channel
 from dprec.privacy.calibrated_counts import CalibratedCounts
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.profile_calibration import CalibratedProfiles
 from dprec.privacy.residual_calibration import calibrated_for
-from dprec.ragged import rows_of
 from dprec.ratings import Ratings
-from dprec.setups import GradientPerturbationSetup, ReportSetup
-from dprec.wire import ReportCodec
-from dprec.wire.symbol_rows import SymbolRows
+from dprec.wire import ReportCodec, SymbolRows
 from simulation.protocols.base import Protocol
 
 _DIVISIONS = 8

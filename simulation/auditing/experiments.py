@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.ragged import offsets
+from dprec.arrays import offsets
 from dprec.ratings import Ratings, RatingScale
 
 _MOST_LEVELS = 8

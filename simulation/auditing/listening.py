@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.datasets.synthetic import Synthetic
+from dprec.datasets import Synthetic
 from dprec.privacy.evidence import Sent
 from dprec.privacy.units import COMPARABLE_UNITS, ComparableUnit
 from dprec.ratings import Ratings

@@ -12,16 +12,21 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.device_draws import DeviceDraws
 from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.privacy.audit import measured
 from dprec.privacy.evidence import Sent
-from dprec.private_als import Aggregation, Contributions, SecureAggregation, StatisticsLayout
-from dprec.private_als.layout import TARGET_BITS, UNIT, WHOLE_WEIGHT
-from dprec.randomness import words
-from dprec.run_keys import ReleaseDraws
-from dprec.secure_sums.noise import honest_shares
+from dprec.private_als import (
+    TARGET_BITS,
+    UNIT,
+    WHOLE_WEIGHT,
+    Aggregation,
+    Contributions,
+    SecureAggregation,
+    StatisticsLayout,
+)
+from dprec.randomness import DeviceDraws, ReleaseDraws, words
+from dprec.secure_sums import honest_shares
 from simulation.auditing.contributions import longest_contribution
 from simulation.auditing.promise import Promise
 from simulation.auditing.result import Finding

@@ -6,8 +6,8 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dprec.components import unpacked
 from dprec.errors import InputError, RunError
-from dprec.packing import unpacked
 from simulation.comparison.shared_ratings import SharedRatings, without_dataset
 from simulation.configuration.models import RunConfig
 from simulation.execution import run_prepared

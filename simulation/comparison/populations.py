@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dprec.datasets.synthetic import Synthetic
+from dprec.components import as_values
+from dprec.datasets import Synthetic
 from dprec.errors import InputError
-from dprec.options import as_values
 from dprec.splits import fitting_split
 from simulation.comparison.definition import ComparisonConfig, PopulationOptions
 from simulation.comparison.floors import added_floors

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dprec.binarization import Binarization
-from dprec.datasets.base import Dataset
-from dprec.own_classes import reference_of
-from dprec.packing import packed, unpacked
+from dprec.components import packed, reference_of, unpacked
+from dprec.datasets import Dataset
 from dprec.ratings import Ratings
 from dprec.splits import Predefined, Split
 from simulation.configuration.models import RunConfig

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dprec.bootstrap import interval, resampled_sums
+from dprec.metrics import interval, resampled_sums
 from simulation.analysis.floors import AGAINST, Pairs, gain_columns, nothing_sent, paired_rows
 from simulation.analysis.measures import MEASURES, Measure
 from simulation.analysis.rivals import BEHIND, BEST, rivals

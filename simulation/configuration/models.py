@@ -1,6 +1,6 @@
 """The configuration of a run: one frozen model, read strictly, with one-line errors.
 
-Components describe themselves (see `dprec.options`); here they are put together and checked as a whole.
+Components describe themselves (see `dprec.components`); here they are put together and checked as a whole.
 Unknown keys are errors, and a number written as a string is not a number.
 """
 
@@ -16,13 +16,20 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from clients.faults import FaultOptions
 from clients.places import is_url, place_of
-from dprec.component_types import one_of
+from dprec.components import (
+    Options,
+    as_tuple,
+    is_importable,
+    one_of,
+    option,
+    own_classes,
+    reference_of,
+    sources_of,
+    sources_of_functions,
+)
 from dprec.errors import SettingError, within
-from dprec.options import Options, as_tuple, option, own_classes
-from dprec.own_classes import is_importable, reference_of
-from dprec.own_metrics import check_names
-from dprec.own_sources import sources_of, sources_of_functions
-from dprec.wire.network import NetworkOptions
+from dprec.metrics import check_names
+from dprec.wire import NetworkOptions
 from simulation.configuration.strict_yaml import dump_yaml
 from simulation.configuration.validation import validated
 from simulation.protocols import PROTOCOLS

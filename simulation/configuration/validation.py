@@ -9,11 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 from pydantic import BaseModel
 
-from dprec.component_types import Instances
+from dprec.components import Instances, Options, is_ours, parse_json, plain
 from dprec.errors import InputError, SettingError
-from dprec.options import Options, plain
-from dprec.own_classes import is_ours
-from dprec.parsing import parse_json
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 

@@ -12,7 +12,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from dprec.deviations import as_in_a_file
+from dprec.components import as_in_a_file
 from dprec.errors import InputError
 from simulation.analysis import description as descriptions
 from simulation.analysis.component_description import (

@@ -10,8 +10,7 @@ import typer
 from click import ClickException
 from click.exceptions import NoArgsIsHelpError
 
-from dprec.errors import InputError, RunError
-from dprec.validation import shown
+from dprec.errors import InputError, RunError, shown
 
 _INPUT, _FAILED, _INTERRUPTED = 2, 1, 130
 

@@ -34,7 +34,7 @@ def listing(what: str) -> list[tuple[str, str]]:
         from simulation.configuration.presets import preset_summary, presets
 
         return [(name, preset_summary(path)) for name, path in sorted(presets().items())]
-    from dprec.registry import kind_of, summary_of
+    from dprec.components import kind_of, summary_of
 
     module, registry = _REGISTRIES[what].split(":")
     components = getattr(import_module(module), registry)

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from clients.device import Agreement, Limits, write_device
+from dprec.components import Options, option
 from dprec.errors import InputError, SettingError, within
-from dprec.options import Options, option
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.progress import Progress, silent
+from dprec.randomness import ENTROPY_BYTES, RunKeys
 from dprec.ratings import Ratings
-from dprec.run_keys import ENTROPY_BYTES, RunKeys
 from simulation.analysis.vocabulary import TRUST_IN_WORDS
 from simulation.configuration.models import RunConfig
 from simulation.deployment.authority import NodeKeyPair, is_host, issue, new_node_key

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from clients.device.agreement import Agreement
 from dprec.catalogue import Catalogue
+from dprec.components import Options, as_values, option
 from dprec.errors import InputError, SettingError, within
-from dprec.options import Options, as_values, option
+from dprec.exchange import from_json
+from dprec.randomness import Key
 from dprec.ratings import RatingScale
-from dprec.run_keys import Key
-from dprec.setups import from_json
 from simulation.configuration.loading import load
 from simulation.configuration.models import RunConfig
 from simulation.deployment.enrolment import Enrolled, read_enrolment

@@ -14,9 +14,9 @@ from clients.brought import NOTHING, Brought
 from clients.faults import FaultOptions
 from clients.places import folder_inside, place_of
 from clients.population import HeldFactors, write_held_factors, write_population
+from dprec.exchange import Setup
+from dprec.randomness import InstalledKeys
 from dprec.ratings import Ratings
-from dprec.run_keys import InstalledKeys
-from dprec.setups import Setup
 from simulation.configuration.models import SimulationOptions
 from simulation.engine.runtime import open_grid
 from simulation.engine.temporary import temporary_folder

@@ -15,7 +15,7 @@ from flwr.app import Error, Message
 from flwr.serverapp import Grid
 
 from dprec.errors import RunError
-from dprec.refusals import RefusalCode
+from dprec.exchange import RefusalCode
 from simulation.engine.forwarding_grid import ForwardingGrid
 
 _POLL_SECONDS = 0.05

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dprec.completion import COMPLETIONS
+from dprec.components import Registry, summary_of
 from dprec.mechanisms import MECHANISMS
 from dprec.privacy.units import UNITS_IN_WORDS
-from dprec.registry import Registry, summary_of
 from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.settings import Setting, by_evaluation
 from simulation.analysis.vocabulary import listed, plural

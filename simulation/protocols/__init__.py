@@ -1,7 +1,7 @@
 """The protocols: how devices and server arrive at predictions together."""
 
-from dprec.recommendation import Predict
-from dprec.registry import Registry
+from dprec.components import Registry
+from dprec.predictions import Predict
 from simulation.protocols.base import Protocol
 from simulation.protocols.best import BestProtocol
 from simulation.protocols.global_mean import GlobalMeanProtocol

@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
-from dprec.completion.calibrated.completion import Calibrated
-from dprec.completion.placement import Placement
+from dprec.completion import Calibrated, Placement
+from dprec.components import option
 from dprec.errors import SettingError
+from dprec.exchange import Setup
 from dprec.mechanisms import (
     BitsAndCounts,
     FisherOptimal,
@@ -22,12 +23,10 @@ from dprec.mechanisms import (
     ThresholdBit,
     UserLevelBit,
 )
-from dprec.options import option
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.matched_budget import MatchedBudget
 from dprec.ratings import Ratings
-from dprec.setups import Setup
 from simulation.protocols.accounting import budget_at
 from simulation.protocols.base import Protocol
 from simulation.protocols.counts_or_symbols import PUBLIC, Sizes

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dprec.predictions import Predict
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.ratings import Ratings
-from dprec.recommendation import Predict
-from dprec.wire.broadcast import BroadcastOptions
+from dprec.wire import BroadcastOptions
 from simulation.protocols.early_stopping import EarlyStopping
 from simulation.protocols.own_factors import OwnFactors
 from simulation.protocols.task import Task

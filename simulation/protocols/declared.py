@@ -12,12 +12,11 @@ from typing import TypeVar
 
 import numpy as np
 
+from dprec.components import Options, own_classes, redefined, reference_of
 from dprec.errors import InputError
-from dprec.options import Options, own_classes
-from dprec.own_classes import redefined, reference_of
+from dprec.exchange import ReportSetup
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.ledger import PrivacyLedger
-from dprec.setups import ReportSetup
 from simulation.protocols.base import Protocol
 from simulation.protocols.outcome import ServerOutcome
 

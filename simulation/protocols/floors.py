@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dprec.completion.averages import ItemAverage
+from dprec.completion import ItemAverage
 from simulation.protocols.base import Protocol
 from simulation.protocols.global_mean import GlobalMeanProtocol
 from simulation.protocols.nothing_sent import NothingSentProtocol

@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
-from dprec.completion.averages import Averages
-from dprec.completion.own_averages import one_mean_per_user
+from dprec.completion import Averages, one_mean_per_user
+from dprec.components import option
 from dprec.errors import SettingError
+from dprec.exchange import OneShotSetup
 from dprec.mechanisms.raw import Raw
-from dprec.options import option
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.device_channel import DeviceChannel, device_channel
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.matched_budget import MatchedBudget
 from dprec.privacy.releases import mechanism_releases
 from dprec.ratings import Ratings
-from dprec.setups import OneShotSetup
 from simulation.protocols.accounting import (
     EXACT_CHANNEL,
     budget_at,

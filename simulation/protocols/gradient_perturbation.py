@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.one_bit.completion import OneBit, cold_notes
-from dprec.completion.one_bit.slope_channel import slope_channel
+from dprec.completion import OneBit, cold_notes, slope_channel
+from dprec.components import option
 from dprec.errors import RunError, SettingError, within
-from dprec.exact_loss import even_share
+from dprec.exchange import GradientPerturbationSetup
 from dprec.mechanisms.channel import Channel
-from dprec.options import option
 from dprec.privacy.calibration import LARGEST_CELL_EPSILON, PrivacyBudget
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.matched_budget import MatchedBudget
 from dprec.privacy.releases import Releases
+from dprec.randomness import even_share
 from dprec.ratings import Ratings
-from dprec.setups import GradientPerturbationSetup
 from dprec.wire import ReportCodec
 from simulation.protocols.accounting import (
     EXACT_CHANNEL,

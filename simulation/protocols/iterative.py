@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from dprec.completion.item_updates import StepOptions
-from dprec.completion.variational import check_rank
+from dprec.completion import StepOptions, check_rank
+from dprec.components import option
 from dprec.errors import RunError, SettingError, within
+from dprec.exchange import IterativeSetup
 from dprec.mechanisms.channel import Channel
-from dprec.options import option
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.matched_budget import MatchedBudget
 from dprec.privacy.releases import Releases, least_private_channel
 from dprec.ratings import Ratings
-from dprec.setups import IterativeSetup
-from dprec.wire.broadcast import BroadcastOptions
+from dprec.wire import BroadcastOptions
 from simulation.protocols.accounting import budget_at, check_unit, notes_on_failures
 from simulation.protocols.between_rounds import BetweenRounds, EvaluatedRounds
 from simulation.protocols.components import AnyGradient

@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Self
 
-from dprec.completion.averages import Averages
-from dprec.completion.own_averages import own_averages
+from dprec.completion import Averages, own_averages
+from dprec.components import option
 from dprec.errors import SettingError
-from dprec.options import option
+from dprec.exchange import SilentSetup
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.matched_budget import MatchedBudget
 from dprec.ratings import Ratings
-from dprec.setups import SilentSetup
-from dprec.wire.traffic import TrafficLedger
+from dprec.wire import TrafficLedger
 from simulation.protocols.base import Protocol
 from simulation.protocols.outcome import Outcome
 from simulation.protocols.sent import Example

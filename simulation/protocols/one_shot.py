@@ -7,28 +7,29 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
-from dprec.completion.averages import ItemAverage
-from dprec.completion.base import Completed
-from dprec.completion.calibrated.completion import Calibrated
-from dprec.completion.calibrated.item_effects import ItemEffects
-from dprec.completion.one_bit.completion import HiddenMatrix, OneBit
-from dprec.completion.placement import AS_THEY_ARE, Placement
+from dprec.completion import (
+    AS_THEY_ARE,
+    Calibrated,
+    Completed,
+    HiddenMatrix,
+    ItemAverage,
+    ItemEffects,
+    OneBit,
+    Placement,
+)
+from dprec.components import option
 from dprec.errors import SettingError, within
+from dprec.exchange import PRIOR, OneShotSetup
 from dprec.mechanisms import BitsAndCounts
-from dprec.messages import PRIOR
-from dprec.options import option
 from dprec.ordinal import level_shares
-from dprec.personalization.broadcast import broadcast_of
-from dprec.personalization.derived_broadcast import TableOptions
-from dprec.personalization.ordinal_process import Devices, OrdinalProcess
+from dprec.personalization import Devices, OrdinalProcess, TableOptions, broadcast_of
+from dprec.predictions import PredictRows
 from dprec.privacy.calibrated_counts import CalibratedCounts
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.matched_budget import MatchedBudget
 from dprec.privacy.residual_calibration import calibrated_for
-from dprec.recommendation import PredictRows
-from dprec.setups import OneShotSetup
-from dprec.wire.item_table import ItemTable
+from dprec.wire import ItemTable
 from simulation.protocols.accounting import EXACT_CHANNEL, check_private, mechanism_budget
 from simulation.protocols.components import AnyCompletion, AnyMechanism
 from simulation.protocols.counting import after_reports

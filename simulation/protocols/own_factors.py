@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.factors import inner_products
-from dprec.completion.local_factors import Profiles, solve_user_factors
-from dprec.ragged import offsets, segments
+from dprec.arrays import offsets, segments
+from dprec.completion import Profiles, inner_products, solve_user_factors
 from dprec.ratings import Ratings
 
 _USERS_AT_ONCE = 1 << 16

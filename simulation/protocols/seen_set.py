@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dprec.catalogue import Catalogue
-from dprec.completion.placement import Placement
+from dprec.completion import Placement
 
 SET_IS_SEEN = "Which items a user rated is not hidden; epsilon protects the values of the ratings."
 

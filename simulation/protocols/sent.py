@@ -11,7 +11,7 @@ from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.profile_calibration import CalibratedProfiles
 from dprec.privacy.units import PrivacyUnit
 from dprec.ratings import RatingScale
-from dprec.wire.report import ReportCodec
+from dprec.wire import ReportCodec
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.base import Completed
-from dprec.completion.calibrated.completion import CalibratedModel
-from dprec.completion.calibrated.item_effects import ItemEffectsModel
-from dprec.completion.placement import Placement
+from dprec.completion import CalibratedModel, Completed, ItemEffectsModel, Placement
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.device_channel import device_channel
 from dprec.privacy.gaussian import GaussianReleases
-from dprec.wire.item_table import ItemTable
+from dprec.wire import ItemTable
 from simulation.protocols.accounting import notes_on_failures
 from simulation.protocols.counting import AfterReports
 from simulation.protocols.seen_set import notes_on_catalogue

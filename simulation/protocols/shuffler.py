@@ -8,19 +8,16 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion import ItemAverage, ItemEffects
-from dprec.completion.base import Completion, Observations
+from dprec.arrays import offsets
+from dprec.completion import Completion, ItemAverage, ItemEffects, Observations
+from dprec.components import Options, option
 from dprec.errors import SettingError
+from dprec.exchange import REPORT
 from dprec.mechanisms import BitsAndCounts, Mechanism
-from dprec.messages import REPORT
-from dprec.options import Options, option
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.shuffling import ShuffledProfiles, ShuffledReports, with_the_same_items
-from dprec.ragged import offsets
-from dprec.wire.item_sets import ItemSets
-from dprec.wire.onion import onion_bytes, record_bytes
-from dprec.wire.traffic import WITH_RECORD
+from dprec.wire import WITH_RECORD, ItemSets, onion_bytes, record_bytes
 
 if TYPE_CHECKING:
     from strategies.report_collection import Collected

@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from dprec.catalogue import Catalogue
+from dprec.predictions import Predict
 from dprec.progress import Progress
 from dprec.ratings import Ratings, RatingScale
-from dprec.recommendation import Predict
 
 if TYPE_CHECKING:
     from clients.population import HeldFactors

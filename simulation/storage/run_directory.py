@@ -13,8 +13,8 @@ from datetime import datetime
 from pathlib import Path
 
 from dprec.errors import InputError, RunError
+from dprec.randomness import ENTROPY_BYTES
 from dprec.ratings import Ratings
-from dprec.run_keys import ENTROPY_BYTES
 from simulation.configuration.dotted_keys import flatten
 from simulation.configuration.models import RunConfig, with_sources
 from simulation.storage.atomic import write_atomically

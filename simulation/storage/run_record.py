@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dprec.privacy.device_channel import DeviceChannel
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.ratings import Ratings
-from dprec.wire.network import NetworkOptions, network_bytes
+from dprec.wire import NetworkOptions, network_bytes
 from simulation.configuration.models import RunConfig
 from simulation.protocols.outcome import ServerOutcome
 from simulation.storage.summary import Summary

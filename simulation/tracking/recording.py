@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dprec.errors import InputError, RunError
-from dprec.validation import listed
+from dprec.errors import InputError, RunError, listed
 from simulation.configuration.dotted_keys import flatten
 from simulation.configuration.models import RunConfig
 from simulation.storage.round_lines import line_of

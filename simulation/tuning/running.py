@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dprec.binarization import is_binary
+from dprec.components import is_ours
 from dprec.errors import InputError, RunError
-from dprec.messages import is_whole
-from dprec.own_classes import is_ours
+from dprec.exchange import is_whole
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings
 from simulation.analysis.measures import Measure, measures_in

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dprec.errors import InputError, SettingError
-from dprec.options import Options, option
-from dprec.validation import listed
+from dprec.components import Options, option
+from dprec.errors import InputError, SettingError, listed
 from simulation.configuration.dotted_keys import flatten
 from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import read_yaml

@@ -9,10 +9,9 @@ import pytest
 from clients.delivery import receive_lists
 from clients.population import Cohort
 from clients.received import Received
-from dprec.messages import Recommendations
-from dprec.personalization.ordinal_process import OrdinalProcess
-from dprec.refusals import Refusal, RefusalCode
-from dprec.wire.item_list import ItemListCodec
+from dprec.exchange import Recommendations, Refusal, RefusalCode
+from dprec.personalization import OrdinalProcess
+from dprec.wire import ItemListCodec
 
 ITEMS = 8
 LISTS = ItemListCodec(ITEMS).encode(np.array([[7, 0, 3], [2, -1, -1]]), np.full((2, 3), 4.5))

@@ -15,13 +15,11 @@ from clients.gradient_perturbation import installed_on, slope_reports
 from clients.population import Cohort, open_population, write_population
 from clients.shards import ShardedRatings, write_shards
 from dprec.binarization import binary_scale
+from dprec.completion import slope_channel
 from dprec.completion.one_bit.links import Logistic
-from dprec.completion.one_bit.slope_channel import slope_channel
-from dprec.messages import ROW_ENTRY, SlopesRequest
+from dprec.exchange import ROW_ENTRY, GradientPerturbationSetup, Refusal, SlopesRequest
+from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
-from dprec.refusals import Refusal
-from dprec.run_keys import RunKeys
-from dprec.setups import GradientPerturbationSetup
 
 SETUP = GradientPerturbationSetup(
     link="logistic", sigma=1.0, clamp=0.5, symbols=256, epsilon_per_round=2.0, rounds=3

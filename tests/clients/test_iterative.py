@@ -16,14 +16,13 @@ from clients.faults import FaultOptions
 from clients.iterative import gradient_reports
 from clients.population import Cohort, HeldFactors, open_population, write_held_factors, write_population
 from clients.shards import ShardedRatings, write_shards
-from dprec.datasets.synthetic import Synthetic
-from dprec.gradients.one_bit import OneBitGradient
-from dprec.gradients.randomizer import unpack_answers
-from dprec.messages import GradientRequest
+from dprec.datasets import Synthetic
+from dprec.exchange import GradientRequest, IterativeSetup
+from dprec.gradients import OneBitGradient
+from dprec.gradients.one_bit import unpack_answers
+from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
-from dprec.run_keys import RunKeys
-from dprec.setups import IterativeSetup
-from dprec.wire.broadcast import BroadcastOptions, encode_broadcast
+from dprec.wire import BroadcastOptions, encode_broadcast
 from simulation.engine.local_grid import LocalGrid
 
 ITEMS, RANK, USERS, ROUNDS = 12, 2, 10, 4

@@ -9,7 +9,8 @@ from scipy.stats import binom
 from clients import one_shot
 from clients.faults import FaultOptions
 from clients.population import Population, open_population, write_population
-from dprec.datasets.synthetic import Synthetic
+from dprec.datasets import Synthetic
+from dprec.exchange import OneShotSetup
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import RandomizedResponse
@@ -22,10 +23,8 @@ from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.profile_calibration import CalibratedProfiles
 from dprec.privacy.residual_calibration import calibrated_for
 from dprec.privacy.units import PrivacyUnit
-from dprec.randomness import DRAWS
+from dprec.randomness import DRAWS, RunKeys
 from dprec.ratings import Ratings, RatingScale
-from dprec.run_keys import RunKeys
-from dprec.setups import OneShotSetup
 from dprec.wire import ReportCodec
 
 USERS, ITEMS = 25, 30

@@ -7,13 +7,12 @@ import pytest
 from clients.faults import FaultOptions
 from clients.personalization import receive_table
 from clients.population import Cohort, open_population, write_population
-from dprec.datasets.synthetic import Synthetic
+from dprec.datasets import Synthetic
+from dprec.exchange import PRIOR, OneShotSetup, Personalization
 from dprec.mechanisms import ThresholdBit
-from dprec.messages import PRIOR, Personalization
 from dprec.privacy.calibration import PrivacyBudget
-from dprec.run_keys import RunKeys
-from dprec.setups import OneShotSetup
-from dprec.wire.item_table import ItemTable
+from dprec.randomness import RunKeys
+from dprec.wire import ItemTable
 
 ITEMS = 12
 EFFECTS = ItemTable.of_effects(np.arange(4.0), np.zeros(ITEMS), np.ones(ITEMS))

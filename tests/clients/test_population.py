@@ -7,13 +7,13 @@ import pytest
 
 from clients.faults import FaultOptions
 from clients.population import HeldFactors, open_population, write_held_factors, write_population
-from dprec.datasets.synthetic import Synthetic
+from dprec.datasets import Synthetic
 from dprec.errors import InputError
+from dprec.exchange import IterativeSetup, OneShotSetup
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
 from dprec.privacy.calibration import PrivacyBudget
+from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
-from dprec.run_keys import RunKeys
-from dprec.setups import IterativeSetup, OneShotSetup
 
 KEYS = RunKeys.derive(10**30).installed
 SETUP = OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))

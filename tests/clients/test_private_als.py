@@ -13,12 +13,10 @@ from flwr.app import ConfigRecord, Message, RecordDict
 from clients.app import client_app
 from clients.faults import FaultOptions
 from clients.population import write_population
-from dprec.datasets.synthetic import Synthetic
-from dprec.messages import DELIVER, STATISTICS
+from dprec.datasets import Synthetic
+from dprec.exchange import DELIVER, STATISTICS, PrivateAlsSetup, RefusalCode, SilentSetup
 from dprec.private_als import FactorizationOptions, ItemModel, SecureAggregation, TrustedAggregation
-from dprec.refusals import RefusalCode
-from dprec.run_keys import RunKeys
-from dprec.setups import PrivateAlsSetup, SilentSetup
+from dprec.randomness import RunKeys
 from simulation.engine.local_grid import LocalGrid
 
 ITEMS, USERS = 12, 10

@@ -9,10 +9,10 @@ from flwr.app import Message, RecordDict
 from clients.faults import ABSENT, DAMAGED, LATE, FaultOptions, fates
 from clients.population import Cohort, open_population, write_population
 from clients.replies import reply_with_reports
-from dprec.datasets.synthetic import Synthetic
+from dprec.datasets import Synthetic
+from dprec.exchange import OneShotSetup
 from dprec.mechanisms.raw import Raw
-from dprec.run_keys import RunKeys
-from dprec.setups import OneShotSetup
+from dprec.randomness import RunKeys
 from simulation.engine.local_grid import stamped
 from strategies.arrivals import arrivals_of
 

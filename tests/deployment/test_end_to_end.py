@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dprec.wire.network import MEASURED
+from dprec.wire.traffic import MEASURED
 from simulation.configuration.models import RunConfig
 from simulation.deploy import enrol
 from simulation.result import RunResult

@@ -8,14 +8,12 @@ from typing import ClassVar, Literal
 
 import pytest
 
-from dprec.completion import COMPLETIONS, MatrixFactorization, NuclearNorm, OneBit
-from dprec.completion.one_bit.perturbation import PERTURBATIONS
-from dprec.deviations import Deviation, deviations
+from dprec.completion import COMPLETIONS, PERTURBATIONS, MatrixFactorization, NuclearNorm, OneBit
+from dprec.components import Deviation, Options, deviations, option, published_of
 from dprec.gradients import GRADIENTS
 from dprec.mechanisms import MECHANISMS
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
 from dprec.mechanisms.raw import Raw
-from dprec.options import Options, option, published_of
 
 REFERENCES = (Path(__file__).parents[2] / "docs" / "references.bib").read_text(encoding="utf-8")
 

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dprec.discrete_laplace import NoiseGrid, discrete_laplace
+from dprec.randomness import NoiseGrid
+from dprec.randomness.discrete_laplace import discrete_laplace
 
 MILLION = 1_000_000
 

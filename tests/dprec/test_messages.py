@@ -5,21 +5,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprec.messages import (
+from dprec.exchange import (
     DELIVER,
     IDENTIFY,
     SLOPES,
     TRAIN,
     FinalFactors,
     GradientRequest,
+    Identity,
     Recommendations,
     ReplacementRequest,
+    Reports,
     SlopesRequest,
     action_of,
     asked_users,
     bitmap_of,
 )
-from dprec.replies import Identity, Reports
 
 WRITTEN = [
     GradientRequest(3, b"factors"),

@@ -30,7 +30,7 @@ OWN = textwrap.dedent("""
     import numpy as np
 
     from dprec.mechanisms import Channel, Mechanism
-    from dprec.options import option
+    from dprec.components.options import option
     from dprec.ratings import RatingScale
 
 

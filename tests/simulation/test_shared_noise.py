@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 
 from clients.draws import device_draws
 from clients.population import Population, open_population
-from dprec.completion import Observations
-from dprec.completion.averages import ItemAverage
-from dprec.datasets.synthetic import Synthetic
+from dprec.completion import ItemAverage, Observations
+from dprec.datasets import Synthetic
 from dprec.mechanisms.channel import Channel
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.progress import Progress
+from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
-from dprec.run_keys import RunKeys
 from simulation.configuration.models import RunConfig, parse_config
 from simulation.engine.overhearing import open_overheard_session
 from simulation.execution import run_in

@@ -13,14 +13,13 @@ from clients.app import client_app
 from clients.delivery import ReceivedLists
 from clients.faults import FaultOptions
 from clients.population import write_population
-from dprec.datasets.synthetic import Synthetic
+from dprec.datasets import Synthetic
+from dprec.exchange import IDENTIFY, RECOMMEND, OneShotSetup
 from dprec.mechanisms.raw import Raw
-from dprec.messages import IDENTIFY, RECOMMEND
+from dprec.predictions import NO_ITEM
+from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
-from dprec.recommendation import NO_ITEM
-from dprec.run_keys import RunKeys
-from dprec.setups import OneShotSetup
-from dprec.wire.traffic import TrafficLedger
+from dprec.wire import TrafficLedger
 from simulation.engine.local_grid import LocalGrid
 from strategies import delivery
 from strategies.delivery import Lists, Seen, deliver_lists

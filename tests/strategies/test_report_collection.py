@@ -12,18 +12,17 @@ from flwr.common.serde import message_to_proto
 from clients.app import client_app
 from clients.faults import FaultOptions
 from clients.population import write_population
-from dprec.completion.matrix_factorization import MatrixFactorization
-from dprec.datasets.synthetic import Synthetic
+from dprec.completion import MatrixFactorization
+from dprec.datasets import Synthetic
 from dprec.errors import RunError
+from dprec.exchange import OneShotSetup, RefusalCode
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
-from dprec.refusals import RefusalCode
-from dprec.run_keys import RunKeys
-from dprec.setups import OneShotSetup
 from dprec.wire import ReportCodec
 from simulation.engine.local_grid import LocalGrid, stamped
 from strategies.arrivals import arrivals_of

@@ -10,22 +10,17 @@ from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
 from dprec.completion.base import Completed, Completion, Observations
-from dprec.completion.calibrated.cells import Cells
 from dprec.completion.calibrated.features import prior_effects
-from dprec.completion.calibrated.geometry import ImplicitGeometry
+from dprec.completion.calibrated.geometry import ImplicitGeometry, placed
 from dprec.completion.calibrated.hidden_sets import HiddenSetFit
-from dprec.completion.calibrated.item_effects import clear_reports
-from dprec.completion.calibrated.latent_ratings import LatentRatings, LookedUp
+from dprec.completion.calibrated.item_effects import SymbolTables, clear_reports
+from dprec.completion.calibrated.latent_ratings import Cells, CountLikelihood, LatentRatings, LookedUp
 from dprec.completion.calibrated.learned_histogram import learned_shares
-from dprec.completion.calibrated.noisy_counts import CountLikelihood
-from dprec.completion.calibrated.places import placed
 from dprec.completion.calibrated.profile_effects import ProfileFit
-from dprec.completion.calibrated.regressed_effects import RegressedEffects
-from dprec.completion.calibrated.regressed_vectors import RegressedVectors
+from dprec.completion.calibrated.regressions import RegressedEffects, RegressedVectors
 from dprec.completion.calibrated.residual_effects import fitted_to_residuals
-from dprec.completion.calibrated.symbol_tables import SymbolTables
+from dprec.components import option
 from dprec.mechanisms.symbol_reports import ProfileReports
-from dprec.options import option
 from dprec.ordinal import Histogram, cut_points, expected_rating, level_shares
 from dprec.progress import Progress, silent
 from dprec.randomness import generator

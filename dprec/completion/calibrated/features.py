@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
 from dprec.completion.calibrated.geometry import ImplicitGeometry, standardised_logarithms
-from dprec.completion.calibrated.regressed_effects import RegressedEffects
+from dprec.completion.calibrated.regressions import RegressedEffects
 
 _USER_SPREAD, ITEM_SPREAD = 0.2, 0.06
 """Expected variances of the effects around what features say, in units of the noise on a latent rating."""

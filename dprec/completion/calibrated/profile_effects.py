@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from dprec.catalogue import Catalogue
 from dprec.completion.calibrated.features import catalogue_features
 from dprec.completion.calibrated.geometry import ImplicitGeometry
-from dprec.completion.calibrated.regressed_effects import RegressedEffects
+from dprec.completion.calibrated.regressions import RegressedEffects
 from dprec.mechanisms.symbol_reports import ProfileReports
 from dprec.progress import Progress
 

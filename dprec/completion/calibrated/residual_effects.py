@@ -22,7 +22,7 @@ from scipy.special import ndtr
 
 from dprec.completion.base import Observations
 from dprec.completion.calibrated.features import expected_coefficients
-from dprec.completion.calibrated.regressed_effects import RegressedEffects
+from dprec.completion.calibrated.regressions import RegressedEffects
 from dprec.mechanisms.symbol_reports import ResidualReports
 from dprec.ordinal import INVERSE_SQRT_2_PI
 from dprec.progress import Progress

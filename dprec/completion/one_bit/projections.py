@@ -16,8 +16,8 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from dprec.arrays import offsets
 from dprec.completion.spectral import DENSE_CELLS, LowRank, SparsePlusLowRank
-from dprec.ragged import offsets
 
 PointT = TypeVar("PointT", LowRank, NDArray[np.float64])
 

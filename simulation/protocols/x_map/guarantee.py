@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dprec.crossdomain.alter_ego import ReplacementOptions
-from dprec.crossdomain.recommender import RecommendationOptions
+from dprec.crossdomain import RecommendationOptions, ReplacementOptions
 from dprec.mechanisms import Mechanism
 from dprec.privacy.guarantee import Guarantee
 from simulation.protocols.accounting import EXACT_CHANNEL

@@ -9,13 +9,17 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dprec.completion import Observations
-from dprec.crossdomain.alter_ego import ReplacementOptions
-from dprec.crossdomain.domains import CrossDomainRatings
-from dprec.crossdomain.layers import LayeredGraph, layered_graph
-from dprec.crossdomain.replacement import Candidates
-from dprec.crossdomain.similarity import RatedItems, SimilarityKind
-from dprec.crossdomain.xsim import x_sim
-from dprec.options import Options, option
+from dprec.components import Options, option
+from dprec.crossdomain import (
+    Candidates,
+    CrossDomainRatings,
+    LayeredGraph,
+    RatedItems,
+    ReplacementOptions,
+    SimilarityKind,
+    layered_graph,
+    x_sim,
+)
 from dprec.progress import Progress
 
 _STAGE = "comparing items"

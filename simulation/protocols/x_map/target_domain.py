@@ -6,13 +6,17 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from dprec.arrays import rows_of
 from dprec.completion import Observations
-from dprec.crossdomain.alter_ego import AlterEgos
-from dprec.crossdomain.domains import CrossDomainRatings
-from dprec.crossdomain.recommender import ItemBasedRecommender, RecommendationOptions
-from dprec.crossdomain.similarity import RatedItems, SimilarityKind
-from dprec.ragged import rows_of
-from dprec.recommendation import Predict
+from dprec.crossdomain import (
+    AlterEgos,
+    CrossDomainRatings,
+    ItemBasedRecommender,
+    RatedItems,
+    RecommendationOptions,
+    SimilarityKind,
+)
+from dprec.predictions import Predict
 
 
 def target_recommender(

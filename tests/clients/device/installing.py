@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 
 from clients.device import Agreement, DeviceFolder, Limits, write_device
-from dprec.datasets.synthetic import Synthetic
+from dprec.datasets import Synthetic
+from dprec.exchange import Setup
+from dprec.randomness import InstalledKeys, RunKeys
 from dprec.ratings import Ratings
-from dprec.run_keys import InstalledKeys, RunKeys
-from dprec.setups import Setup
 
 USERS, ITEMS = 5, 12
 UNLIMITED = Limits(

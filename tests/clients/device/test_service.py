@@ -23,7 +23,7 @@ from clients.device.fleet import Fleet, NodeKey
 from clients.device.opening import opened_devices
 from clients.device.service import LONGEST_ONLINE, Served, Service
 from dprec.errors import InputError, RunError
-from dprec.refusals import RefusalCode
+from dprec.exchange import RefusalCode
 from tests.clients.device.device_grid import report_in
 from tests.clients.device.fake_superlink import NODE, FakeSuperLink
 from tests.clients.device.installing import install

@@ -22,13 +22,12 @@ from clients.device.device import Device
 from clients.device.folder import DeviceFolder
 from clients.device.service import Service
 from clients.population import Cohort
-from dprec.datasets.synthetic import Synthetic
+from dprec.datasets import Synthetic
+from dprec.exchange import PERSONALIZE, PRIOR, REPORT, OneShotSetup
 from dprec.mechanisms import ThresholdBit
-from dprec.messages import PERSONALIZE, PRIOR, REPORT
-from dprec.personalization.ordinal_process import Devices
+from dprec.personalization import Devices
 from dprec.privacy.calibration import PrivacyBudget
-from dprec.setups import OneShotSetup
-from dprec.wire.item_table import ItemTable
+from dprec.wire import ItemTable
 from tests.clients.device.device_grid import request
 from tests.clients.device.fake_superlink import FakeSuperLink
 from tests.clients.device.installing import agreement_on, install

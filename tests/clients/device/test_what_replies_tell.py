@@ -24,6 +24,20 @@ from clients.device.folder import DeviceFolder
 from clients.device.limits import Limits
 from clients.population import Cohort
 from dprec.errors import InputError
+from dprec.exchange import (
+    COUNT,
+    DELIVER,
+    IDENTIFY,
+    PERSONALIZE,
+    PRIOR,
+    RECOMMEND,
+    REPLACE,
+    REPORT,
+    TRAIN,
+    OneShotSetup,
+    RefusalCode,
+    Setup,
+)
 from dprec.mechanisms import (
     BitsAndCounts,
     BoundedLaplace,
@@ -33,16 +47,12 @@ from dprec.mechanisms import (
     ResidualBits,
     ThresholdBit,
 )
-from dprec.messages import COUNT, DELIVER, IDENTIFY, PERSONALIZE, PRIOR, RECOMMEND, REPLACE, REPORT, TRAIN
-from dprec.personalization.ordinal_process import Devices, OrdinalProcess
+from dprec.personalization import Devices, OrdinalProcess
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.privacy.residual_calibration import calibrated_for
 from dprec.ratings import Ratings
-from dprec.refusals import RefusalCode
-from dprec.setups import OneShotSetup, Setup
-from dprec.wire import item_table
-from dprec.wire.broadcast import encode_broadcast
-from dprec.wire.item_table import ItemTable
+from dprec.wire import ItemTable, encode_broadcast
+from dprec.wire import downlink as item_table
 from tests.clients.device.device_grid import report_in, request
 from tests.clients.device.installing import ITEMS, UNLIMITED, agreement_on, install, some_ratings
 from tests.clients.device.test_device import ROUNDS_SETUP, factors, limits

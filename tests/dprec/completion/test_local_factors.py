@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dprec.completion.local_factors import Profiles, solve_user_factors
-from dprec.datasets.synthetic import Synthetic
+from dprec.completion import Profiles, solve_user_factors
+from dprec.datasets import Synthetic
 from dprec.randomness import generator
 
 USERS, ITEMS, RANK = 30, 20, 3

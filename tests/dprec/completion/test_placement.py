@@ -2,7 +2,7 @@
 
 import pytest
 
-from dprec.completion.placement import Placement
+from dprec.completion import Placement
 from dprec.errors import SettingError
 from dprec.privacy.gaussian import gaussian_delta, gaussian_epsilon
 

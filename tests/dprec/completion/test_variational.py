@@ -5,22 +5,9 @@ import pytest
 import scipy.sparse as sp
 
 import dprec.completion.factors as factors_module
-from dprec.completion import COMPLETIONS, Observations
-from dprec.completion.factors import (
-    column_blocks,
-    map_blocks,
-    pack,
-    packed_outer,
-    sparse_product,
-    unpack,
-)
-from dprec.completion.variational import (
-    Side,
-    WeightedCells,
-    check_rank,
-    expected_squares,
-    naming_iteration,
-)
+from dprec.completion import COMPLETIONS, Observations, check_rank, packed_outer, unpack
+from dprec.completion.factors import column_blocks, map_blocks, pack, sparse_product
+from dprec.completion.variational import Side, WeightedCells, expected_squares, naming_iteration
 from dprec.errors import InputError, RunError
 from dprec.randomness import generator
 from dprec.ratings import RatingScale

@@ -8,14 +8,13 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprec.crossdomain.bounds import limited_width, selection_width
-from dprec.crossdomain.private_neighbors import (
-    SimilarityNoise,
+from dprec.crossdomain import ItemBasedRecommender, RatedItems, RecommendationOptions, SimilarityNoise
+from dprec.crossdomain.recommender import (
+    limited_width,
     select_neighbors,
+    selection_width,
     truncated_similarities,
 )
-from dprec.crossdomain.recommender import ItemBasedRecommender, RecommendationOptions
-from dprec.crossdomain.similarity import RatedItems
 from dprec.randomness import generator
 
 FALSE_ALARM = 1e-7

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dprec.datasets.synthetic import Synthetic, _apportioned
+from dprec.datasets import Synthetic
+from dprec.datasets.synthetic import _apportioned
 from dprec.errors import InputError
 from dprec.ratings import Ratings
 

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dprec.completion.local_factors import Profiles, solve_user_factors
+from dprec.completion import Profiles, solve_user_factors
 from dprec.errors import InputError
-from dprec.gradients.full import FullGradient
-from dprec.gradients.one_bit import OneBitGradient
-from dprec.gradients.one_bit_reduced import ReducedOneBitGradient, projection
+from dprec.gradients import FullGradient, OneBitGradient, ReducedOneBitGradient
+from dprec.gradients.one_bit import projection
 from dprec.testing import GradientContract
 
 COHORTS = GradientContract()

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprec.exact_loss import even_share
-from dprec.gradients import randomizer
-from dprec.randomness import words
+from dprec.gradients import one_bit as randomizer
+from dprec.randomness import even_share, words
 
 DRAWS = 1_000_000
 

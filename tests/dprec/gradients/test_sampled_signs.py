@@ -6,9 +6,9 @@ import math
 import numpy as np
 import pytest
 
-from dprec.completion.local_factors import Profiles, solve_user_factors
+from dprec.completion import Profiles, solve_user_factors
 from dprec.errors import InputError
-from dprec.gradients.sampled_signs import SampledSigns
+from dprec.gradients import SampledSigns
 from dprec.testing import GradientContract
 from simulation import load
 from simulation.protocols.iterative import IterativeProtocol

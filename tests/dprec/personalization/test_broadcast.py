@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from dprec.completion.base import Observations
-from dprec.completion.calibrated.completion import Calibrated, CalibratedModel
+from dprec.completion import Calibrated, CalibratedModel, Observations
 from dprec.mechanisms.symbol_reports import SymbolReports
-from dprec.personalization.broadcast import broadcast_of, calibrated_broadcast
-from dprec.personalization.derived_broadcast import TableOptions
+from dprec.personalization import TableOptions, broadcast_of
+from dprec.personalization.broadcast import calibrated_broadcast
 from dprec.ratings import RatingScale
 
 STARS = RatingScale.evenly(1, 5, 1)

@@ -8,10 +8,11 @@ import pytest
 from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
-from dprec.completion.base import Completed, Observations
+from dprec.completion import Completed, Observations
 from dprec.errors import SettingError
 from dprec.ordinal import expected_rating
-from dprec.personalization.derived_broadcast import TableOptions, derived_broadcast
+from dprec.personalization import TableOptions
+from dprec.personalization.broadcast import derived_broadcast
 from dprec.ratings import RatingScale
 
 STARS = RatingScale.evenly(1, 5, 1)

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from dprec.arrays import offsets
 from dprec.ordinal import cut_points, expected_rating, level_probabilities
-from dprec.personalization.batches import batches, thinned
-from dprec.personalization.ordinal_process import Devices, OrdinalProcess
-from dprec.ragged import offsets
+from dprec.personalization import Devices, OrdinalProcess
+from dprec.personalization.ordinal_process import batches, thinned
 from dprec.ratings import Ratings, RatingScale
-from dprec.wire.item_table import ItemTable
+from dprec.wire import ItemTable
 
 STARS = RatingScale.evenly(1, 5, 1)
 VALUES = STARS.values

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dprec.private_als import Contributions, StatisticsLayout
-from dprec.private_als.layout import TARGET_BITS
+from dprec.private_als import TARGET_BITS, Contributions, StatisticsLayout
 
 WEIGHTS = np.array([256, 17, 256, 90, 1, 200])
 LAYOUTS = [

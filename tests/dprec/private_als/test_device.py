@@ -8,11 +8,17 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dprec.completion.local_factors import Profiles
-from dprec.private_als import Contributions, FactorizationOptions, ItemModel
-from dprec.private_als.device import chosen_ratings, contributions_of
-from dprec.private_als.layout import TARGET_BITS, UNIT
-from dprec.private_als.sums import sum_of_contributions
+from dprec.completion import Profiles
+from dprec.private_als import (
+    TARGET_BITS,
+    UNIT,
+    Contributions,
+    FactorizationOptions,
+    ItemModel,
+    contributions_of,
+)
+from dprec.private_als.device import chosen_ratings
+from dprec.private_als.statistics import sum_of_contributions
 
 OPTIONS = FactorizationOptions(rank=2, effect_rounds=2, factor_rounds=1, ratings_per_user=3)
 ITEMS, SPAN = 8, 4.0

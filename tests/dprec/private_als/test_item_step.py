@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dprec.private_als.item_step import orthogonal, root_of_moment, shrunken_effects, shrunken_factors
+from dprec.private_als.learner import orthogonal, root_of_moment, shrunken_effects, shrunken_factors
 
 
 def symmetric(seed: int, items: int = 6, rank: int = 3) -> NDArray[np.float64]:

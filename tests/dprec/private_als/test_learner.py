@@ -7,12 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dprec.completion.local_factors import Profiles
+from dprec.completion import Profiles
 from dprec.errors import SettingError
-from dprec.private_als import FactorizationOptions, ItemLearner, ItemModel
-from dprec.private_als.device import contributions_of
-from dprec.private_als.layout import UNIT
-from dprec.private_als.sums import sum_of_contributions
+from dprec.private_als import UNIT, FactorizationOptions, ItemLearner, ItemModel, contributions_of
+from dprec.private_als.statistics import sum_of_contributions
 from dprec.ratings import RatingScale
 
 SCALE = RatingScale.evenly(1, 5, 1)

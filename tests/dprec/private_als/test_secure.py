@@ -8,15 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dprec.device_draws import DeviceDraws
 from dprec.errors import SettingError
 from dprec.gradients import RoundDraws
-from dprec.private_als import SecureAggregation, StatisticsLayout
-from dprec.private_als.layout import UNIT
-from dprec.private_als.sums import sum_of_contributions
-from dprec.private_als.vectors import VectorPlan
-from dprec.run_keys import ReleaseDraws
-from dprec.secure_sums.count_sketch import CountSketch
+from dprec.private_als import UNIT, SecureAggregation, StatisticsLayout
+from dprec.private_als.secure import VectorPlan
+from dprec.private_als.statistics import sum_of_contributions
+from dprec.randomness import DeviceDraws, ReleaseDraws
+from dprec.secure_sums import CountSketch
 from tests.dprec.private_als.cohorts import LAYOUTS, a_cohort, some_users
 
 USERS = 40

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dprec.completion.factors import packed_outer
-from dprec.private_als import Contributions, StatisticsLayout
-from dprec.private_als.layout import TARGET_BITS, UNIT, WHOLE_WEIGHT
-from dprec.private_als.sums import possible_sum, sum_of_contributions
+from dprec.completion import packed_outer
+from dprec.private_als import TARGET_BITS, UNIT, WHOLE_WEIGHT, Contributions, StatisticsLayout
+from dprec.private_als.statistics import possible_sum, sum_of_contributions
 from tests.dprec.private_als.cohorts import LAYOUTS, a_cohort, some_users
 
 

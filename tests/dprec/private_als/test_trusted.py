@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dprec.device_draws import DeviceDraws
 from dprec.gradients import Aggregate, RoundDraws
-from dprec.private_als import AGGREGATIONS, Contributions, StatisticsLayout, TrustedAggregation
-from dprec.private_als.layout import UNIT
-from dprec.private_als.report import decode_contributions, encode_contributions, report_bits
-from dprec.private_als.sums import sum_of_contributions
-from dprec.run_keys import ReleaseDraws
+from dprec.private_als import AGGREGATIONS, UNIT, Contributions, StatisticsLayout, TrustedAggregation
+from dprec.private_als.statistics import (
+    decode_contributions,
+    encode_contributions,
+    report_bits,
+    sum_of_contributions,
+)
+from dprec.randomness import DeviceDraws, ReleaseDraws
 from tests.dprec.private_als.cohorts import LAYOUTS, a_cohort, some_users
 
 RELEASE = ReleaseDraws(1, 1)

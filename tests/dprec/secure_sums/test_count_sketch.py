@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dprec.secure_sums.count_sketch import CountSketch
+from dprec.secure_sums import CountSketch
 
 
 def test_items_that_are_alone_come_back_and_others_are_right_on_average() -> None:

@@ -4,14 +4,18 @@ import numpy as np
 import pytest
 from cryptography.exceptions import InvalidTag
 
-from dprec.secure_sums import shamir
-from dprec.secure_sums.device import SecureSumDevice
-from dprec.secure_sums.graph import GraphSize, MaskGraph
-from dprec.secure_sums.masking import RevealedShares, SumContext, unmasked_total
-from dprec.secure_sums.messages import KEYS_BYTES, SEALED_BYTES, MessageSizes, pack_presence, unpack_vector
-from dprec.secure_sums.modulus import reduced
-from dprec.secure_sums.rounds import SecureSum, plain_total
-from dprec.secure_sums.streams import derived_key
+from dprec.secure_sums import GraphSize, MaskGraph, MessageSizes, reduced, unpack_vector
+from dprec.secure_sums import secrets as shamir
+from dprec.secure_sums.exchange import SecureSum, SecureSumDevice, plain_total
+from dprec.secure_sums.masking import (
+    KEYS_BYTES,
+    SEALED_BYTES,
+    RevealedShares,
+    SumContext,
+    pack_presence,
+    unmasked_total,
+)
+from dprec.secure_sums.secrets import derived_key
 
 USERS, NUMBERS, BITS = 7, 25, 14
 SIZE = GraphSize(4, 3)

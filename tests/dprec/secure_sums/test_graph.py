@@ -5,7 +5,8 @@ import pytest
 from scipy.stats import hypergeom
 
 from dprec.errors import SettingError
-from dprec.secure_sums.graph import FAILURE, SECURITY, MaskGraph, graph_size
+from dprec.secure_sums import MaskGraph, graph_size
+from dprec.secure_sums.graph import FAILURE, SECURITY
 
 
 @pytest.mark.parametrize(("users", "degree"), [(9, 4), (9, 8), (8, 7), (50, 10)])

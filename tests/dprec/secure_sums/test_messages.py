@@ -3,14 +3,8 @@
 import numpy as np
 import pytest
 
-from dprec.secure_sums.messages import (
-    MessageSizes,
-    pack_presence,
-    pack_vector,
-    unpack_presence,
-    unpack_vector,
-)
-from dprec.secure_sums.modulus import reduced
+from dprec.secure_sums import MessageSizes, pack_vector, reduced, unpack_vector
+from dprec.secure_sums.masking import pack_presence, unpack_presence
 
 
 @pytest.mark.parametrize("bits", [1, 12, 13, 16, 20, 32, 45])

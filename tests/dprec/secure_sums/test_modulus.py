@@ -5,14 +5,8 @@ import pytest
 from scipy.stats import skellam
 
 from dprec.errors import SettingError
-from dprec.secure_sums.modulus import (
-    OVERFLOW,
-    centred,
-    check_modulus,
-    modulus_bits,
-    reduced,
-    skellam_tail,
-)
+from dprec.secure_sums import centred, check_modulus, modulus_bits, reduced
+from dprec.secure_sums.encoding import OVERFLOW, skellam_tail
 
 
 @pytest.mark.parametrize("variance", [0.1, 3.0, 400.0, 1e6])

@@ -8,8 +8,8 @@ import pytest
 from dprec.privacy.audit import measured
 from dprec.privacy.evidence import Sent
 from dprec.privacy.skellam import skellam_epsilon, skellam_multiplier
-from dprec.secure_sums.noise import honest_shares, noise_rows
-from dprec.secure_sums.streams import derived_key
+from dprec.secure_sums import honest_shares, noise_rows
+from dprec.secure_sums.secrets import derived_key
 
 USERS, DROPOUTS, COLLUDERS, NORM = 12, 0.5, 4, 16
 EPSILON, DELTA = 1.0, 0.01

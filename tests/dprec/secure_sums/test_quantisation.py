@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dprec.secure_sums.quantisation import rounded_rows, steps_of_unit
-from dprec.secure_sums.streams import derived_key
+from dprec.secure_sums import rounded_rows, steps_of_unit
+from dprec.secure_sums.secrets import derived_key
 
 DEVICES, NUMBERS = 400, 30
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import hadamard
 
-from dprec.secure_sums.rotation import Rotation, largest_number, padded_size
+from dprec.secure_sums import Rotation, largest_number, padded_size
 
 
 @pytest.mark.parametrize("size", [1, 5, 16, 100])

@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from dprec.secure_sums.graph import GraphSize, MaskGraph, graph_size
-from dprec.secure_sums.keys import public_key
+from dprec.secure_sums import GraphSize, MaskGraph, centred, graph_size
+from dprec.secure_sums.exchange import SecureSum, plain_total
 from dprec.secure_sums.masking import RevealedShares, SumContext, TooFewSharesError
-from dprec.secure_sums.modulus import centred
-from dprec.secure_sums.rounds import SecureSum, plain_total
-from dprec.secure_sums.streams import derived_key
+from dprec.secure_sums.secrets import derived_key, public_key
 
 USERS = 24
 

@@ -3,15 +3,7 @@
 import numpy as np
 import pytest
 
-from dprec.secure_sums.shamir import (
-    ELEMENTS,
-    PRIME,
-    as_bytes,
-    field_elements,
-    from_bytes,
-    secrets,
-    shares,
-)
+from dprec.secure_sums.secrets import ELEMENTS, PRIME, as_bytes, field_elements, from_bytes, secrets, shares
 
 
 def polynomials(count: int, threshold: int) -> np.ndarray:

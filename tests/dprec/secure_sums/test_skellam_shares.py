@@ -7,7 +7,7 @@ import pytest
 from scipy.special import ive
 from scipy.stats import chisquare
 
-from dprec.secure_sums.skellam_shares import TOTAL_BITS, SkellamTable, skellam_table
+from dprec.secure_sums.noise import TOTAL_BITS, SkellamTable, skellam_table
 
 
 def draws_of_values(table: SkellamTable) -> dict[int, int]:

@@ -6,13 +6,10 @@ from itertools import product
 
 import numpy as np
 
-from dprec.secure_sums.device import SecureSumDevice
-from dprec.secure_sums.graph import GraphSize
+from dprec.secure_sums import GraphSize, noise_rows, rounded_rows
+from dprec.secure_sums.exchange import SecureSum, SecureSumDevice
 from dprec.secure_sums.masking import SumContext
-from dprec.secure_sums.noise import noise_rows
-from dprec.secure_sums.quantisation import rounded_rows
-from dprec.secure_sums.rounds import SecureSum
-from dprec.secure_sums.streams import KEY_BYTES, derived_key, stream
+from dprec.secure_sums.secrets import KEY_BYTES, derived_key, stream
 from tests.drawn import recording
 
 SECRETS, PURPOSES, CONTEXTS = (b"one", b"other"), ("noise", "polynomials", ""), (b"", b"sum 1", b"sum 2")

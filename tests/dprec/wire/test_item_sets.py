@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dprec.wire.bits import BitStream
-from dprec.wire.item_sets import ItemSets, count_bits, longest_item_set, read_item_sets
+from dprec.wire import BitStream, ItemSets, longest_item_set, read_item_sets
+from dprec.wire.item_sets import count_bits
 
 HUGE = 1 << 20
 

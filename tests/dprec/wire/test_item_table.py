@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprec.wire.item_table import ItemTable
+from dprec.wire import ItemTable
 
 CUTS = np.array([-1.0, 0.25, 1.5])
 START = 5 + (3 + 9) * 4

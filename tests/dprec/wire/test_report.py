@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dprec.datasets.movielens import MovieLens100K
-from dprec.datasets.synthetic import Synthetic
+from dprec.datasets import MovieLens100K, Synthetic
 from dprec.errors import InputError
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
 from dprec.mechanisms.channel import Channel
@@ -18,9 +17,8 @@ from dprec.mechanisms.raw import Raw
 from dprec.mechanisms.zheng_laplace import ZhengLaplace
 from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
 from dprec.ratings import Ratings, RatingScale
-from dprec.wire import DecodedReports, ReportCodec
-from dprec.wire.bits import BitStream
-from dprec.wire.prefix_code import PrefixCode
+from dprec.wire import BitStream, DecodedReports, ReportCodec
+from dprec.wire.symbols import PrefixCode
 from tests.paths import DATA
 
 STARS = RatingScale.evenly(1, 5, 1)

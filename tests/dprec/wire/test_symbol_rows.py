@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprec.completion.one_bit.slope_channel import levels_of, slope_channel
-from dprec.wire.symbol_rows import SymbolRows
+from dprec.completion import levels_of, slope_channel
+from dprec.wire import SymbolRows
 
 CHANNEL = slope_channel(0.5, 64, 1.0)
 CODEC = SymbolRows(CHANNEL)

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import simulation
+from dprec.components import option
 from dprec.datasets import Synthetic
 from dprec.errors import InputError
 from dprec.mechanisms import BoundedLaplace, Mechanism, RandomizedResponse
-from dprec.options import option
 from dprec.splits import Holdout
 from simulation import RunConfig, load
 from simulation.comparison.planning import load_comparison

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from dprec.deviations import deviations
-from dprec.options import Options, published_of
+from dprec.components import Options, deviations, published_of
 from simulation import load
 from simulation.analysis.description import describe
 from simulation.comparison.planning import load_comparison

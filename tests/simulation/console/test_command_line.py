@@ -11,12 +11,11 @@ import yaml
 import simulation
 from dprec import __version__
 from dprec.binarization import BINARIZATIONS
-from dprec.completion import COMPLETIONS
-from dprec.completion.one_bit.perturbation import PERTURBATIONS
+from dprec.completion import COMPLETIONS, PERTURBATIONS
+from dprec.components import Registry, kind_of
 from dprec.datasets import DATASETS
 from dprec.gradients import GRADIENTS
 from dprec.mechanisms import MECHANISMS
-from dprec.registry import Registry, kind_of
 from dprec.splits import SPLITS
 from simulation.configuration.presets import presets
 from simulation.console.command_line import main

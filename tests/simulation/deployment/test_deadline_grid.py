@@ -6,8 +6,7 @@ import pytest
 from flwr.app import ConfigRecord, Error, Message, RecordDict
 from flwr.common.constant import ErrorCode
 
-from dprec.messages import REPLY, REPORT
-from dprec.replies import Reports
+from dprec.exchange import REPLY, REPORT, Reports
 from simulation.deployment import deadline_grid
 from simulation.deployment.deadline_grid import DeadlineGrid, marked_late
 from simulation.engine.local_grid import LocalGrid, stamped

@@ -16,7 +16,7 @@ from ray.cluster_utils import Cluster
 import simulation
 from dprec.datasets import InMemory
 from dprec.errors import InputError, RunError
-from dprec.messages import TRAIN
+from dprec.exchange import TRAIN
 from simulation.comparison import ray_workers
 from simulation.configuration.models import RunConfig, SimulationOptions
 from simulation.configuration.strict_yaml import parse_yaml

@@ -11,7 +11,7 @@ from flwr.app import Message, RecordDict
 
 from clients.app import client_app
 from dprec.errors import RunError
-from dprec.messages import IDENTIFY, REPORT
+from dprec.exchange import IDENTIFY, REPORT
 from simulation import run
 from simulation.engine.local_grid import LocalGrid
 from simulation.engine.session import Session

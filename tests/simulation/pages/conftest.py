@@ -16,7 +16,7 @@ from dprec.privacy.device_channel import device_channel
 from dprec.privacy.guarantee import Guarantee, Trust
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.ratings import Ratings, RatingScale
-from dprec.wire.traffic import TrafficLedger
+from dprec.wire import TrafficLedger
 from simulation.analysis.settings import read_rows
 from simulation.comparison.rows import table_rows
 from simulation.comparison.templates import Cell

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from dprec.catalogue import Catalogue
-from dprec.completion.averages import ItemAverage
-from dprec.completion.base import Completed, Completion, Observations
-from dprec.datasets.item_columns import ItemColumns
-from dprec.datasets.table import DelimitedTable
+from dprec.completion import Completed, Completion, ItemAverage, Observations
+from dprec.datasets import DelimitedTable
+from dprec.datasets.table import ItemColumns
 from dprec.errors import InputError
 from dprec.mechanisms.threshold_bit import ThresholdBit
 from dprec.privacy.calibration import PrivacyBudget

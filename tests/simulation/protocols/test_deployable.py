@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dprec.errors import SettingError
+from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
-from dprec.run_keys import RunKeys
 from simulation.configuration.models import RunConfig, parse_config
 from simulation.engine.session import Session, open_session
 from simulation.execution import load_ratings

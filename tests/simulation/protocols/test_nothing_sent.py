@@ -12,8 +12,8 @@ from flwr.serverapp import Grid
 from clients.faults import FaultOptions
 from clients.population import open_population, write_population
 from dprec.errors import InputError, SettingError
-from dprec.run_keys import RunKeys
-from dprec.setups import ReportSetup
+from dprec.exchange import ReportSetup
+from dprec.randomness import RunKeys
 from simulation.configuration.models import parse_config
 from simulation.execution import load_ratings
 from simulation.protocols import Task

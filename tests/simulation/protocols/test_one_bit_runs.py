@@ -15,11 +15,9 @@ import pytest
 from flwr.app import ConfigRecord, Message
 from flwr.serverapp import Grid
 
-from dprec.completion import Observations
-from dprec.completion.one_bit.calibration import curvature_ratio, slope_bound_of
-from dprec.completion.one_bit.completion import OneBit
+from dprec.completion import Observations, OneBit, slope_channel
 from dprec.completion.one_bit.links import Gaussian, steepness
-from dprec.completion.one_bit.slope_channel import slope_channel
+from dprec.completion.one_bit.perturbation import curvature_ratio, slope_bound_of
 from dprec.errors import InputError
 from dprec.privacy import LossDistribution, total_loss
 from dprec.ratings import Ratings

@@ -5,7 +5,7 @@ import pytest
 
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.ledger import PrivacyLedger
-from dprec.wire.traffic import TrafficLedger
+from dprec.wire import TrafficLedger
 from simulation.protocols import Outcome
 from strategies.round_record import RoundRecord
 

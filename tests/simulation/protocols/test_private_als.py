@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprec.datasets.synthetic import Synthetic
+from dprec.datasets import Synthetic
 from dprec.errors import SettingError
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.gaussian import gaussian_epsilon, largest_mu

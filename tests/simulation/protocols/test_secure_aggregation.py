@@ -11,8 +11,7 @@ import pytest
 from dprec.errors import RunError, SettingError
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.private_als import FactorizationOptions, ItemModel, SecureAggregation
-from dprec.secure_sums.graph import graph_size
-from dprec.secure_sums.messages import MessageSizes
+from dprec.secure_sums import MessageSizes, graph_size
 from simulation import run
 from simulation.protocols.private_als import PrivateAlsProtocol
 from simulation.result import RunResult

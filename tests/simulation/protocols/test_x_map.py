@@ -15,9 +15,9 @@ from flwr.app import Context, RecordDict
 from clients.population import Cohort, open_population
 from clients.replacement import alter_ego_reports
 from dprec.errors import InputError, RunError
-from dprec.messages import ReplacementRequest
+from dprec.exchange import ReplacementRequest
 from dprec.privacy.matched_budget import MatchedBudget
-from dprec.run_keys import RunKeys
+from dprec.randomness import RunKeys
 from simulation import load
 from simulation.configuration.dotted_keys import replace_value
 from simulation.configuration.models import parse_config
@@ -395,8 +395,7 @@ def test_a_device_refuses_malformed_requests_and_a_second_table(tmp_path: Path) 
 
 
 def _row(train: Any, item: int, step: int) -> bytes:
-    from dprec.crossdomain.alter_ego_codec import RowCodec
-    from dprec.crossdomain.replacement import Candidates
+    from dprec.crossdomain import Candidates, RowCodec
 
     one = Candidates(np.array([item]), np.array([0, 1]), np.array([0]), np.array([step]))
     codec = RowCodec(train.n_items, train.target_stop - train.target_start, with_steps=True, with_means=False)

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dprec.datasets.films import film_titles
-from dprec.datasets.movielens import MovieLens100K
+from dprec.datasets import MovieLens100K
+from dprec.datasets.movielens import film_titles
 from dprec.ratings import Ratings, RatingScale
 from simulation.storage.example_user import ExampleUser, read_example, shown_names
 

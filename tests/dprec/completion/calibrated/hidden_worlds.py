@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import expit
 
-from dprec.completion.base import Observations
+from dprec.completion import Observations
 from dprec.mechanisms import Mechanism
 from dprec.ordinal import cut_points, level_probabilities
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget

@@ -3,11 +3,11 @@
 import numpy as np
 
 from dprec.catalogue import Catalogue
+from dprec.completion import prior_effects
 from dprec.completion.calibrated.features import (
     catalogue_features,
     expected_coefficients,
     item_features,
-    prior_effects,
     user_features,
 )
 from dprec.completion.calibrated.geometry import ImplicitGeometry

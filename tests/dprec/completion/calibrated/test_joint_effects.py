@@ -1,6 +1,6 @@
 import numpy as np
 
-from dprec.completion.calibrated.joint_effects import JointEffects
+from dprec.completion.calibrated.regressions import JointEffects
 
 
 def test_the_posterior_is_that_of_the_joint_normal_distribution() -> None:

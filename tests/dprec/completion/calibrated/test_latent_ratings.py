@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dprec.completion.calibrated.cells import Cells
-from dprec.completion.calibrated.latent_ratings import LatentRatings
-from dprec.completion.calibrated.regressed_effects import RegressedEffects
-from dprec.completion.calibrated.regressed_vectors import RegressedVectors
+from dprec.completion import RegressedEffects
+from dprec.completion.calibrated.latent_ratings import Cells, LatentRatings
+from dprec.completion.calibrated.regressions import RegressedVectors
 
 USERS, ITEMS = 60, 40
 

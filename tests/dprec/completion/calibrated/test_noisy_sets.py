@@ -7,13 +7,8 @@ import pytest
 import scipy.sparse as sp
 from scipy import stats
 
-from dprec.completion.calibrated import noisy_sets
-from dprec.completion.calibrated.noisy_sets import (
-    RATINGS_PER_USER,
-    NoisySets,
-    sums_of_squares,
-    weighted_counts,
-)
+from dprec.completion.calibrated import geometry as noisy_sets
+from dprec.completion.calibrated.geometry import RATINGS_PER_USER, NoisySets, sums_of_squares, weighted_counts
 from dprec.privacy.gaussian import gaussian_epsilon
 
 PROFILES = np.array(list(itertools.product([0.0, 1.0], repeat=6)))

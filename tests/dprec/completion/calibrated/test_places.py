@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
+from dprec.completion import AS_THEY_ARE, Placement, placed
 from dprec.completion.calibrated.geometry import ImplicitGeometry
-from dprec.completion.calibrated.places import placed
-from dprec.completion.placement import AS_THEY_ARE, Placement
 
 SHAPE = (2000, 40)
 

@@ -1,7 +1,6 @@
 import numpy as np
 
-from dprec.completion.calibrated.joint_effects import JointEffects
-from dprec.completion.calibrated.propensity_bins import PropensityBins
+from dprec.completion.calibrated.regressions import JointEffects, PropensityBins
 
 
 def test_bins_hold_neighbours_and_their_sizes_differ_by_little() -> None:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dprec.completion.calibrated.regressed_effects import RegressedEffects
+from dprec.completion import RegressedEffects
 
 
 def planted(spread: float, noise: float, entities: int = 4000) -> tuple[RegressedEffects, np.ndarray]:

@@ -2,9 +2,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from dprec.completion.base import Observations
-from dprec.completion.calibrated.completion import Calibrated
-from dprec.completion.calibrated.regressed_effects import RegressedEffects
+from dprec.completion import Calibrated, Observations, RegressedEffects
 from dprec.completion.calibrated.residual_effects import ResidualAnswers, fitted_to_residuals
 from dprec.mechanisms.symbol_reports import ResidualReports
 from dprec.progress import silent

@@ -10,22 +10,20 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from dprec.binarization import binary_scale
-from dprec.completion import Observations
-from dprec.completion.one_bit.calibration import (
+from dprec.completion import Link, Observations, OneBit, OutputPerturbation, SignLikelihood
+from dprec.completion.one_bit.links import Gaussian, Logistic, steepness
+from dprec.completion.one_bit.perturbation import (
     Calibration,
+    NoisyMatrix,
+    ObjectivePerturbation,
     curvature_ratio,
     objective_noise,
     output_noise,
     output_sensitivity,
     slope_bound_of,
 )
-from dprec.completion.one_bit.completion import OneBit
-from dprec.completion.one_bit.links import Gaussian, Link, Logistic, steepness
-from dprec.completion.one_bit.perturbation import NoisyMatrix, ObjectivePerturbation, OutputPerturbation
-from dprec.completion.one_bit.solver import SignLikelihood
-from dprec.discrete_laplace import NoiseGrid
 from dprec.errors import InputError
-from dprec.randomness import generator
+from dprec.randomness import NoiseGrid, generator
 
 EPSILON = 1.0
 SIDE = 6

@@ -9,8 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dprec.binarization import binary_scale
-from dprec.completion import Observations
-from dprec.completion.one_bit.completion import OneBit
+from dprec.completion import Observations, OneBit
 from dprec.errors import InputError, RunError
 from dprec.mechanisms import MECHANISMS
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from dprec.binarization import binary_scale
-from dprec.completion.base import Observations
+from dprec.completion import Observations, OneBit
 from dprec.completion.one_bit import completion as module
-from dprec.completion.one_bit.completion import OneBit
 
 
 @pytest.fixture

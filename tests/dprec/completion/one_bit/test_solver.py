@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dprec.completion.one_bit.bounded_solver import minimise_bounded
-from dprec.completion.one_bit.effects import fit_effects
-from dprec.completion.one_bit.links import Gaussian, Link, Logistic
+from dprec.completion import Link, SignLikelihood
+from dprec.completion.one_bit.completion import fit_effects
+from dprec.completion.one_bit.links import Gaussian, Logistic
 from dprec.completion.one_bit.projections import BoundedNuclearBall, NuclearBall
-from dprec.completion.one_bit.solver import SignLikelihood, minimise
+from dprec.completion.one_bit.solver import minimise, minimise_bounded
 from dprec.randomness import generator
 
 LINKS: list[Link] = [Logistic(), Gaussian(0.3)]
