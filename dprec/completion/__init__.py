@@ -6,7 +6,7 @@ from dprec.completion.calibrated.completion import Calibrated, CalibratedModel
 from dprec.completion.calibrated.features import prior_effects
 from dprec.completion.calibrated.geometry import placed
 from dprec.completion.calibrated.item_effects import ItemEffects, ItemEffectsModel, SymbolTables
-from dprec.completion.calibrated.regressions import RegressedEffects
+from dprec.completion.calibrated.regressions import Regressed
 from dprec.completion.factors import Profiles, inner_products, packed_outer, solve_user_factors, unpack
 from dprec.completion.gradient_descent import (
     SgdMatrixFactorization,
@@ -77,7 +77,7 @@ __all__ = [
     "Perturbation",
     "Placement",
     "Profiles",
-    "RegressedEffects",
+    "Regressed",
     "SgdMatrixFactorization",
     "SignLikelihood",
     "Start",

@@ -13,7 +13,7 @@ from dprec.completion import (
     Completed,
     ItemEffectsModel,
     Observations,
-    RegressedEffects,
+    Regressed,
     placed,
     prior_effects,
 )
@@ -102,17 +102,17 @@ def derived_broadcast(
     geometry = placed(seen.users, seen.items, seen.shape, seen.placement, options.dimensions, seed)
     users, items = prior_effects(geometry, seen.catalogue, options.features)
     for _ in range(_SWEEPS):
-        items = _solved(items, seen.items, weight, latent - users.means[seen.users])
-        users = _solved(users, seen.users, weight, latent - items.means[seen.items])
+        items = _solved(items, seen.items, weight, latent - users.effects[seen.users])
+        users = _solved(users, seen.users, weight, latent - items.effects[seen.items])
     table = ItemTable(
         cuts,
-        items.means,
+        items.effects,
         np.sqrt(items.variances),
         geometry.items,
-        np.zeros((items.means.size, 0)),
+        np.zeros((len(items.means), 0)),
         *public_columns(geometry.popularity, seen.catalogue),
     )
-    return Broadcast(table, users.regressed[:, None])
+    return Broadcast(table, users.regressed)
 
 
 def public_columns(
@@ -136,13 +136,11 @@ def _latent_predictions(
     return latent, float(slope**2 / spread) if spread > 0 else 0.0
 
 
-def _solved(
-    side: RegressedEffects, owners: NDArray[np.int32], weight: float, own: NDArray[np.float64]
-) -> RegressedEffects:
+def _solved(side: Regressed, owners: NDArray[np.int32], weight: float, own: NDArray[np.float64]) -> Regressed:
     """Solve one side given each cell's observation of its effect."""
-    counts = np.bincount(owners, minlength=side.means.size).astype(np.float64)
-    sums = np.bincount(owners, weights=own, minlength=side.means.size).astype(np.float64)
-    return side.solved(weight * counts, weight * sums)
+    counts = np.bincount(owners, minlength=len(side.means)).astype(np.float64)
+    sums = np.bincount(owners, weights=own, minlength=len(side.means)).astype(np.float64)
+    return side.solved((weight * counts)[:, None, None], (weight * sums)[:, None])
 
 
 def calibrated_broadcast(model: CalibratedModel) -> Broadcast:
@@ -157,13 +155,13 @@ def calibrated_broadcast(model: CalibratedModel) -> Broadcast:
     units = np.sqrt(spreads)
     table = ItemTable(
         model.cuts,
-        latent.items.means,
+        latent.items.effects,
         np.sqrt(latent.items.variances + unknown),
         model.geometry.items,
         latent.traits.means * units,
         *public_columns(model.geometry.popularity, model.catalogue),
     )
-    priors = np.column_stack([latent.users.regressed, latent.tastes.regressed / units])
+    priors = np.column_stack([latent.users.regressed[:, -1], latent.tastes.regressed / units])
     return Broadcast(table, priors)
 
 
@@ -172,10 +170,10 @@ def item_effects_broadcast(model: ItemEffectsModel, n_users: int) -> Broadcast:
     effects = model.effects
     table = ItemTable(
         model.cuts,
-        effects.means,
+        effects.effects,
         np.sqrt(effects.variances),
         model.geometry.items,
-        np.zeros((effects.means.size, 0)),
+        np.zeros((len(effects.means), 0)),
         *public_columns(model.geometry.popularity, model.catalogue),
     )
     return Broadcast(table, np.zeros((n_users, 1)))

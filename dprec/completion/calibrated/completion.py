@@ -17,7 +17,7 @@ from dprec.completion.calibrated.item_effects import SymbolTables, clear_reports
 from dprec.completion.calibrated.latent_ratings import Cells, CountLikelihood, LatentRatings, LookedUp
 from dprec.completion.calibrated.learned_histogram import learned_shares
 from dprec.completion.calibrated.profile_effects import ProfileFit
-from dprec.completion.calibrated.regressions import RegressedEffects, RegressedVectors
+from dprec.completion.calibrated.regressions import Regressed
 from dprec.completion.calibrated.residual_effects import fitted_to_residuals
 from dprec.components import option
 from dprec.mechanisms.symbol_reports import ProfileReports
@@ -61,12 +61,12 @@ class CalibratedModel(Completed):
     scale: RatingScale
 
     @property
-    def users(self) -> RegressedEffects:
+    def users(self) -> Regressed:
         """Effects of the users."""
         return self.latent.users
 
     @property
-    def items(self) -> RegressedEffects:
+    def items(self) -> Regressed:
         """Effects of the items."""
         return self.latent.items
 
@@ -141,10 +141,10 @@ class Calibrated(Completion):
             "histogram": "learned from the reports" if self.learn_histogram else "public",
             "level_shares": shares.tolist(),
             "cut_points": cuts.tolist(),
-            "user_spread": users.spread,
-            "item_spread": items.spread,
-            "user_coefficients": users.coefficients.tolist(),
-            "item_coefficients": items.coefficients.tolist(),
+            "user_spread": float(users.spreads[0]),
+            "item_spread": float(items.spreads[0]),
+            "user_coefficients": users.coefficients[:, 0].tolist(),
+            "item_coefficients": items.coefficients[:, 0].tolist(),
             "slope_spreads": latent.slopes.spreads.tolist(),
             "factor_spreads": (latent.tastes.spreads * latent.traits.spreads).tolist(),
         }
@@ -157,7 +157,7 @@ class Calibrated(Completion):
         scale = observations.scale
         cuts = cut_points(level_shares(self.histogram, scale.levels), self.variance)
         fit = HiddenSetFit.of(observations, cuts, self.dimensions, self.features, self.sweeps, seed, progress)
-        latent = LatentRatings.of_effects(fit.users.effects, fit.items.effects)
+        latent = LatentRatings.of_effects(fit.users, fit.items)
         return CalibratedModel(
             latent, fit.geometry, observations.catalogue, cuts, scale, diagnostics=fit.diagnostics
         )
@@ -199,12 +199,12 @@ class Calibrated(Completion):
         return LatentRatings(
             users,
             items,
-            RegressedVectors.at(
+            Regressed.at(
                 np.zeros((n_users, places.shape[1])), of_users, variance=_SLOPE_SPREAD, spread=_SLOPE_SPREAD
             ),
             places,
-            RegressedVectors.at(tastes, of_users, variance=_START_VARIANCE, spread=1.0),
-            RegressedVectors.at(np.zeros((n_items, factors)), of_items, variance=0.0, spread=_TRAIT_SPREAD),
+            Regressed.at(tastes, of_users, variance=_START_VARIANCE, spread=1.0),
+            Regressed.at(np.zeros((n_items, factors)), of_items, variance=0.0, spread=_TRAIT_SPREAD),
         )
 
     def _swept(

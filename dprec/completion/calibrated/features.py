@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
 from dprec.completion.calibrated.geometry import ImplicitGeometry, standardised_logarithms
-from dprec.completion.calibrated.regressions import RegressedEffects
+from dprec.completion.calibrated.regressions import Expected, Regressed
 
 _USER_SPREAD, ITEM_SPREAD = 0.2, 0.06
 """Expected variances of the effects around what features say, in units of the noise on a latent rating."""
@@ -18,7 +18,7 @@ _POPULARITY, _ITS_SQUARE = 5.0, 0.3
 
 def prior_effects(
     geometry: ImplicitGeometry, catalogue: Catalogue | None, width: int
-) -> tuple[RegressedEffects, RegressedEffects]:
+) -> tuple[Regressed, Regressed]:
     """Return the prior of the users' effects and of the items', regressed on the features of this module.
 
     Parameters
@@ -30,8 +30,8 @@ def prior_effects(
     """
     of_users, of_items = user_features(geometry, width), item_features(geometry, catalogue, width)
     return (
-        RegressedEffects.at_zero(of_users, _USER_SPREAD, intercept=False),
-        RegressedEffects.at_zero(of_items, ITEM_SPREAD, intercept=True),
+        Regressed.prior(of_users, Expected(spread=(_USER_SPREAD,), intercepts=None)),
+        Regressed.prior(of_items, Expected(spread=(ITEM_SPREAD,))),
     )
 
 

@@ -24,7 +24,7 @@ singular values above the largest one that noise has. Below it nothing is known,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ from scipy.special import expit
 from dprec.completion.base import Observations
 from dprec.completion.calibrated.features import catalogue_features
 from dprec.completion.calibrated.geometry import ImplicitGeometry, expected_cosines, noise_edge
-from dprec.completion.calibrated.regressions import JointEffects, PropensityBins
+from dprec.completion.calibrated.regressions import Expected, PropensityBins, Regressed
 from dprec.completion.spectral import SparsePlusLowRank
 from dprec.errors import RunError
 from dprec.ordinal import level_probabilities
@@ -182,8 +182,8 @@ class CellLikelihood:
 
 def hidden_places(
     reports: HiddenReports,
-    users: JointEffects,
-    items: JointEffects,
+    users: Regressed,
+    items: Regressed,
     cuts: NDArray[np.float64],
     dimensions: int,
     seed: int,
@@ -197,7 +197,7 @@ def hidden_places(
     Parameters
     ----------
     reports : HiddenReports
-    users, items : JointEffects
+    users, items : Regressed
         As fitted.
     cuts : ndarray, shape (levels - 1,)
     dimensions : int
@@ -219,7 +219,7 @@ def hidden_places(
 
 
 def _weighted_scores(
-    reports: HiddenReports, users: JointEffects, items: JointEffects, cuts: NDArray[np.float64]
+    reports: HiddenReports, users: Regressed, items: Regressed, cuts: NDArray[np.float64]
 ) -> tuple[SparsePlusLowRank, tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Return the weighted matrix of scores, and the weights of its rows and columns.
 
@@ -255,11 +255,13 @@ def _root_of_share(information: NDArray[np.float64]) -> NDArray[np.float64]:
     return weights
 
 
-_USERS, _ITEMS = ((0.0, 0.0), (1.0, 0.25)), ((-3.0, 0.0), (1.5, 0.3))
-"""Means and variances of propensities and effects that are expected of users and of items.
+def _expected(propensity: float, spread: tuple[float, float]) -> Expected:
+    """Return what is expected of propensities and effects: effects near 0, as the histogram is public."""
+    return Expected(centre=(propensity, 0.0), spread=spread, intercepts=(1.0, 0.09), coefficients=(0.5, 0.05))
 
-A cell is rated with a probability of about 5 %. Both are averaged with what the reports say.
-"""
+
+_USERS, _ITEMS = _expected(0.0, (1.0, 0.25)), _expected(-3.0, (1.5, 0.3))
+"""A cell is rated with a probability of about 5 %."""
 
 _LONGEST_STEP = 1.0
 """Log odds, or units of the noise on a latent rating, by which one step may move a user or an item."""
@@ -277,13 +279,13 @@ class HiddenSetFit:
 
     Parameters
     ----------
-    users, items : JointEffects
+    users, items : Regressed
     geometry : ImplicitGeometry
         The places of the items; users have none. Counts of ratings are expected ones, rounded.
     """
 
-    users: JointEffects
-    items: JointEffects
+    users: Regressed
+    items: Regressed
     geometry: ImplicitGeometry
 
     @classmethod
@@ -313,11 +315,11 @@ class HiddenSetFit:
         progress : callable
         """
         reports = HiddenReports.of(observations)
-        users = JointEffects.at_centre(np.zeros((reports.reported.size, 0)), *_USERS)
+        users = Regressed.prior(np.zeros((reports.reported.size, 0)), _USERS)
         features = [np.ones((reports.n_items, 1))]
         if observations.catalogue is not None:
             features.append(catalogue_features(observations.catalogue, np.ones(reports.n_items, dtype=int)))
-        items = JointEffects.at_centre(np.hstack(features), *_ITEMS)
+        items = Regressed.prior(np.hstack(features), _ITEMS)
         again = -(-sweeps // 3)
         for sweep in range(sweeps):
             users, items = _swept(users, items, reports, cuts)
@@ -338,14 +340,14 @@ class HiddenSetFit:
             "expected_ratings": int(self.geometry.item_counts.sum()),
             "user_spread": self.users.spread.tolist(),
             "item_spread": self.items.spread.tolist(),
-            "item_coefficients": self.items.coefficients.tolist(),
+            "item_coefficients": self.items.coefficients.T.tolist(),
             "dimensions_above_noise": int(self.geometry.items.any(axis=0).sum()),
         }
 
 
 def _swept(
-    users: JointEffects, items: JointEffects, reports: HiddenReports, cuts: NDArray[np.float64]
-) -> tuple[JointEffects, JointEffects]:
+    users: Regressed, items: Regressed, reports: HiddenReports, cuts: NDArray[np.float64]
+) -> tuple[Regressed, Regressed]:
     """Solve the items given the users, then the users given the items."""
     bins = PropensityBins.by_rank(users, reports.reported)
     items = _solved(items, bins, reports.of_items(bins.of, bins.sizes.size), reports, cuts)
@@ -354,12 +356,12 @@ def _swept(
 
 
 def _solved(
-    side: JointEffects,
+    side: Regressed,
     others: PropensityBins,
     counts: NDArray[np.float64],
     reports: HiddenReports,
     cuts: NDArray[np.float64],
-) -> JointEffects:
+) -> Regressed:
     """Solve one side given the bins of the other side and the symbols counted by bin."""
     precision = np.empty((len(counts), 2, 2))
     slopes = np.empty((len(counts), 2))
@@ -380,11 +382,11 @@ def _solved(
     target = (precision @ side.means[:, :, None])[:, :, 0] + slopes
     solved = side.solved(precision, target)
     change = np.clip(solved.means - side.means, -_LONGEST_STEP, _LONGEST_STEP)
-    return solved.moved_to(side.means + change)
+    return replace(solved, means=side.means + change)
 
 
 def _geometry(
-    users: JointEffects, items: JointEffects, places: NDArray[np.float64], reports: HiddenReports
+    users: Regressed, items: Regressed, places: NDArray[np.float64], reports: HiddenReports
 ) -> ImplicitGeometry:
     """Return places with expected counts of ratings, and how far those of the items are more than noise."""
     typical = PropensityBins.by_rank(items, np.ones(len(places), dtype=np.bool_))

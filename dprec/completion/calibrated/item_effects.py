@@ -13,7 +13,7 @@ from dprec.catalogue import Catalogue
 from dprec.completion.base import Completed, Completion, Observations, RatedSets
 from dprec.completion.calibrated.features import ITEM_SPREAD, item_features
 from dprec.completion.calibrated.geometry import ImplicitGeometry, placed
-from dprec.completion.calibrated.regressions import RegressedEffects
+from dprec.completion.calibrated.regressions import Expected, Regressed
 from dprec.components import option
 from dprec.mechanisms.symbol_reports import SymbolReports
 from dprec.ordinal import Histogram, cut_points, expected_rating, level_probabilities, level_shares
@@ -133,7 +133,7 @@ class ItemEffectsModel(Completed):
 
     Parameters
     ----------
-    effects : RegressedEffects
+    effects : Regressed
         On the latent rating.
     geometry : ImplicitGeometry
         How often the items are reported on, and their places if these are known.
@@ -146,7 +146,7 @@ class ItemEffectsModel(Completed):
     scale : RatingScale
     """
 
-    effects: RegressedEffects
+    effects: Regressed
     geometry: ImplicitGeometry
     catalogue: Catalogue | None
     cuts: NDArray[np.float64]
@@ -155,7 +155,7 @@ class ItemEffectsModel(Completed):
 
     def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
         """Predict the expected ratings of the given cells, shape (cells,): the same for every user."""
-        latent, variances = self.effects.means[items], self.effects.variances[items] + self.user_variance
+        latent, variances = self.effects.effects[items], self.effects.variances[items] + self.user_variance
         return expected_rating(latent, variances, self.cuts, self.scale.values)
 
 
@@ -206,18 +206,19 @@ class ItemEffects(Completion):
         seen = counts.sum(axis=1)
         geometry = self._geometry(observations, seen, seed)
         features = item_features(geometry, observations.catalogue, self.features)
-        effects = RegressedEffects.at_zero(features, ITEM_SPREAD / coarse**2, intercept=True)
+        effects = Regressed.prior(features, Expected(spread=(ITEM_SPREAD / coarse**2,)))
         for sweep in range(self.sweeps):
-            precision, slope = _likelihood(tables, counts, effects.means)
-            effects = effects.solved(precision, slope + precision * effects.means)
+            precision, slope = _likelihood(tables, counts, effects.effects)
+            target = slope + precision * effects.effects
+            effects = effects.solved(precision[:, None, None], target[:, None])
             progress("completing", sweep + 1, self.sweeps)
         diagnostics = {
             "cut_points": cuts.tolist(),
-            "item_spread": effects.spread * coarse**2,
-            "item_coefficients": (effects.coefficients * coarse).tolist(),
+            "item_spread": float(effects.spreads[0]) * coarse**2,
+            "item_coefficients": (effects.coefficients[:, 0] * coarse).tolist(),
             "items_without_reports": int((seen == 0).sum()),
         }
-        effects = replace(effects, means=effects.means * coarse, variances=effects.variances * coarse**2)
+        effects = replace(effects, means=effects.means * coarse, covariances=effects.covariances * coarse**2)
         return ItemEffectsModel(
             effects,
             geometry,

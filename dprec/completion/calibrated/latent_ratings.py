@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
 from dprec.arrays import offsets
-from dprec.completion.calibrated.regressions import RegressedEffects, RegressedVectors
+from dprec.completion.calibrated.regressions import Regressed
 from dprec.mechanisms.noisy_counts import NoisyCounts
 
 _LEAST_VARIANCE = 0.01
@@ -217,36 +217,36 @@ class LatentRatings:
 
     Parameters
     ----------
-    users, items : RegressedEffects
+    users, items : Regressed
         Effects b and c.
-    slopes : RegressedVectors
+    slopes : Regressed
         Of users, s.
     places : ndarray, shape (items, places)
         Known, g.
-    tastes, traits : RegressedVectors
+    tastes, traits : Regressed
         Factors of users, p, and of items, q.
     """
 
-    users: RegressedEffects
-    items: RegressedEffects
-    slopes: RegressedVectors
+    users: Regressed
+    items: Regressed
+    slopes: Regressed
     places: NDArray[np.float64]
-    tastes: RegressedVectors
-    traits: RegressedVectors
+    tastes: Regressed
+    traits: Regressed
 
     @classmethod
-    def of_effects(cls, users: RegressedEffects, items: RegressedEffects) -> LatentRatings:
+    def of_effects(cls, users: Regressed, items: Regressed) -> LatentRatings:
         """Return latent ratings that are sums of two effects alone."""
-        n_users, n_items = users.means.size, items.means.size
-        of_users = RegressedVectors.at(np.zeros((n_users, 0)), users.features, variance=1.0, spread=1.0)
-        of_items = RegressedVectors.at(np.zeros((n_items, 0)), items.features, variance=1.0, spread=1.0)
+        n_users, n_items = len(users.means), len(items.means)
+        of_users = Regressed.at(np.zeros((n_users, 0)), users.features, variance=1.0, spread=1.0)
+        of_items = Regressed.at(np.zeros((n_items, 0)), items.features, variance=1.0, spread=1.0)
         return cls(users, items, of_users, np.zeros((n_items, 0)), of_users, of_items)
 
     def means(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return the means of the latent ratings of cells, shape (cells,)."""
         latent: NDArray[np.float64] = (
-            self.users.means[users]
-            + self.items.means[items]
+            self.users.effects[users]
+            + self.items.effects[items]
             + _dots(self.slopes.means[users], self.places[items])
             + _dots(self.tastes.means[users], self.traits.means[items])
         )
@@ -276,7 +276,7 @@ class LatentRatings:
             features = self.items.features[cells.items[counts.counts.cells]]
             linearised = counts.at(latent)
             rows = counts.about_coefficients(
-                linearised, features, self.items.coefficients, self.users.variances
+                linearised, features, self.items.coefficients[:, 0], self.users.variances
             )
         return replace(self, items=self.items.solved(precision, target, rows))
 
@@ -286,8 +286,8 @@ class LatentRatings:
         """Solve the users' effects."""
         latent = self.means(cells.users, cells.items)
         precision, target = _sums(self.users, cells.users, latent, looked_up)
-        more = _counted(cells, latent, counts, np.ones((cells.shape[1], 1)), self.users.means[:, None])
-        return replace(self, users=self.users.solved(precision + more[0][:, 0, 0], target + more[1][:, 0]))
+        more = _counted(cells, latent, counts, np.ones((cells.shape[1], 1)), self.users.means)
+        return replace(self, users=self.users.solved(precision + more[0], target + more[1]))
 
     def with_slopes(
         self, cells: Cells, looked_up: LookedUp, counts: CountLikelihood | None = None
@@ -299,14 +299,14 @@ class LatentRatings:
         outer = self.places[:, :, None] * self.places[:, None, :]
         precision, target = cells.by_user(information, outer), cells.by_user(score, self.places)
         more = _counted(cells, latent, counts, self.places, self.slopes.means)
-        slopes = self.slopes.solved(precision + more[0], target + more[1]).learned()
+        slopes = self.slopes.posterior(precision + more[0], target + more[1]).learned()
         return replace(self, slopes=slopes)
 
     def with_traits(self, cells: Cells, looked_up: LookedUp, *, learn: bool) -> LatentRatings:
         """Solve the items' factors; learn their variances if asked to."""
         latent = self.means(cells.users, cells.items)
         score, information = _scored(latent, looked_up, self._products(cells))
-        traits = self.traits.solved(
+        traits = self.traits.posterior(
             cells.by_item(information, self.tastes.second_moments), cells.by_item(score, self.tastes.means)
         )
         return replace(self, traits=traits.learned() if learn else traits)
@@ -320,7 +320,7 @@ class LatentRatings:
         precision = cells.by_user(information, self.traits.second_moments)
         target = cells.by_user(score, self.traits.means)
         more = _counted(cells, latent, counts, self.traits.means, self.tastes.means)
-        tastes = self.tastes.solved(precision + more[0], target + more[1]).learned()
+        tastes = self.tastes.posterior(precision + more[0], target + more[1]).learned()
         scale = np.sqrt(tastes.spreads + tastes.regressed.var(axis=0))
         return replace(self, tastes=tastes.scaled(1 / scale), traits=self.traits.scaled(scale))
 
@@ -329,14 +329,14 @@ class LatentRatings:
 
 
 def _sums(
-    side: RegressedEffects, owners: NDArray[np.integer], latent: NDArray[np.float64], looked_up: LookedUp
+    side: Regressed, owners: NDArray[np.integer], latent: NDArray[np.float64], looked_up: LookedUp
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the precision and the target of each effect of a side."""
-    score, information = _scored(latent, looked_up, side.means[owners])
+    score, information = _scored(latent, looked_up, side.effects[owners])
     precision, target = (
-        np.bincount(owners, weights=weights, minlength=side.means.size) for weights in (information, score)
+        np.bincount(owners, weights=weights, minlength=len(side.means)) for weights in (information, score)
     )
-    return precision.astype(np.float64), target.astype(np.float64)
+    return precision.astype(np.float64)[:, None, None], target.astype(np.float64)[:, None]
 
 
 def _counted(

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from dprec.catalogue import Catalogue
 from dprec.completion.calibrated.features import catalogue_features
 from dprec.completion.calibrated.geometry import ImplicitGeometry
-from dprec.completion.calibrated.regressions import RegressedEffects
+from dprec.completion.calibrated.regressions import Expected, Regressed
 from dprec.mechanisms.symbol_reports import ProfileReports
 from dprec.progress import Progress
 
@@ -130,10 +130,11 @@ class ProfileFit:
         }
 
     @property
-    def effects(self) -> RegressedEffects:
+    def effects(self) -> Regressed:
         """The effects of the items."""
-        start = RegressedEffects.at_zero(self.features, _EFFECT, intercept=True)
-        return replace(start, means=self.means, variances=self.variances, spread=self.around)
+        start = Regressed.prior(self.features, Expected(spread=(_EFFECT,)))
+        covariances, spread = self.variances[:, None, None], np.array([[self.around]])
+        return replace(start, means=self.means[:, None], covariances=covariances, spread=spread)
 
     def geometry(self, n_users: int) -> ImplicitGeometry:
         """Return what is known of popularity; nothing places items, or tells users apart."""

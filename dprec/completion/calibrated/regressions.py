@@ -1,4 +1,8 @@
-"""Priors of users or items whose means are regressed on features, with learned covariances."""
+"""Vectors of users or items whose means are regressed on features, with learned covariances.
+
+x_i ~ Normal(centre + W^T f_i, spread) for the features f_i of an entity, and W_fk ~ Normal(0, v_k). Where the
+vectors are effects, the last dimension is the one on the latent rating; a propensity may stand before it.
+"""
 
 from __future__ import annotations
 
@@ -7,145 +11,119 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-_INTERCEPT_VARIANCE = 100.0
-"""Prior variance of the coefficient of an intercept: practically free."""
-
 _PRIOR_ENTITIES = 5.0
-"""Entities with the expected variance that the learned one is averaged with."""
+"""Entities with the expected covariance, for each dimension, that the learned one is averaged with."""
 
 _LEAST_VARIANCE = 1e-6
 
 
-@dataclass(frozen=True, eq=False)
-class RegressedEffects:
-    """Posterior of the effects e of one side: e ~ Normal(features w, spread), w ~ Normal(0, v).
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """What is expected of the vectors of one side before anything is observed of them.
 
     Parameters
     ----------
-    features : ndarray, shape (entities, features)
-    intercept : bool
-        Whether the first column is 1 and its coefficient free.
-    expected_spread : float
-        The variance that is expected of effects around their regression.
-    means, variances : ndarray, shape (entities,)
-    coefficients : ndarray, shape (features,)
-    spread, coefficient_variance : float
-        Of the effects around their regression, and v.
+    spread : tuple of float
+        Variances around the regression.
+    centre : tuple of float
+    intercepts : tuple of float or None
+        Prior variances of the coefficients of the first feature, if that is 1; by default practically free.
+    coefficients : tuple of float
+        Variances of all other coefficients.
     """
 
-    features: NDArray[np.float64]
-    intercept: bool
-    expected_spread: float
-    means: NDArray[np.float64]
-    variances: NDArray[np.float64]
-    coefficients: NDArray[np.float64]
-    spread: float
-    coefficient_variance: float = 1.0
-
-    @classmethod
-    def at_zero(
-        cls, features: NDArray[np.float64], expected_spread: float, *, intercept: bool
-    ) -> RegressedEffects:
-        """Return the prior."""
-        entities, width = features.shape
-        means, variances = np.zeros(entities), np.full(entities, expected_spread)
-        return cls(features, intercept, expected_spread, means, variances, np.zeros(width), expected_spread)
-
-    @property
-    def regressed(self) -> NDArray[np.float64]:
-        """What the features say about each effect, shape (entities,)."""
-        return self.features @ self.coefficients
-
-    def solved(
-        self,
-        precision: NDArray[np.float64],
-        target: NDArray[np.float64],
-        about_coefficients: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
-    ) -> RegressedEffects:
-        """Return the posterior given observations of the effects, and learn both variances from it.
-
-        The coefficients are solved with the deviations from the regression integrated out; the spread
-        follows MacKay's rule [mackay1992], with `_PRIOR_ENTITIES` of the expected variance added.
-
-        Parameters
-        ----------
-        precision : ndarray, shape (entities,)
-            Sum of the weights of an entity's observations.
-        target : ndarray, shape (entities,)
-            Sum of weight times observation.
-        about_coefficients : tuple of ndarray, shapes (features, features) and (features,), optional
-            The normal equations of observations of the regression itself, beside those of the effects.
-        """
-        through = 1 / (1 + precision * self.spread)
-        prior = np.full(self.features.shape[1], self.coefficient_variance)
-        prior[: self.intercept] = _INTERCEPT_VARIANCE
-        system = (self.features * (precision * through)[:, None]).T @ self.features + np.diag(1 / prior)
-        weighted = self.features.T @ (target * through)
-        if about_coefficients is not None:
-            system, weighted = system + about_coefficients[0], weighted + about_coefficients[1]
-        covariance = np.linalg.inv(system)
-        coefficients = covariance @ weighted
-        regressed = self.features @ coefficients
-        variances = 1 / (precision + 1 / self.spread)
-        means = (target + regressed / self.spread) * variances
-        seen = precision > 0
-        squares = float(((means - regressed)[seen] ** 2).sum())
-        determined = float((1 - variances[seen] / self.spread).sum())
-        moments = (coefficients**2 + np.diag(covariance))[self.intercept :]
-        return replace(
-            self,
-            means=means,
-            variances=variances,
-            coefficients=coefficients,
-            spread=(squares + _PRIOR_ENTITIES * self.expected_spread) / (determined + _PRIOR_ENTITIES),
-            coefficient_variance=max(float(moments.mean()), _LEAST_VARIANCE) if moments.size else 1.0,
-        )
+    spread: tuple[float, ...]
+    centre: tuple[float, ...] = (0.0,)
+    intercepts: tuple[float, ...] | None = (100.0,)
+    coefficients: tuple[float, ...] = (1.0,)
 
 
 @dataclass(frozen=True, eq=False)
-class RegressedVectors:
-    """Posterior of the vectors x of one side: x_k ~ Normal(features w_k, spread_k), w_k ~ Normal(0, v_k).
+class Regressed:
+    """Posterior of the vectors of one side.
 
     Parameters
     ----------
     features : ndarray, shape (entities, features)
+    expected : Expected
     means : ndarray, shape (entities, dimensions)
     covariances : ndarray, shape (entities, dimensions, dimensions)
     coefficients : ndarray, shape (features, dimensions)
-    spreads, coefficient_variances : ndarray, shape (dimensions,)
-        Of the vectors around their regression, and v.
+    spread : ndarray, shape (dimensions, dimensions)
+        Covariance of the vectors around their regression.
+    coefficient_variances : ndarray, shape (dimensions,)
     """
 
     features: NDArray[np.float64]
+    expected: Expected
     means: NDArray[np.float64]
     covariances: NDArray[np.float64]
     coefficients: NDArray[np.float64]
-    spreads: NDArray[np.float64]
+    spread: NDArray[np.float64]
     coefficient_variances: NDArray[np.float64]
+
+    @classmethod
+    def prior(cls, features: NDArray[np.float64], expected: Expected) -> Regressed:
+        """Return what is known without observations."""
+        means = np.tile(np.array(expected.centre), (len(features), 1))
+        return cls._around(means, features, expected, np.diag(expected.spread))
 
     @classmethod
     def at(
         cls, means: NDArray[np.float64], features: NDArray[np.float64], *, variance: float, spread: float
-    ) -> RegressedVectors:
+    ) -> Regressed:
         """Return vectors that are known up to a variance, around a mean of 0 with an expected spread."""
-        entities, dimensions = means.shape
-        covariances = np.tile(variance * np.eye(dimensions), (entities, 1, 1))
-        coefficients = np.zeros((features.shape[1], dimensions))
-        ones = np.ones(dimensions)
-        return cls(features, means, covariances, coefficients, spread * ones, ones)
+        dimensions = means.shape[1]
+        expected = Expected(
+            spread=(spread,) * dimensions,
+            centre=(0.0,) * dimensions,
+            intercepts=None,
+            coefficients=(1.0,) * dimensions,
+        )
+        return cls._around(means, features, expected, variance * np.eye(dimensions))
+
+    @classmethod
+    def _around(
+        cls,
+        means: NDArray[np.float64],
+        features: NDArray[np.float64],
+        expected: Expected,
+        covariance: NDArray[np.float64],
+    ) -> Regressed:
+        coefficients = np.zeros((features.shape[1], means.shape[1]))
+        covariances, spread = np.tile(covariance, (len(means), 1, 1)), np.diag(expected.spread)
+        return cls(
+            features, expected, means, covariances, coefficients, spread, np.array(expected.coefficients)
+        )
+
+    @property
+    def effects(self) -> NDArray[np.float64]:
+        """Means of the last dimension, shape (entities,)."""
+        return self.means[:, -1]
+
+    @property
+    def variances(self) -> NDArray[np.float64]:
+        """Variances of the last dimension, shape (entities,)."""
+        return self.covariances[:, -1, -1]
+
+    @property
+    def spreads(self) -> NDArray[np.float64]:
+        """Variances around the regression, shape (dimensions,)."""
+        return np.diagonal(self.spread).astype(np.float64)
 
     @property
     def regressed(self) -> NDArray[np.float64]:
         """What the features say about each vector, shape (entities, dimensions)."""
-        return self.features @ self.coefficients
+        regressed: NDArray[np.float64] = self.features @ self.coefficients + np.array(self.expected.centre)
+        return regressed
 
     @property
     def second_moments(self) -> NDArray[np.float64]:
         """Expected outer product of each vector with itself, shape (entities, dimensions, dimensions)."""
         return self.means[:, :, None] * self.means[:, None, :] + self.covariances
 
-    def solved(self, precision: NDArray[np.float64], target: NDArray[np.float64]) -> RegressedVectors:
-        """Return the posterior given observations of the vectors.
+    def posterior(self, precision: NDArray[np.float64], target: NDArray[np.float64]) -> Regressed:
+        """Return the posterior given observations of the vectors, with the regression as it is.
 
         Parameters
         ----------
@@ -154,13 +132,83 @@ class RegressedVectors:
         target : ndarray, shape (entities, dimensions)
             Sum of weight times observation times design.
         """
-        covariances = np.linalg.inv(precision + np.diag(1 / self.spreads)).astype(np.float64)
-        pulled = target + self.regressed / self.spreads
-        means = (covariances @ pulled[:, :, None])[:, :, 0]
+        inverse = _inverse(self.spread)
+        covariances = _inverse(precision + inverse)
+        means = np.einsum("iab,ib->ia", covariances, target + self.regressed @ inverse)
         return replace(self, means=means, covariances=covariances)
 
-    def learned(self) -> RegressedVectors:
-        """Return the vectors with coefficients and variances learned from the posterior by a step of EM."""
+    def solved(
+        self,
+        precision: NDArray[np.float64],
+        target: NDArray[np.float64],
+        about_coefficients: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
+    ) -> Regressed:
+        """Return the posterior of vectors and regression, and learn both variances from it.
+
+        The coefficients are solved with the deviations from the regression integrated out. The spread follows
+        MacKay's rule [mackay1992] in one dimension; in several, a step of expectation maximisation leaves it a
+        covariance.
+
+        Parameters
+        ----------
+        precision, target : ndarray
+            As in `posterior`.
+        about_coefficients : tuple of ndarray, shapes (features, features) and (features,), optional
+            The normal equations of observations of the regression itself, beside those of the vectors; of one
+            dimension only.
+        """
+        shape = self.coefficients.shape[::-1]
+        prior = np.repeat(self.coefficient_variances[:, None], shape[1], axis=1)
+        free = 0 if self.expected.intercepts is None else 1
+        if self.expected.intercepts is not None:
+            prior[:, :1] = np.array(self.expected.intercepts)[:, None]
+        through = _inverse(np.eye(shape[0]) + precision @ self.spread)
+        weights = through @ precision
+        around = np.einsum("iab,ib->ia", through, target - precision @ np.array(self.expected.centre))
+        system, pulled = np.diag(1 / prior.ravel()).reshape(shape * 2), around.T @ self.features
+        for row, column in np.ndindex(shape[0], shape[0]):
+            block = (self.features * weights[:, row, column, None]).T @ self.features
+            system[row, :, column] = block + system[row, :, column]
+        flat = system.reshape(prior.size, prior.size)
+        if about_coefficients is not None:
+            flat, pulled = flat + about_coefficients[0], pulled + about_coefficients[1]
+        covariance = np.linalg.inv(flat)
+        coefficients = (covariance @ pulled.ravel()).reshape(shape)
+        moments = (coefficients**2 + np.diag(covariance).reshape(shape))[:, free:]
+        found = replace(self, coefficients=coefficients.T).posterior(precision, target)
+        return replace(
+            found,
+            spread=found._learned_spread(precision),
+            coefficient_variances=self._learned_variances(moments),
+        )
+
+    def _learned_spread(self, precision: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the covariance around the regression, averaged with the expected one."""
+        entities, dimensions = self.means.shape
+        few, deviations = _PRIOR_ENTITIES * dimensions, self.means - self.regressed
+        expected = few * np.diag(self.expected.spread)
+        if dimensions > 1:
+            squares, determined = deviations.T @ deviations + self.covariances.sum(axis=0), float(entities)
+        else:
+            seen = precision[:, 0, 0] > 0
+            squares = (deviations[seen] ** 2).sum()
+            determined = (1 - self.variances[seen] / self.spreads).sum()
+        learned: NDArray[np.float64] = (squares + expected) / (determined + few)
+        return learned
+
+    def _learned_variances(self, moments: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the variances of coefficients; where there are several, averaged with the expected ones."""
+        expected = np.array(self.expected.coefficients)
+        if len(moments) > 1:
+            averaged: NDArray[np.float64] = (moments.sum(axis=1) + expected) / (moments.shape[1] + 1)
+            return averaged
+        return np.maximum(moments.mean(axis=1), _LEAST_VARIANCE) if moments.size else expected
+
+    def learned(self) -> Regressed:
+        """Return the vectors with coefficients and variances learned from the posterior by a step of EM.
+
+        The dimensions are taken one by one, and their spread has no covariances.
+        """
         gram, shared = self.features.T @ self.features, self.features.T @ self.means
         coefficients, variances = np.empty_like(self.coefficients), np.empty_like(self.coefficient_variances)
         for column, (spread, variance) in enumerate(
@@ -174,134 +222,30 @@ class RegressedVectors:
         return replace(
             self,
             coefficients=coefficients,
-            spreads=np.maximum(spreads, _LEAST_VARIANCE),
+            spread=np.diag(np.maximum(spreads, _LEAST_VARIANCE)),
             coefficient_variances=np.maximum(variances, _LEAST_VARIANCE),
         )
 
-    def scaled(self, factors: NDArray[np.float64]) -> RegressedVectors:
+    def scaled(self, factors: NDArray[np.float64]) -> Regressed:
         """Return the vectors in other units: every dimension times a factor."""
         return replace(
             self,
             means=self.means * factors,
             covariances=self.covariances * factors[:, None] * factors,
             coefficients=self.coefficients * factors,
-            spreads=self.spreads * factors**2,
+            spread=self.spread * factors[:, None] * factors,
             coefficient_variances=self.coefficient_variances * factors**2,
         )
 
-
-_INTERCEPT_VARIANCES = np.array([1.0, 0.09])
-"""Prior variances of the two intercepts: that of the effects is near 0, as the histogram is public."""
-
-_EXPECTED_COEFFICIENT_VARIANCES = np.array([0.5, 0.05])
-
-_PRIOR_PAIRS = 10.0
-"""Entities with the expected covariance that the learned one is averaged with."""
-
-
-@dataclass(frozen=True, eq=False)
-class JointEffects:
-    """Posterior of pairs e of one side: e ~ Normal(centre + W features, spread), W ~ Normal(0, ...).
-
-    A pair is a propensity, on the scale of the log odds that a cell is rated, and an effect on the latent
-    rating.
-
-    Parameters
-    ----------
-    features : ndarray, shape (entities, features)
-        The first column is 1, or there is none.
-    centre : ndarray, shape (2,)
-    expected_spread : ndarray, shape (2, 2)
-        The covariance that is expected of pairs around their regression.
-    means : ndarray, shape (entities, 2)
-    covariances : ndarray, shape (entities, 2, 2)
-    coefficients : ndarray, shape (2, features)
-    spread : ndarray, shape (2, 2)
-    coefficient_variances : ndarray, shape (2,)
-    """
-
-    features: NDArray[np.float64]
-    centre: NDArray[np.float64]
-    expected_spread: NDArray[np.float64]
-    means: NDArray[np.float64]
-    covariances: NDArray[np.float64]
-    coefficients: NDArray[np.float64]
-    spread: NDArray[np.float64]
-    coefficient_variances: NDArray[np.float64]
-
-    @classmethod
-    def at_centre(
-        cls, features: NDArray[np.float64], centre: tuple[float, float], variances: tuple[float, float]
-    ) -> JointEffects:
-        """Return the prior."""
-        entities, width = features.shape
-        middle, spread = np.array(centre), np.diag(variances)
-        means, covariances = np.tile(middle, (entities, 1)), np.tile(spread, (entities, 1, 1))
-        expected = _EXPECTED_COEFFICIENT_VARIANCES
-        return cls(features, middle, spread, means, covariances, np.zeros((2, width)), spread, expected)
-
-    def solved(self, precision: NDArray[np.float64], target: NDArray[np.float64]) -> JointEffects:
-        """Return the posterior given observations of the pairs, and learn the prior's covariances from it.
-
-        The coefficients are solved with the deviations from the regression integrated out; the spread is a
-        step of expectation maximisation, with `_PRIOR_PAIRS` of the expected covariance added.
-
-        Parameters
-        ----------
-        precision : ndarray, shape (entities, 2, 2)
-            Sum of the weights of an entity's observations.
-        target : ndarray, shape (entities, 2)
-            Sum of weight times observation.
-        """
-        inverse = np.linalg.inv(self.spread)
-        covariances = np.linalg.inv(precision + inverse)
-        through = np.eye(2) - precision @ covariances
-        weights, around = through @ precision, target - precision @ self.centre
-        prior = np.repeat(self.coefficient_variances[:, None], self.features.shape[1], axis=1)
-        prior[:, :1] = _INTERCEPT_VARIANCES[:, None]
-        width = prior.size
-        across = np.einsum("iab,ik,il->akbl", weights, self.features, self.features, optimize=True)
-        system = across.reshape(width, width) + np.diag(1 / prior.ravel())
-        pulled = np.einsum("iab,ib,ik->ak", through, around, self.features, optimize=True)
-        of_coefficients = np.linalg.inv(system)
-        coefficients = (of_coefficients @ pulled.ravel()).reshape(prior.shape)
-        regressed = self.centre + self.features @ coefficients.T
-        means = (covariances @ (target + regressed @ inverse)[:, :, None])[:, :, 0]
-        deviations = means - regressed
-        squares = deviations.T @ deviations + covariances.sum(axis=0)
-        spread = (squares + _PRIOR_PAIRS * self.expected_spread) / (len(means) + _PRIOR_PAIRS)
-        moments = (coefficients**2 + np.diag(of_coefficients).reshape(prior.shape))[:, 1:]
-        learned = (moments.sum(axis=1) + _EXPECTED_COEFFICIENT_VARIANCES) / (moments.shape[1] + 1)
-        return replace(
-            self,
-            means=means,
-            covariances=covariances,
-            coefficients=coefficients,
-            spread=spread,
-            coefficient_variances=learned,
-        )
-
-    def moved_to(self, means: NDArray[np.float64]) -> JointEffects:
-        """Return the same posterior around other means."""
-        return replace(self, means=means)
-
-    def with_features(self, features: NDArray[np.float64]) -> JointEffects:
+    def with_features(self, features: NDArray[np.float64]) -> Regressed:
         """Return the same posterior, to be regressed on other features from the next solution on."""
-        return replace(self, features=features, coefficients=np.zeros((2, features.shape[1])))
+        coefficients = np.zeros((features.shape[1], self.means.shape[1]))
+        return replace(self, features=features, coefficients=coefficients)
 
-    @property
-    def effects(self) -> RegressedEffects:
-        """The effects on the latent rating alone."""
-        return RegressedEffects(
-            self.features,
-            True,
-            float(self.expected_spread[1, 1]),
-            self.means[:, 1],
-            self.covariances[:, 1, 1],
-            self.coefficients[1],
-            float(self.spread[1, 1]),
-            float(self.coefficient_variances[1]),
-        )
+
+def _inverse(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the inverse of every matrix; of single numbers, which are many, at the speed of a division."""
+    return 1 / matrices if matrices.shape[-1] == 1 else np.linalg.inv(matrices).astype(np.float64)
 
 
 _BY_PROPENSITY, _BY_EFFECT = 12, 3
@@ -332,12 +276,12 @@ class PropensityBins:
     effect_variance: float
 
     @classmethod
-    def by_rank(cls, side: JointEffects, counting: NDArray[np.bool_]) -> PropensityBins:
+    def by_rank(cls, side: Regressed, counting: NDArray[np.bool_]) -> PropensityBins:
         """Return bins of nearly equal sizes, by propensity and then by effect.
 
         Parameters
         ----------
-        side : JointEffects
+        side : Regressed
         counting : ndarray of bool, shape (entities,)
             Who counts; the others are in bins all the same.
         """
