@@ -60,7 +60,7 @@ class RankedHits:
         relevant : Ratings
             The test ratings that make an item relevant.
         """
-        return cls(lists, listed_cells(lists, users, relevant), relevant.counts[users])
+        return cls(lists, _listed_cells(lists, users, relevant), relevant.counts[users])
 
     @property
     def length(self) -> int:
@@ -146,7 +146,7 @@ def ranking_figures(
     return figures
 
 
-def listed_cells(
+def _listed_cells(
     lists: NDArray[np.integer], users: NDArray[np.integer], ratings: Ratings
 ) -> NDArray[np.bool_]:
     """Return which places of users' lists hold an item that the user has a rating for, shape of the lists."""
@@ -248,7 +248,7 @@ def recommendation_accuracy(
     lower than over test items alone and compares lists, not users' satisfaction.
     """
     relevant = relevant_ratings(test, train, relevant_from)
-    hits = listed_cells(lists, users, relevant)
+    hits = _listed_cells(lists, users, relevant)
     return _ranking(hits.sum(axis=1), (lists >= 0).sum(axis=1), relevant.counts[users])
 
 

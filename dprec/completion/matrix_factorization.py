@@ -157,21 +157,7 @@ class MatrixFactorization(Completion):
 def _without_vanished(
     users: Side, items: Side, noise: float, before: NDArray[np.float64]
 ) -> tuple[Side, Side, NDArray[np.float64]]:
-    """Drop the axes that have vanished, which a learned prior shrinks to nothing, faster and faster.
-
-    Parameters
-    ----------
-    users, items : Side
-    noise : float
-        The noise variance.
-    before : ndarray, shape (rank,)
-        What each axis explained after the sweep before.
-
-    Returns
-    -------
-    users, items : Side
-    explained : ndarray, shape (rank that is left,)
-    """
+    """Drop the axes that have vanished, which a learned prior shrinks to nothing, faster and faster."""
     axes = PrincipalAxes.between(users, items)
     explained = axes.explained_variances(users, items)
     kept = (explained >= _NEGLIGIBLE * noise) | (explained >= before)

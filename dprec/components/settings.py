@@ -413,13 +413,7 @@ class _Component:
 
 
 def _read_own(component: type[Options], values: Mapping[str, Any]) -> Options:
-    """Return an instance of a class from elsewhere, made from the values in a file.
-
-    Raises
-    ------
-    SettingError
-        When a setting is not accepted.
-    """
+    """Return an instance of a class from elsewhere, made from the values in a file."""
     settings = {key: value for key, value in values.items() if key != "kind"}
     if component.__dataclass_fields__["kind"].default is MISSING:
         settings["kind"] = reference_of(component)

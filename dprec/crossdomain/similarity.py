@@ -265,45 +265,22 @@ _ROUNDING = 1e-10
 """A remainder below this share of a squared norm is the rounding error left when the only rater goes."""
 
 
-def similarity_sensitivities(
-    items: RatedItems, left: NDArray[np.int64], *, published: bool = False
-) -> NDArray[np.float64]:
-    """Return the similarity-based sensitivity of pairs of items, shape (left, items).
-
-    SS(t_i, t_j) = max over users u_x of |s(t_i, t_j) - s'(t_i, t_j)|, where s' is the similarity without
-    u_x's ratings of the two items (Guerraoui et al. [guerraoui2017], Theorem 2, first line of the proof).
-    The norms run over all raters of an item, so a user who rated only one of the two counts too.
-
-    Parameters
-    ----------
-    items : RatedItems
-    left : ndarray of int64
-        One item of each pair; the other is any item.
-    published : bool
-        Return instead the closed form that the theorem states,
-        max_x max(r_xi r_xj / (|r'_i| |r'_j|), s |r_i| |r_j| / (|r'_i| |r'_j|) - s) over the users who
-        rated both. Its derivation assumes that r_i . r_j and r_xi r_xj are not negative; for ratings
-        relative to the users' means it can lie below the true maximum.
-    """
-    result = np.empty((left.size, items.n_items))
-    raters = _Raters.of(items)
-    for start in range(0, left.size, _ITEMS_AT_ONCE):
-        rows = slice(start, start + _ITEMS_AT_ONCE)
-        result[rows] = _of_rows(items, raters, left[rows], 0, published)
-    return result
-
-
 def largest_sensitivities(items: RatedItems) -> NDArray[np.float64]:
     """Return each item's largest similarity-based sensitivity to any other item, shape (items,).
 
-    This is the SS of Theorems 3 and 4 of Guerraoui et al. [guerraoui2017]; 0 for an item without ratings.
+    SS(t_i, t_j) = max over users u_x of |s(t_i, t_j) - s'(t_i, t_j)|, where s' is the similarity without
+    u_x's ratings of the two items (Guerraoui et al. [guerraoui2017], Theorem 2, first line of the proof);
+    Theorems 3 and 4 take the largest, which is 0 for an item without ratings. The norms run over all raters
+    of an item, so a user who rated only one of the two counts too. The closed form that Theorem 2 states assumes
+    that r_i . r_j and r_xi r_xj are not negative; for ratings relative to the users' means it can lie below
+    the maximum.
     """
     result = np.zeros(items.n_items)
     raters = _Raters.of(items)
     for start in range(0, items.n_items, _ITEMS_AT_ONCE):
         chunk = np.arange(start, min(start + _ITEMS_AT_ONCE, items.n_items))
         # A pair's sensitivity is symmetric: pairs with earlier items were done with those on the left.
-        pairs = _of_rows(items, raters, chunk, start, published=False)
+        pairs = _of_rows(items, raters, chunk, start)
         np.fill_diagonal(pairs, 0.0)
         result[chunk] = np.maximum(result[chunk], pairs.max(axis=1))
         result[start:] = np.maximum(result[start:], pairs.max(axis=0))
@@ -336,9 +313,7 @@ class _Raters:
         return cls(indptr, users[order], by_item.data[order] ** 2, cells, n_users)
 
 
-def _of_rows(
-    items: RatedItems, raters: _Raters, left: NDArray[np.int64], first: int, published: bool
-) -> NDArray[np.float64]:
+def _of_rows(items: RatedItems, raters: _Raters, left: NDArray[np.int64], first: int) -> NDArray[np.float64]:
     """Return the sensitivities of pairs of an item on the left and an item from `first` on."""
     right = np.arange(first, items.n_items)
     similarity = dense_similarities(items, left, right)
@@ -357,16 +332,10 @@ def _of_rows(
     dot, norm_i, norm_j = dots[row, column], squares[left][row], squares[right][column]
     before = similarity[row, column]
     scale = np.sqrt(_remaining(norm_i, r_i**2) * _remaining(norm_j, r_j**2))
-    if published:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            moves = np.maximum(r_i * r_j / scale, dot / scale - before)
-    else:
-        after = np.divide(dot - r_i * r_j, scale, out=np.zeros(scale.size), where=scale > 0)
-        moves = np.abs(before - np.clip(after, -1.0, 1.0))
+    after = np.divide(dot - r_i * r_j, scale, out=np.zeros(scale.size), where=scale > 0)
+    moves = np.abs(before - np.clip(after, -1.0, 1.0))
     largest = np.zeros_like(similarity)
     np.maximum.at(largest, (row, column), moves)
-    if published:
-        return largest
     return np.maximum(largest, _one_sided(items, raters, left, right, similarity))
 
 

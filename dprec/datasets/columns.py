@@ -24,14 +24,8 @@ _LEVELS_OF_A_SCALE = 4
 """Different ratings that make a scale; with fewer, any of them may be far from the others."""
 
 
-def even_step(levels: NDArray[np.float64]) -> float | None:
-    """Return the distance between the levels of a scale that has all of some values, or None.
-
-    Parameters
-    ----------
-    levels : ndarray of float64, shape (values,)
-        Ascending and different; the first and the last are the ends.
-    """
+def _even_step(levels: NDArray[np.float64]) -> float | None:
+    """Return the distance between the levels of a scale that has all of some values, or None."""
     reach = levels[-1] - levels[0]
     # Rounding keeps two spellings of one rating from counting as different levels.
     apart = np.diff(np.unique(np.round(levels, 9)))
@@ -43,13 +37,13 @@ def even_step(levels: NDArray[np.float64]) -> float | None:
     return float(reach / round(steps))
 
 
-def ends_around(low: float, high: float, step: float | None = None) -> tuple[float, float]:
+def _ends_around(low: float, high: float, step: float | None = None) -> tuple[float, float]:
     """Return round numbers around the ratings, at a distance that the step divides."""
     unit = 1.0 if step is None or not math.isfinite(max(-low, high) / step) else step
     return math.floor(low / unit) * unit, math.ceil(high / unit) * unit
 
 
-def check_bulk(
+def _check_bulk(
     values: NDArray[np.float64],
     counts: NDArray[np.int64],
     low: float | None,
@@ -59,24 +53,8 @@ def check_bulk(
 ) -> None:
     """Refuse ratings of which very few, or one value that may mean "not rated", widen the scale.
 
-    Parameters
-    ----------
-    values : ndarray of float64, shape (values,)
-        Different ratings, ascending.
-    counts : ndarray of int64, shape (values,)
-        How often each occurs.
-    low, high : float or None
-        Ends of the scale that are configured; a rating is then not what decides.
-    source : str
-        Where the ratings come from, for the error.
-    written : callable
-        From settings to what somebody types.
-
-    Raises
-    ------
-    SettingError
-        Under "missing": when less than 0.1 % of the ratings make the scale more than twice as wide; when a
-        single value does, with four others or more; when the only negative value is below a gap.
+    Less than 0.1 % of the ratings may not make the scale more than twice as wide, nor a single value beside
+    four or more; and no gap may lie above the only negative value.
     """
     for kept in (_without_few(values, counts, low, high), _without_sentinel(values, low, high)):
         inside = values[kept]
@@ -244,11 +222,11 @@ class RatingColumns(Options):
         if not low < high or max(-low, high) > _LARGEST:
             accepted = "low and high, with low < high, within 1e15"
             raise InputError(source, f"a scale from {low:g} to {high:g}", accepted)
-        check_bulk(distinct, counts, self.low, self.high, source, self.written)
+        _check_bulk(distinct, counts, self.low, self.high, source, self.written)
         if self.step is not None:
             return self._by_step(low, high, self.step)
         given = self.low is not None and self.high is not None
-        step = None if self.continuous else even_step(np.unique([low, high, *distinct]))
+        step = None if self.continuous else _even_step(np.unique([low, high, *distinct]))
         if step is None and not self.continuous and (self.continuous is False or not given):
             apart = float(np.diff(distinct).min(initial=high - low))
             found = f"ratings from {low:g} to {high:g} that are as little as {apart:g} apart"
@@ -266,7 +244,7 @@ class RatingColumns(Options):
 
     def _with_ends(self, low: float, high: float, step: float | None = None) -> str:
         """Return the ends of a scale that would be accepted, in words."""
-        least, most = ends_around(low, high, step)
+        least, most = _ends_around(low, high, step)
         ends = {"low": least if self.low is None else low, "high": most if self.high is None else high}
         between = "" if step is not None else "; ratings between even levels are then those of a slider"
         slider = {"continuous": True} if self.continuous is False else {}

@@ -34,7 +34,7 @@ _WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,17})(?:\.0{1,9})?")
 """A whole number in its shortest form, perhaps with decimals of zero."""
 
 
-def cut_cells(
+def _cut_cells(
     block: Block, mark: str, width: int, layout: Layout
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return where the cells of a block start and end, shape (rows, width) each."""
@@ -145,7 +145,7 @@ def numbers(block: Block, table: NDArray[np.uint8], name: str) -> NDArray[np.flo
     return column
 
 
-def cell_times(block: Block, table: NDArray[np.uint8], name: str) -> NDArray[np.float64]:
+def _cell_times(block: Block, table: NDArray[np.uint8], name: str) -> NDArray[np.float64]:
     """Return a column as times; see `dprec.datasets.base.times_of`."""
     try:
         return numbers(block, table, name)
@@ -279,7 +279,7 @@ def read_columns(
         if not block.text:
             continue
         plain, mark = separated(block, layout.separator)
-        starts, ends = cut_cells(plain, mark, width, layout)
+        starts, ends = _cut_cells(plain, mark, width, layout)
         for (column, kind), position, values in zip(wanted, columns, parts, strict=True):
             name = column if isinstance(column, str) else f"column {column}"
             empty = kind.endswith("nothing")
@@ -295,7 +295,7 @@ def _read(block: Block, table: NDArray[np.uint8], kind: Cells, name: str) -> NDA
     if kind == "identifier":
         return identifiers(table)
     if kind == "time":
-        return cell_times(block, table, name)
+        return _cell_times(block, table, name)
     return words(table) if kind == "text or nothing" else numbers(block, table, name)
 
 

@@ -41,7 +41,7 @@ _DAMAGE = (
 _SPREADSHEET = "[Content_Types].xml"
 
 
-class Readable(Protocol):
+class _Readable(Protocol):
     """A file that is read from its beginning."""
 
     def read(self, size: int, /) -> bytes:
@@ -74,7 +74,7 @@ def is_parquet(path: Path) -> bool:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Readable]:
+def opened(path: Path) -> Iterator[_Readable]:
     """Open a file, unpacked if it is packed.
 
     Raises
@@ -154,7 +154,7 @@ _MARK_BYTES = 4
 class _Begun:
     """A file of which the beginning was read already."""
 
-    def __init__(self, beginning: bytes, file: Readable) -> None:
+    def __init__(self, beginning: bytes, file: _Readable) -> None:
         self._beginning, self._file = beginning, file
 
     def read(self, size: int, /) -> bytes:
@@ -167,7 +167,7 @@ class _Begun:
 class _Decoded:
     """A file in another encoding, as UTF-8."""
 
-    def __init__(self, file: Readable, encoding: str, source: str) -> None:
+    def __init__(self, file: _Readable, encoding: str, source: str) -> None:
         self._file, self._encoding, self._source = file, encoding, source
         self._decoder = codecs.getincrementaldecoder(encoding)()
 
@@ -183,7 +183,7 @@ class _Decoded:
                 return text.encode()
 
 
-def decoded(file: Readable, source: str) -> Readable:
+def decoded(file: _Readable, source: str) -> _Readable:
     """Return a file as UTF-8, by the byte order mark that it begins with.
 
     Parameters

@@ -59,7 +59,7 @@ def is_number(cell: str) -> bool:
         return False
 
 
-def reshaped(*, header: bool = True) -> str:
+def _reshaped(*, header: bool = True) -> str:
     """Return what to do with a matrix in a file, whose first line names the items or holds ratings."""
     first = "" if header else "header=None, "
     return (
@@ -98,7 +98,7 @@ def check_layout(rows: Sequence[Sequence[str]], source: str) -> None:
     if _is_matrix(rows):
         found = f"{len(rows[0])} columns of few different numbers, as of a column per item"
         believed = "or, if a line is a rating, --set dataset.user_column=1"
-        raise InputError(source, found, f"{reshaped(header=not _holds_ratings(rows))}; {believed}")
+        raise InputError(source, found, f"{_reshaped(header=not _holds_ratings(rows))}; {believed}")
     thirds = [row[2] for row in rows if len(row) > 2]
     if thirds and len(thirds) == len(rows) and all(map(_is_time, thirds)):
         found = f"times in the third column, such as {thirds[0].strip()!r}, where ratings are expected"
@@ -205,7 +205,7 @@ def required_columns(asked: Mapping[Role, str | int | None], header: Sequence[st
     if unclear:
         # A header of items alone is that of a matrix.
         wide = "item" in unclear and "rating" in unclear and len(header) > len(ROLES)
-        matrix = f"; of a column per item, {reshaped()}" if wide else ""
+        matrix = f"; of a column per item, {_reshaped()}" if wide else ""
         holds = " and ".join(f"the {role}s ({role}_column)" for role in unclear)
         found = f"{source}: which of the columns {_listed(map(repr, header))} holds {holds} is not clear"
         accepted = f"the name of a column, or its position from 1{matrix}"

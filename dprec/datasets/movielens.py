@@ -36,14 +36,8 @@ Film = tuple[int, str, str, list[str]]
 """Identifier, title, the text that holds the year, and genres."""
 
 
-def film_rows(path: Path) -> ItemRows:
-    """Return the films of u.item, movies.dat or movies.csv: the year as a number, the genres as categories.
-
-    Raises
-    ------
-    InputError
-        Naming the line of what is not a film.
-    """
+def _film_rows(path: Path) -> ItemRows:
+    """Return the films of u.item, movies.dat or movies.csv: years as numbers, genres as categories."""
     films = _read(path)
     stated = ([genre for genre in genres if genre not in _NO_GENRES] for *_, genres in films)
     categories, names = categories_of(stated, "genre", str(path))
@@ -170,7 +164,7 @@ class MovieLens(DelimitedDataset):
         if not self.items:
             return None
         folder = locate(self.path, self.file).parent
-        return film_rows(locate(str(folder), self.films)).catalogue(item_ids)
+        return _film_rows(locate(str(folder), self.films)).catalogue(item_ids)
 
     def item_names(self) -> dict[str, str]:
         """Return the titles of the films; empty if their file is not there or is damaged."""

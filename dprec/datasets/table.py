@@ -33,25 +33,13 @@ from dprec.errors import InputError, SettingError, within
 from dprec.ratings import RatingRows, Ratings, RatingScale
 
 
-def column_names(path: Path) -> list[str]:
-    """Return the names of a table's columns.
-
-    Raises
-    ------
-    InputError
-        When it is damaged, or pyarrow is missing.
-    """
+def _column_names(path: Path) -> list[str]:
+    """Return the names of a table's columns."""
     return [str(name) for name in _file(path).schema_arrow.names]
 
 
-def read_table(path: Path, places: Sequence[int]) -> list[NDArray[Any]]:
-    """Return columns of a table, by their places from 0.
-
-    Raises
-    ------
-    InputError
-        When it cannot be read, or a value is missing.
-    """
+def _read_table(path: Path, places: Sequence[int]) -> list[NDArray[Any]]:
+    """Return columns of a table, by their places from 0."""
     file = _file(path)
     names = [file.schema_arrow.names[place] for place in places]
     try:
@@ -263,8 +251,8 @@ class DelimitedColumns(RatingColumns, FileDataset):
         return rows.without(self.missing)
 
     def _parquet(self, file: Path, timed: bool) -> RatingRows:
-        places = self.places(column_names(file), str(file), timed=timed)
-        return table_rows(read_table(file, places), str(file))
+        places = self.places(_column_names(file), str(file), timed=timed)
+        return table_rows(_read_table(file, places), str(file))
 
     def _text(self, file: Path, timed: bool) -> RatingRows:
         lines = first_lines(file)

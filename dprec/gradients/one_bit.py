@@ -137,8 +137,8 @@ class OneBitGradient(GradientReport):
         draws: RoundDraws,
     ) -> list[bytes]:
         """Draw an item and a factor for each user and answer with one bit; see `GradientReport`."""
-        coordinates = draw_coordinates(item_factors.size, draws)
-        values = gradient_at(profiles, user_factors, item_factors, coordinates)
+        coordinates = _draw_coordinates(item_factors.size, draws)
+        values = _gradient_at(profiles, user_factors, item_factors, coordinates)
         answers = randomize(values, epsilon, answer_words(draws))
         return pack_answers(coordinates, answers, item_factors.size)
 
@@ -152,13 +152,13 @@ class OneBitGradient(GradientReport):
 
     def possible(self, aggregate: Aggregate, shape: tuple[int, int]) -> bool:
         """Return whether so many signs can have this sum."""
-        return possible_votes(aggregate)
+        return _possible_votes(aggregate)
 
     def gradient(
         self, aggregate: Aggregate, shape: tuple[int, int], epsilon: float, public_seed: int
     ) -> NDArray[np.float64]:
         """Return the mean of the estimates n d (2 T - 1) (e + 1) / (e - 1), e = exp(epsilon)."""
-        return mean_estimate(aggregate, epsilon).reshape(shape)
+        return _mean_estimate(aggregate, epsilon).reshape(shape)
 
     def noise_deviation(self, shape: tuple[int, int], epsilon: float) -> float:
         """Return sqrt(n d) (e + 1) / (e - 1), e = exp(epsilon), attained where the gradient is 0."""
@@ -173,7 +173,7 @@ class OneBitGradient(GradientReport):
         return exact_epsilon(epsilon)
 
 
-def gradient_at(
+def _gradient_at(
     profiles: Profiles,
     user_factors: NDArray[np.float64],
     item_factors: NDArray[np.float64],
@@ -187,7 +187,7 @@ def gradient_at(
     return np.where(rated, -2.0 * own * errors, 0.0)
 
 
-def draw_coordinates(n_coordinates: int, draws: RoundDraws) -> NDArray[np.int64]:
+def _draw_coordinates(n_coordinates: int, draws: RoundDraws) -> NDArray[np.int64]:
     """Return the coordinate that each user of a cohort draws, uniformly."""
     return uniform_below(n_coordinates, draws.words(_COORDINATE))
 
@@ -204,7 +204,7 @@ def add_up(reports: Sequence[bytes], n_coordinates: int) -> tuple[NDArray[np.boo
     return valid, Aggregate(votes[1::2] - votes[::2], None, int(valid.sum()))
 
 
-def possible_votes(aggregate: Aggregate) -> bool:
+def _possible_votes(aggregate: Aggregate) -> bool:
     """Return whether ``users`` signs, of any coordinates, can add up to an aggregate."""
     total, users = aggregate.total, aggregate.users
     # Within these bounds, the sum of the sizes cannot overflow.
@@ -214,7 +214,7 @@ def possible_votes(aggregate: Aggregate) -> bool:
     return cast <= users and (users - cast) % 2 == 0
 
 
-def mean_estimate(aggregate: Aggregate, epsilon: float) -> NDArray[np.float64]:
+def _mean_estimate(aggregate: Aggregate, epsilon: float) -> NDArray[np.float64]:
     """Return an unbiased estimate of the mean over users, for every coordinate.
 
     A report is about one coordinate, so it is scaled up by the number of coordinates.
@@ -255,7 +255,7 @@ class ReducedOneBitGradient(GradientReport):
         n_items, rank = item_factors.shape
         n_users = profiles.n_users
         n_coordinates = self.dimensions * rank
-        coordinates = draw_coordinates(n_coordinates, draws)
+        coordinates = _draw_coordinates(n_coordinates, draws)
         rows, factors = np.divmod(coordinates, rank)
         own = user_factors[np.arange(n_users), factors]
         errors = profiles.residuals(user_factors, item_factors)
@@ -275,14 +275,14 @@ class ReducedOneBitGradient(GradientReport):
 
     def possible(self, aggregate: Aggregate, shape: tuple[int, int]) -> bool:
         """Return whether so many signs can have this sum."""
-        return possible_votes(aggregate)
+        return _possible_votes(aggregate)
 
     def gradient(
         self, aggregate: Aggregate, shape: tuple[int, int], epsilon: float, public_seed: int
     ) -> NDArray[np.float64]:
         """Map the mean projected gradient back with the pseudo-inverse of the projection."""
         rows = self.dimensions
-        reduced = mean_estimate(aggregate, epsilon).reshape(rows, shape[1])
+        reduced = _mean_estimate(aggregate, epsilon).reshape(rows, shape[1])
         estimate: NDArray[np.float64] = _pseudo_inverse(public_seed, rows, shape[0]) @ reduced
         return estimate
 
@@ -357,7 +357,7 @@ class SampledSigns(GradientReport):
         fields = np.empty((profiles.n_users, self.coordinates), dtype=np.int64)
         for place in range(self.coordinates):
             coordinates = uniform_below(item_factors.size, draws.words(2 * place))
-            values = gradient_at(profiles, user_factors, item_factors, coordinates)
+            values = _gradient_at(profiles, user_factors, item_factors, coordinates)
             bits = randomize(values, self._share(epsilon), draws.words(2 * place + 1))
             fields[:, place] = coordinates << 1 | bits
         return self._codec(item_factors.size).encode(fields)

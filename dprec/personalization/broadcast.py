@@ -110,12 +110,12 @@ def derived_broadcast(
         np.sqrt(items.variances),
         geometry.items,
         np.zeros((len(items.means), 0)),
-        *public_columns(geometry.popularity, seen.catalogue),
+        *_public_columns(geometry.popularity, seen.catalogue),
     )
     return Broadcast(table, users.regressed)
 
 
-def public_columns(
+def _public_columns(
     popularity: NDArray[np.float64], catalogue: Catalogue | None
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return the numbers and the categories of the items that devices are sent, one row each."""
@@ -159,13 +159,13 @@ def calibrated_broadcast(model: CalibratedModel) -> Broadcast:
         np.sqrt(latent.items.variances + unknown),
         model.geometry.items,
         latent.traits.means * units,
-        *public_columns(model.geometry.popularity, model.catalogue),
+        *_public_columns(model.geometry.popularity, model.catalogue),
     )
     priors = np.column_stack([latent.users.regressed[:, -1], latent.tastes.regressed / units])
     return Broadcast(table, priors)
 
 
-def item_effects_broadcast(model: ItemEffectsModel, n_users: int) -> Broadcast:
+def _item_effects_broadcast(model: ItemEffectsModel, n_users: int) -> Broadcast:
     """Return what is known of the items; of no user anything is, so that everybody has the same prior."""
     effects = model.effects
     table = ItemTable(
@@ -174,7 +174,7 @@ def item_effects_broadcast(model: ItemEffectsModel, n_users: int) -> Broadcast:
         np.sqrt(effects.variances),
         model.geometry.items,
         np.zeros((len(effects.means), 0)),
-        *public_columns(model.geometry.popularity, model.catalogue),
+        *_public_columns(model.geometry.popularity, model.catalogue),
     )
     return Broadcast(table, np.zeros((n_users, 1)))
 
@@ -196,5 +196,5 @@ def broadcast_of(
     if isinstance(completed, CalibratedModel):
         return calibrated_broadcast(completed)
     if isinstance(completed, ItemEffectsModel):
-        return item_effects_broadcast(completed, observations.shape[0])
+        return _item_effects_broadcast(completed, observations.shape[0])
     return derived_broadcast(completed, observations, options, seed)

@@ -42,7 +42,7 @@ def thinned(ratings: Ratings, most: int) -> Ratings:
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class _Batch:
     """Users of one padded size, and what is asked about them.
 
     Parameters
@@ -61,7 +61,7 @@ class Batch:
     is_question: NDArray[np.bool_]
 
 
-def batches(ratings: Ratings, users: NDArray[np.integer]) -> Iterator[Batch]:
+def batches(ratings: Ratings, users: NDArray[np.integer]) -> Iterator[_Batch]:
     """Yield the users who are asked about.
 
     Parameters
@@ -81,7 +81,7 @@ def batches(ratings: Ratings, users: NDArray[np.integer]) -> Iterator[Batch]:
             chunk = members[start : start + step]
             rated, is_rating = _grid(begin[chunk], lengths[chunk], int(size[0]))
             questions, is_question = _grid(first[chunk], counts[chunk], int(size[1]))
-            yield Batch(asked[chunk].astype(np.int64), rated, is_rating, order[questions], is_question)
+            yield _Batch(asked[chunk].astype(np.int64), rated, is_rating, order[questions], is_question)
 
 
 def _padded(sizes: NDArray[np.integer]) -> NDArray[np.int64]:
@@ -179,7 +179,7 @@ class Devices:
             ]
         )
 
-    def _predicted(self, batch: Batch, items: NDArray[np.integer]) -> NDArray[np.float64]:
+    def _predicted(self, batch: _Batch, items: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return the predictions of a batch, in the order of its questions."""
         used = self._used
         rated = used.items[batch.ratings] if used.count else np.zeros_like(batch.ratings)
@@ -257,19 +257,7 @@ class Posterior:
         is_rating: NDArray[np.bool_],
         tables: SymbolTables,
     ) -> Posterior:
-        """Find the mode by Newton steps.
-
-        Parameters
-        ----------
-        covariance : ndarray, shape (batch, ratings, ratings)
-        prior : ndarray, shape (batch, ratings)
-            Mean of each latent rating.
-        symbols : ndarray of int64, shape (batch, ratings)
-            Levels, from 0.
-        is_rating : ndarray of bool, shape (batch, ratings)
-            False for padding, which carries no information.
-        tables : SymbolTables
-        """
+        """Find the mode by Newton steps."""
         latent = prior
         for _ in range(_STEPS):
             slopes, information = tables.at(latent, symbols)
@@ -282,17 +270,7 @@ class Posterior:
         return cls(pull, root, system)
 
     def at(self, across: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return how far other latent ratings are moved, and how much of their variance is explained.
-
-        Parameters
-        ----------
-        across : ndarray, shape (batch, others, ratings)
-            Their covariance with the ratings.
-
-        Returns
-        -------
-        moved, explained : ndarray, shape (batch, others)
-        """
+        """Return how far other latent ratings are moved, and how much of their variance is explained."""
         scaled = across * self.root[:, None, :]
         solved = np.linalg.solve(self.system, scaled.swapaxes(1, 2))
         moved = (across @ self.pull[:, :, None])[:, :, 0]

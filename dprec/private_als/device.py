@@ -237,7 +237,7 @@ def contributions_of(
         candidates, places = np.ones(users.size, dtype=np.bool_), np.arange(profiles.n_items)
         factors = np.ones((profiles.n_users, 1), dtype=np.float32)
         # The first round estimates the mean, so it takes ratings as they are.
-        levels = own_levels(profiles, residuals, options) if round_index > 1 else np.zeros(profiles.n_users)
+        levels = _own_levels(profiles, residuals, options) if round_index > 1 else np.zeros(profiles.n_users)
         residuals = residuals + model.effects[profiles.items]
     else:
         candidates, places = model.popular[profiles.items], np.cumsum(model.popular) - 1
@@ -285,7 +285,7 @@ def chosen_ratings(
     return np.sort(order[places_of(counts) < limit])
 
 
-def own_levels(
+def _own_levels(
     profiles: Profiles, residuals: NDArray[np.float64], options: FactorizationOptions
 ) -> NDArray[np.float64]:
     """Return how far each user rates above the items' effects, shrunk, shape (users,)."""

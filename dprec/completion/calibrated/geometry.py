@@ -116,8 +116,8 @@ class ImplicitGeometry:
         unused = ((0, 0), (0, dimensions - kept))
         spreads = np.sqrt(values * (values > _NOISE) / max(values.max(initial=0.0), _NOISE))
         return cls(
-            np.pad(standardised(user_places, of_user) * spreads, unused),
-            np.pad(standardised(item_places, of_item) * spreads, unused),
+            np.pad(_standardised(user_places, of_user) * spreads, unused),
+            np.pad(_standardised(item_places, of_item) * spreads, unused),
             *all_counts,
         )
 
@@ -132,10 +132,10 @@ def _counted(
 
 def standardised_logarithms(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return log(1 + counts) with mean 0 and variance 1 over the ratings; 0 where nothing is counted."""
-    return standardised(np.log1p(counts)[:, None], counts)[:, 0]
+    return _standardised(np.log1p(counts)[:, None], counts)[:, 0]
 
 
-def standardised(columns: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
+def _standardised(columns: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the columns with mean 0 and variance 1 over the ratings; rows without ratings are 0."""
     shares = counts / max(int(counts.sum()), 1)
     centred = (columns - shares @ columns) * (counts > 0)[:, None]
@@ -337,20 +337,15 @@ def placed(
     drawn_for = np.array([placement.distance, placement.least_raters])
     random = generator(seed_for(seed, users, items, drawn_for), "noise of item sets")
     released = NoisySets.released(rated, placement.distance, placement.least_raters, random)
-    return placed_by(released, rated, dimensions)
+    return _placed_by(released, rated, dimensions)
 
 
-def placed_by(released: NoisySets, rated: sp.csr_array, dimensions: int) -> ImplicitGeometry:
+def _placed_by(released: NoisySets, rated: sp.csr_array, dimensions: int) -> ImplicitGeometry:
     """Place items by what was released, and users by their items.
 
-    Parameters
-    ----------
-    released : NoisySets
-    rated : sparse array of 0 and 1, shape (users, items)
-    dimensions : int
-        Those whose eigenvalues do not stand out from the noise are 0. Over the ratings, the others have
-        standard deviations of the cosine to be expected between an eigenvector and that without noise, times
-        the fourth root of the eigenvalue relative to the largest, as without noise.
+    Dimensions whose eigenvalues do not stand out from the noise are 0. Over the ratings, the others have
+    standard deviations of the cosine to be expected between an eigenvector and that without noise, times the
+    fourth root of the eigenvalue relative to the largest, as without noise.
     """
     kept, n_items = released.kept, rated.shape[1]
     used = min(dimensions, kept.size)
@@ -370,8 +365,8 @@ def placed_by(released: NoisySets, rated: sp.csr_array, dimensions: int) -> Impl
     own = np.asarray(rated[:, kept].sum(axis=1)).ravel()
     along = (rated @ axes) / (own + SHRINKAGE)[:, None]
     return ImplicitGeometry(
-        standardised(along, of_user) * scales,
-        standardised(axes, among) * scales,
+        _standardised(along, of_user) * scales,
+        _standardised(axes, among) * scales,
         of_user,
         counts,
         _reliability(released),

@@ -251,15 +251,7 @@ def clear_reports(observations: Observations) -> SymbolReports:
 def _likelihood(
     tables: SymbolTables, counts: NDArray[np.int64], latent: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the information about every effect, and the slope of its log likelihood, shape (items,).
-
-    Parameters
-    ----------
-    tables : SymbolTables
-    counts : ndarray of int64, shape (items, columns of the tables)
-    latent : ndarray of float64, shape (items,)
-        Where.
-    """
+    """Return the information about every effect, and the slope of its log likelihood, shape (items,)."""
     slopes, information = tables.everywhere(latent)
     through = np.add.reduceat(counts, tables.first, axis=1)
     return (through * information).sum(axis=1), (counts * slopes).sum(axis=1)

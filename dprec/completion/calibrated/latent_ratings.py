@@ -35,7 +35,7 @@ _LEAST_RESIDUAL = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
-class CountSlopes:
+class _CountSlopes:
     """What noisy counts say at some latent ratings.
 
     Parameters
@@ -71,7 +71,7 @@ class CountLikelihood:
         """Return the likelihood, given where the latent rating changes level, shape (levels - 1,)."""
         return cls(counts, float(cuts[counts.least_level - 2]))
 
-    def at(self, latent: NDArray[np.float64]) -> CountSlopes:
+    def at(self, latent: NDArray[np.float64]) -> _CountSlopes:
         """Return what the counts say at the latent ratings of all observed cells, shape (cells,)."""
         offsets = latent[self.counts.cells] - self.cut
         shares = ndtr(offsets)
@@ -81,7 +81,7 @@ class CountLikelihood:
         residuals = (self.counts.values - expected) * epsilons
         residuals = np.where(np.abs(residuals) < _LEAST_RESIDUAL, _LEAST_RESIDUAL, residuals)
         scores = _scores(residuals, variances * epsilons**2)
-        return CountSlopes(slopes, epsilons * scores, epsilons**2 * scores / residuals)
+        return _CountSlopes(slopes, epsilons * scores, epsilons**2 * scores / residuals)
 
     def sums(self, of_cells: NDArray[np.float64]) -> NDArray[np.float64]:
         """Add up numbers of the counted cells by row, shape (rows,)."""
@@ -94,7 +94,7 @@ class CountLikelihood:
         return np.stack(sums, axis=1) if sums else np.zeros((self.counts.sizes.size, 0))
 
     def about_users(
-        self, linearised: CountSlopes, designs: NDArray[np.float64], vectors: NDArray[np.float64]
+        self, linearised: _CountSlopes, designs: NDArray[np.float64], vectors: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return what the counts add to the normal equations of users' vectors.
 
@@ -122,7 +122,7 @@ class CountLikelihood:
 
     def about_coefficients(
         self,
-        linearised: CountSlopes,
+        linearised: _CountSlopes,
         features: NDArray[np.float64],
         coefficients: NDArray[np.float64],
         variances: NDArray[np.float64],

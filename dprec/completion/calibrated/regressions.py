@@ -114,7 +114,7 @@ class Regressed:
     @property
     def regressed(self) -> NDArray[np.float64]:
         """What the features say about each vector, shape (entities, dimensions)."""
-        regressed: NDArray[np.float64] = self.features @ self.coefficients + np.array(self.expected.centre)
+        regressed: NDArray[np.float64] = np.array(self.expected.centre) + self.features @ self.coefficients
         return regressed
 
     @property
@@ -134,7 +134,7 @@ class Regressed:
         """
         inverse = _inverse(self.spread)
         covariances = _inverse(precision + inverse)
-        means = np.einsum("iab,ib->ia", covariances, target + self.regressed @ inverse)
+        means = (covariances @ (target + self.regressed @ inverse)[:, :, None])[:, :, 0]
         return replace(self, means=means, covariances=covariances)
 
     def solved(
@@ -146,8 +146,8 @@ class Regressed:
         """Return the posterior of vectors and regression, and learn both variances from it.
 
         The coefficients are solved with the deviations from the regression integrated out. The spread follows
-        MacKay's rule [mackay1992] in one dimension; in several, a step of expectation maximisation leaves it a
-        covariance.
+        MacKay's rule [mackay1992] in one dimension; in several, a step of expectation maximisation,
+        which leaves it a covariance.
 
         Parameters
         ----------
@@ -162,17 +162,14 @@ class Regressed:
         free = 0 if self.expected.intercepts is None else 1
         if self.expected.intercepts is not None:
             prior[:, :1] = np.array(self.expected.intercepts)[:, None]
-        through = _inverse(np.eye(shape[0]) + precision @ self.spread)
-        weights = through @ precision
-        around = np.einsum("iab,ib->ia", through, target - precision @ np.array(self.expected.centre))
-        system, pulled = np.diag(1 / prior.ravel()).reshape(shape * 2), around.T @ self.features
-        for row, column in np.ndindex(shape[0], shape[0]):
-            block = (self.features * weights[:, row, column, None]).T @ self.features
-            system[row, :, column] = block + system[row, :, column]
-        flat = system.reshape(prior.size, prior.size)
+        through = np.eye(shape[0]) - precision @ _inverse(precision + _inverse(self.spread))
+        weights, around = through @ precision, target - precision @ np.array(self.expected.centre)
+        across = np.einsum("iab,ik,il->akbl", weights, self.features, self.features, optimize=True)
+        system = across.reshape(prior.size, prior.size) + np.diag(1 / prior.ravel())
+        pulled = np.einsum("iab,ib,ik->ak", through, around, self.features, optimize=True)
         if about_coefficients is not None:
-            flat, pulled = flat + about_coefficients[0], pulled + about_coefficients[1]
-        covariance = np.linalg.inv(flat)
+            system, pulled = system + about_coefficients[0], pulled + about_coefficients[1]
+        covariance = np.linalg.inv(system)
         coefficients = (covariance @ pulled.ravel()).reshape(shape)
         moments = (coefficients**2 + np.diag(covariance).reshape(shape))[:, free:]
         found = replace(self, coefficients=coefficients.T).posterior(precision, target)

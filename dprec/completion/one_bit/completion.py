@@ -152,24 +152,13 @@ Fit = tuple[Effects, Solution[Any]]
 _LAST: dict[bytes, Fit] = {}
 
 
-def last_or_new(
+def _last_or_new(
     settings: str,
     data: tuple[NDArray[np.generic] | None, ...],
     fit: Callable[[], Fit],
     progress: Progress = silent,
 ) -> Fit:
-    """Return the last fit if it was of the same settings and data, or a new one.
-
-    Parameters
-    ----------
-    settings : str
-        All that the fit depends on beside the data.
-    data : tuple of ndarray or None
-    fit : callable
-        Reports its own progress.
-    progress : callable, optional
-        Told that all is done if nothing has to be fitted.
-    """
+    """Return the last fit if it was of the same settings and data, or a new one."""
     digest = hashlib.blake2b(settings.encode())
     for array in data:
         if array is None:
@@ -347,7 +336,7 @@ class OneBit(Completion):
             raise RunError("one-bit completion cannot start: values that are not finite")
         link, shape = self.link_function, observations.shape
         users, items = observations.users, observations.items
-        likelihood = likelihood_of(link, observations, linear)
+        likelihood = _likelihood_of(link, observations, linear)
         domain = self.domain(users, items, shape, seed)
         limits: Any = {"iterations": self.iterations, "tolerance": self.tolerance, "progress": progress}
 
@@ -362,7 +351,7 @@ class OneBit(Completion):
 
         drawn = seed if isinstance(domain, NuclearBall) and not domain.small else None
         data = users, items, likelihood.given_plus, likelihood.given_minus, linear
-        effects, solution = last_or_new(f"{self} {shape} {drawn}", data, fit, progress)
+        effects, solution = _last_or_new(f"{self} {shape} {drawn}", data, fit, progress)
         return self._completed(observations, link, effects, solution)
 
     def _completed(
@@ -393,7 +382,7 @@ class OneBit(Completion):
         )
 
 
-def likelihood_of(
+def _likelihood_of(
     link: Link, observations: Observations, linear: NDArray[np.float64] | None = None
 ) -> SignLikelihood:
     """Return the likelihood of what was received."""

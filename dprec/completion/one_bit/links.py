@@ -151,49 +151,24 @@ def link_of(kind: LinkKind, sigma: float) -> Link:
     return Gaussian(sigma)
 
 
-def steepness(link: Link, alpha: float, flips: tuple[float, float] = (0.0, 0.0)) -> float:
-    """Return L = sup over |x| <= alpha of |c'(x)| / (c(x) (1 - c(x))) (Li et al. [li2021], section 3.1).
+def steepness(link: Link, alpha: float) -> float:
+    """Return L = sup over |x| <= alpha of |h'(x)| / (h(x) (1 - h(x))) (Li et al. [li2021], section 3.1).
 
     Parameters
     ----------
     link : Link
     alpha : float
         Largest entry of the hidden matrix, above 0.
-    flips : tuple of float
-        Probabilities p1 and p2 with which a +1 and a -1 are flipped; c(x) is then
-        h(x) (1 - p1) + (1 - h(x)) p2, and h itself by default.
 
     Notes
     -----
-    Without flips the supremum is attained at alpha; it is 1 for the logistic link.
+    The supremum is attained at alpha; it is 1 for the logistic link.
     """
-    slope, chance, other = _flipped(link, alpha, flips)
-    return float(np.max(np.abs(slope) / np.maximum(chance * other, _TINY)))
-
-
-def flatness(link: Link, alpha: float, flips: tuple[float, float] = (0.0, 0.0)) -> float:
-    """Return beta = sup over |x| <= alpha of c(x) (1 - c(x)) / c'(x)^2 (Li et al. [li2021], section 3.1).
-
-    See `steepness` for the parameters. For the logistic link without flips this is (1 + e^alpha)^2 /
-    e^alpha, as in Davenport et al. [davenport2014]; the e^alpha of Li et al. [li2021], Appendix A,
-    is its leading term. With flips of probability p it is at most beta + p (1 - p) / ((1 - 2 p) min
-    h')^2; the bound in the appendix omits the h'.
-    """
-    slope, chance, other = _flipped(link, alpha, flips)
-    with np.errstate(divide="ignore"):
-        return float(np.max(chance * other / slope**2))
-
-
-def _flipped(
-    link: Link, alpha: float, flips: tuple[float, float]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return c', c and 1 - c on a grid over [-alpha, alpha]."""
     if not alpha > 0:
         raise InputError("alpha", repr(alpha), "greater than 0")
-    p1, p2 = flips
     x = np.linspace(-alpha, alpha, _GRID)
-    plus, minus = link.probability(x), link.probability(-x)
-    return (1 - p1 - p2) * link.density(x), plus * (1 - p1) + minus * p2, plus * p1 + minus * (1 - p2)
+    chances = link.probability(x) * link.probability(-x)
+    return float(np.max(np.abs(link.density(x)) / np.maximum(chances, _TINY)))
 
 
 _LEVELS = 129

@@ -1,9 +1,4 @@
-"""
-
-
-
-What a configuration has beyond its paper, found from its declarations.
-"""
+"""What a configuration has beyond its paper, found from its declarations."""
 
 from __future__ import annotations
 

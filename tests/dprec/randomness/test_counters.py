@@ -1,7 +1,4 @@
-"""
-
-Losses of whole draws and draws within a loss, against decimal arithmetic of 80 digits.
-"""
+"""Losses of whole draws and draws within a loss, against decimal arithmetic of 80 digits."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""
-
-What the words of a device that stands by itself depend on.
-
-
-"""
+"""What the words of a device that stands by itself depend on."""
 
 from __future__ import annotations
 

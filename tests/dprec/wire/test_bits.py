@@ -1,7 +1,4 @@
-"""
-
-Rows of numbers in fields of one width.
-"""
+"""Rows of numbers in fields of one width."""
 
 from __future__ import annotations
 
