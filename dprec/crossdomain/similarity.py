@@ -271,9 +271,9 @@ def largest_sensitivities(items: RatedItems) -> NDArray[np.float64]:
     SS(t_i, t_j) = max over users u_x of |s(t_i, t_j) - s'(t_i, t_j)|, where s' is the similarity without
     u_x's ratings of the two items (Guerraoui et al. [guerraoui2017], Theorem 2, first line of the proof);
     Theorems 3 and 4 take the largest, which is 0 for an item without ratings. The norms run over all raters
-    of an item, so a user who rated only one of the two counts too. The closed form that Theorem 2 states assumes
-    that r_i . r_j and r_xi r_xj are not negative; for ratings relative to the users' means it can lie below
-    the maximum.
+    of an item, so a user who rated only one of the two counts too. The closed form that Theorem 2 states
+    assumes that r_i . r_j and r_xi r_xj are not negative; for ratings relative to the users' means it can lie
+    below the maximum.
     """
     result = np.zeros(items.n_items)
     raters = _Raters.of(items)
