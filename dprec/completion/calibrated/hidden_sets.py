@@ -1,6 +1,6 @@
 """Fits users and items to reports that hide which items were rated.
 
-Every cell of the catalogue has a symbol, and whether it is rated is integrated out (`cell_likelihood.py`).
+Every cell of the catalogue has a symbol, and whether it is rated is integrated out (`CellLikelihood`).
 Each half sweep is a step of Fisher scoring for the propensities and effects of one side, with the other side
 in bins, so that a step costs little more than counting the symbols. Scores are averaged over the posterior of
 the propensity, as in a Gaussian variational approximation (Opper and Archambeau [opper2009]): at the means
