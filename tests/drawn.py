@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprec import randomness, run_keys
-from dprec.device_draws import DeviceDraws
-from dprec.secret_draws import SecretDraws
-from dprec.secure_sums import streams
-from dprec.secure_sums.shared_secrets import PURPOSE_OF_SUMS
+from dprec.randomness import DeviceDraws, SecretDraws
+from dprec.randomness import counters as randomness
+from dprec.randomness import keys as run_keys
+from dprec.secure_aggregation import secrets as streams
+from dprec.secure_aggregation.secrets import PURPOSE_OF_SUMS
 from tests.paths import ROOT
 
 _PACKAGES = ("dprec", "clients", "strategies", "simulation.protocols")

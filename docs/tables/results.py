@@ -1,22 +1,24 @@
-"""The summary of a comparison that is kept with the project: one line for every protocol at every budget.
+"""The results that are kept with the project, and the published systems of docs/papers.yaml.
 
-NAME.csv holds the figures, and NAME.yaml beside it how they were made.
+Of a comparison, NAME.csv in docs/results holds a line for every protocol at every budget, and NAME.yaml
+beside it how they were made.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import cache
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, ConfigDict, TypeAdapter, ValidationError, with_config
 
 from dprec.errors import InputError
 from dprec.privacy.guarantee import Status, Trust
 from dprec.privacy.units import ComparableUnit
-from simulation.analysis.floors import Gain
-from simulation.analysis.measures import MEASURES, Measure
+from simulation.analysis.gains import Gain
+from simulation.analysis.vocabulary import METRICS, Metric
 from simulation.configuration.strict_yaml import read_yaml
 from simulation.storage.tables import csv_of_rows, read_lines
 
@@ -27,7 +29,7 @@ _ACCEPTED = "a table that `python -m docs.tables.collect` wrote"
 
 
 def _known(column: str) -> str:
-    known = [measure.column for measure in MEASURES]
+    known = [metric.column for metric in METRICS]
     if column not in known:
         raise ValueError(f"one of {', '.join(known)}")
     return column
@@ -50,17 +52,17 @@ class Result:
         What the budget is for.
     epsilon : float or None
         The budget that it was given; None without one.
-    floor : bool
+    baseline : bool
         Whether it is there to be compared with.
     measure : str
-        The column of its main measure of accuracy, as in comparison.csv.
+        The column of its main metric, as in comparison.csv.
     accuracy : float
     deviation : float or None
         Standard deviation over seeds, or over folds if there is one seed; None for a single run.
     runs : int
         Folds times seeds.
     mae, f_score : float or None
-        Further measures of accuracy.
+        Further metrics.
     gain, gain_low, gain_high : float or None
         How much better it is than with nothing sent, and the ends of the 95 % interval over users.
     epsilon_per_rating, epsilon_per_user : float or None
@@ -70,7 +72,7 @@ class Result:
     composed, delta : float or None
         The largest loss per user by composition, and its delta.
     status : {"proved", "claimed", "none"}
-    trust : {"server", "sum", "shuffler", "nobody"}
+    trust : {"central", "secure-aggregation", "shuffle", "local"}
     hides_rated_items : bool
     server_sees : str
         What the server learns directly from devices, in words.
@@ -88,8 +90,8 @@ class Result:
     panel: str
     unit: ComparableUnit
     epsilon: float | None
-    floor: bool
-    measure: Annotated[str, AfterValidator(_known)]
+    baseline: bool
+    metric: Annotated[str, AfterValidator(_known)]
     accuracy: float
     deviation: float | None
     runs: int
@@ -117,12 +119,12 @@ class Result:
     @property
     def evaluation(self) -> tuple[str, str, str, str]:
         """What may share a table: measure, data set, split and panel."""
-        return self.measure, self.dataset, self.split, self.panel
+        return self.metric, self.dataset, self.split, self.panel
 
     @property
-    def measured_by(self) -> Measure:
+    def measured_by(self) -> Metric:
         """The measure of its accuracy."""
-        return next(measure for measure in MEASURES if measure.column == self.measure)
+        return next(metric for metric in METRICS if metric.column == self.metric)
 
     @property
     def against_nothing_sent(self) -> Gain | None:
@@ -133,8 +135,8 @@ class Result:
 
     @property
     def reference(self) -> bool:
-        """Whether it has neither a budget nor a bound on a privacy loss, and is no floor."""
-        return not self.floor and self.epsilon is None and self.epsilon_per_user is None
+        """Whether it has neither a budget nor a bound on a privacy loss, and is no baseline."""
+        return not self.baseline and self.epsilon is None and self.epsilon_per_user is None
 
 
 @dataclass(frozen=True)
@@ -217,3 +219,82 @@ def _checked(adapter: TypeAdapter[_Held], held: object, where: str) -> _Held:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))
         raise InputError(f"{where}: {key}", repr(first["input"]), first["msg"]) from None
+
+
+DOCS = RESULTS.parent
+
+
+@dataclass(frozen=True)
+class System:
+    """A published system.
+
+    Parameters
+    ----------
+    page : str
+        Its page in docs/systems, without ``.md``.
+    title, short : str
+        As a heading, and as a source in a table.
+    paper : str
+        Its key in docs/references.bib.
+    presets, references, variants : tuple of str
+        Those that follow the paper, those that it compares with, and our variants.
+    """
+
+    page: str
+    title: str
+    short: str
+    paper: str
+    presets: tuple[str, ...]
+    references: tuple[str, ...]
+    variants: tuple[str, ...]
+
+
+@cache
+def papers() -> dict[str, Any]:
+    """Return docs/papers.yaml."""
+    return read_yaml(DOCS / "papers.yaml")
+
+
+@cache
+def systems() -> dict[str, System]:
+    """Return the published systems by their pages, in the order of docs/papers.yaml."""
+    return {
+        page: TypeAdapter(System).validate_python({"page": page, **line})
+        for page, line in papers()["systems"].items()
+    }
+
+
+@cache
+def tuned_on() -> dict[str, str]:
+    """Return the ratings that settings of a preset were chosen on, by its name."""
+    return {
+        preset: ratings
+        for ratings, scripts in papers()["tuned"].items()
+        for presets in scripts.values()
+        for preset in presets
+    }
+
+
+def source_of(result: Result) -> str:
+    """Return where a protocol comes from, with a link to its page, and what its settings were chosen on."""
+    names = [name for name in tuned_on() if name == result.preset or _is_baseline(result, name)]
+    return ", ".join([_source(result), *(f"tuned on {tuned_on()[name]}" for name in names[:1])])
+
+
+def _is_baseline(result: Result, name: str) -> bool:
+    """Return whether a result is a baseline in the form that it has for other ratings of the same comparison."""
+    return result.baseline and result.preset.startswith(f"{name}-")
+
+
+def _source(result: Result) -> str:
+    if result.baseline:
+        return "baseline"
+    for system in systems().values():
+        link = f"[{system.short}](docs:systems/{system.page}.md)"
+        if result.preset in system.presets:
+            return link
+        if result.preset in system.references:
+            return f"reference of {link}"
+        if result.preset in system.variants:
+            return f"ours, after {link}"
+    return "no privacy" if result.reference else "ours"

@@ -16,19 +16,19 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.components import Options, option
 from dprec.errors import InputError, SettingError, within
-from dprec.exact_loss import even_share
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.channel import Channel
 from dprec.mechanisms.symbol_reports import HiddenSets, SymbolReports
-from dprec.options import Options, option
 from dprec.privacy.composed_budget import largest_share
 from dprec.privacy.units import PrivacyUnit
+from dprec.randomness import even_share
 from dprec.ratings import RatingScale
-from dprec.wire.report import ReportCodec
+from dprec.wire import ReportCodec
 
 LARGEST_CELL_EPSILON = 20.0
-"""Largest loss of one cell for which whole draws out of 2**60 preserve the ratios that epsilon requires."""
+"""Largest loss of one cell for which integer weights out of 2**60 preserve the ratios that epsilon requires."""
 
 DELTA = 1e-6
 """Default: less than one in the number of users of any data set here."""
@@ -81,14 +81,6 @@ class PrivacyBudget(Options):
 class CalibratedMechanism:
     """A mechanism at a budget, for one scale and one catalogue.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-    budget : PrivacyBudget or None
-        None for a mechanism that is not private.
-    scale : RatingScale
-    n_items : int
-
     Raises
     ------
     SettingError
@@ -97,6 +89,7 @@ class CalibratedMechanism:
 
     mechanism: Mechanism
     budget: PrivacyBudget | None
+    """None for a mechanism that is not private."""
     scale: RatingScale
     n_items: int
     compares_ratings: ClassVar[bool] = False
@@ -163,7 +156,7 @@ class CalibratedMechanism:
         return channel
 
     def _within(self, epsilon: float) -> Channel | None:
-        """Return the mechanism's channel at epsilon; None if whole draws are too coarse, or it costs more."""
+        """Return the mechanism's channel at epsilon; None if integer weights are too coarse, or it costs more."""
         if epsilon < _SMALLEST_CELL_EPSILON:
             return None
         try:
@@ -217,7 +210,7 @@ class CalibratedMechanism:
     def perturb(
         self, cells: NDArray[np.int64], levels: NDArray[np.uint8], random_words: NDArray[np.uint64]
     ) -> NDArray[np.uint16]:
-        """Send the cells of a cohort through each user's channel.
+        """Send the cells of a partition through each user's channel.
 
         Parameters
         ----------

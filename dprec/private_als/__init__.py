@@ -1,13 +1,11 @@
 """Private alternating least squares: from sums over users, with noise, the server solves for the items."""
 
-from dprec.private_als.aggregation import Aggregation
-from dprec.private_als.item_model import ItemModel
-from dprec.private_als.layout import Contributions, StatisticsLayout
+from dprec.components import Registry
+from dprec.private_als.aggregation import Aggregation, TrustedAggregation
+from dprec.private_als.device import FactorizationOptions, ItemModel, contributions_of, with_level
 from dprec.private_als.learner import ItemLearner
-from dprec.private_als.options import FactorizationOptions
 from dprec.private_als.secure import SecureAggregation
-from dprec.private_als.trusted import TrustedAggregation
-from dprec.registry import Registry
+from dprec.private_als.statistics import TARGET_BITS, UNIT, UNIT_WEIGHT, Contributions, StatisticsLayout
 
 AGGREGATIONS: Registry[Aggregation] = Registry(
     "aggregation", Aggregation, [TrustedAggregation, SecureAggregation]
@@ -15,6 +13,9 @@ AGGREGATIONS: Registry[Aggregation] = Registry(
 
 __all__ = [
     "AGGREGATIONS",
+    "TARGET_BITS",
+    "UNIT",
+    "UNIT_WEIGHT",
     "Aggregation",
     "Contributions",
     "FactorizationOptions",
@@ -23,4 +24,6 @@ __all__ = [
     "SecureAggregation",
     "StatisticsLayout",
     "TrustedAggregation",
+    "contributions_of",
+    "with_level",
 ]

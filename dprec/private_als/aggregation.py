@@ -1,9 +1,13 @@
 """How contributions become sums with noise: who adds up, who adds the noise, and what travels.
 
-A device encodes its contribution as its report; whoever adds up reads the reports of a cohort and returns
-their sum in whole numbers, so that the sums of cohorts can be added; a release is the sum of everybody with
+A device encodes its contribution as its report; whoever adds up reads the reports of a partition and returns
+their sum in integers, so that the sums of partitions can be added; a release is the sum of everybody with
 Gaussian noise. Noise is given as a multiplier: its standard deviation where contributions have a norm of 1 at
 most.
+
+The noise is a normal deviate rounded to an integer of units. As sums are integers, that is the
+Gaussian mechanism, rounded afterwards: rounding costs nothing, and hides the deviate's last bits, by which
+sums in floating point can be told apart.
 """
 
 from __future__ import annotations
@@ -11,34 +15,38 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.components import Options
 from dprec.gradients import Aggregate, RoundDraws
-from dprec.options import Options
+from dprec.privacy.gaussian import gaussian_epsilon, largest_mu
 from dprec.privacy.guarantee import Trust
-from dprec.private_als.layout import Contributions, StatisticsLayout
-from dprec.run_keys import ReleaseDraws
+from dprec.private_als.statistics import (
+    UNIT,
+    Contributions,
+    StatisticsLayout,
+    decode_contributions,
+    encode_contributions,
+    possible_sum,
+    report_bits,
+    sum_of_contributions,
+)
+from dprec.randomness import ReleaseDraws
 
 
 @dataclass(frozen=True)
 class FurtherMessages:
-    """Payload bytes of the messages of a release besides its request and its report, for each device.
-
-    Parameters
-    ----------
-    downlink, uplink : tuple of int
-        What every device that is asked receives and sends before it reports.
-    downlink_after, uplink_after : tuple of int
-        What a device whose report arrived receives and sends then.
-    """
+    """Payload bytes of the messages of a release besides its request and its report, for each device."""
 
     downlink: tuple[int, ...] = ()
     uplink: tuple[int, ...] = ()
+    """What every device that is asked receives and sends before it reports."""
     downlink_after: tuple[int, ...] = ()
     uplink_after: tuple[int, ...] = ()
+    """What a device whose report arrived receives and sends then."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +55,7 @@ class Aggregation(Options):
 
     kind: str = ""
     without_loss: ClassVar[frozenset[str] | None] = frozenset({"papers"})
-    trust: ClassVar[Trust] = "server"
+    trust: ClassVar[Trust] = "central"
     reason: ClassVar[str] = ""
     """Why the loss is proved, for the guarantee: what follows a colon, to its full stop."""
     deploys: ClassVar[bool] = True
@@ -121,18 +129,15 @@ class Aggregation(Options):
 
         Parameters
         ----------
-        contributions : Contributions
-        layout : StatisticsLayout
         multiplier : float
             Noise of the release, of which devices may have to add a share; 0 if nothing is protected.
-        draws : RoundDraws
         """
 
     @abstractmethod
     def decode(
         self, reports: Sequence[bytes], layout: StatisticsLayout, multiplier: float
     ) -> tuple[NDArray[np.bool_], Aggregate]:
-        """Validate and add up the reports of a cohort.
+        """Validate and add up the reports of a partition.
 
         Returns
         -------
@@ -164,7 +169,6 @@ class Aggregation(Options):
         ----------
         aggregate : Aggregate
             Of everybody who takes part.
-        layout : StatisticsLayout
         multiplier : float
             At least 0; without noise, 0.
         draws : ReleaseDraws
@@ -180,3 +184,64 @@ class Aggregation(Options):
     @abstractmethod
     def report_bits(self, layout: StatisticsLayout, ratings: int, multiplier: float) -> int:
         """Return the size in bits of the report of a user with that many chosen ratings, evenly spread."""
+
+
+_MARGIN = 1 + 1e-9
+"""Contributions are scaled in floating point, so their norm may exceed 1 by a few units of its last place."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrustedAggregation(Aggregation):
+    """The server receives every user's chosen ratings and factors, adds up, and adds the noise."""
+
+    kind: Literal["trusted"] = "trusted"
+    papers: ClassVar[tuple[str, ...]] = ("chien2021",)
+    trust: ClassVar[Trust] = "central"
+    reason: ClassVar[str] = (
+        "every release is a sum of contributions of bounded norm, with Gaussian noise, and releases compose "
+        "exactly. The noise is drawn in double precision and rounded to the integers of the sums"
+    )
+
+    def multiplier(self, epsilon: float, delta: float) -> float:
+        """Return the noise of the analytic Gaussian mechanism."""
+        return _MARGIN / largest_mu(epsilon, delta)
+
+    def epsilon(self, multiplier: float, delta: float) -> float:
+        """Return the cost by the analytic Gaussian mechanism."""
+        return gaussian_epsilon(_MARGIN / multiplier if multiplier > 0 else np.inf, delta)
+
+    def encode(
+        self, contributions: Contributions, layout: StatisticsLayout, multiplier: float, draws: RoundDraws
+    ) -> list[bytes]:
+        """Send the chosen items, their targets and the user's factors as they are."""
+        return encode_contributions(contributions, layout)
+
+    def decode(
+        self, reports: Sequence[bytes], layout: StatisticsLayout, multiplier: float
+    ) -> tuple[NDArray[np.bool_], Aggregate]:
+        """Reject what is malformed or out of bounds, and add up the rest."""
+        valid, contributions = decode_contributions(reports, layout)
+        total = sum_of_contributions(contributions, layout)
+        return valid, Aggregate(total, None, int(valid.sum()))
+
+    def possible(self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float) -> bool:
+        """Return whether no number exceeds what so many users can contribute."""
+        return possible_sum(aggregate.total, aggregate.users)
+
+    def length(self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float) -> float:
+        """Return the norm of the integers of a sum."""
+        return float(np.linalg.norm(aggregate.total.astype(np.float64))) * UNIT
+
+    def release(
+        self, aggregate: Aggregate, layout: StatisticsLayout, multiplier: float, draws: ReleaseDraws
+    ) -> NDArray[np.float64]:
+        """Add rounded Gaussian noise, which changes with the round and with the sums."""
+        random = draws.generator("noise of sums", aggregate.total)
+        deviates = random.standard_normal(aggregate.total.shape)
+        noise = np.rint(deviates * (multiplier / UNIT)).astype(np.int64)
+        released: NDArray[np.float64] = (aggregate.total + noise).astype(np.float64) * UNIT * layout.scales
+        return released
+
+    def report_bits(self, layout: StatisticsLayout, ratings: int, multiplier: float) -> int:
+        """Return the bits of the item set, the targets and the factors."""
+        return report_bits(layout, ratings)

@@ -1,4 +1,4 @@
-"""The server's part of a round: from sums with noise to what is public of the items."""
+"""The server's part of a round: from sums with noise to user-independent biases and factors of the items."""
 
 from __future__ import annotations
 
@@ -7,13 +7,108 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.factors import unpack
-from dprec.private_als.item_model import ItemModel
-from dprec.private_als.item_step import orthogonal, root_of_moment, shrunken_effects, shrunken_factors
-from dprec.private_als.layout import WHOLE_WEIGHT, StatisticsLayout
-from dprec.private_als.options import FactorizationOptions
+from dprec.completion import unpack
+from dprec.private_als.device import FactorizationOptions, ItemModel
+from dprec.private_als.statistics import UNIT_WEIGHT, StatisticsLayout
 from dprec.randomness import generator
 from dprec.ratings import RatingScale
+
+
+def shrunken_biases(
+    counts: NDArray[np.float64],
+    sums: NDArray[np.float64],
+    *,
+    noise: float,
+    residual: float,
+    prior: float,
+    count_noise: float = 0.0,
+) -> NDArray[np.float64]:
+    """Return the effects c with the least expected squared error given the counts, shape (items,).
+
+    A sum is s = n c + e, where e holds the residuals of n ratings and the noise of the release. Negative
+    counts, which noise makes, are taken as 0.
+
+    Parameters
+    ----------
+    counts, sums : ndarray of float64, shape (items,)
+        Weighted.
+    noise : float
+        Standard deviation of the noise of a sum.
+    residual : float
+        Variance of a residual, times the weight of a rating.
+    prior : float
+        Prior variance of an effect, above 0.
+    count_noise : float
+        Standard deviation of the noise of a count, which makes a small one worth less.
+    """
+    n = np.maximum(counts, 0.0)
+    below = n**2 + count_noise**2 + (noise**2 + residual * n) / prior
+    biases: NDArray[np.float64] = np.divide(n * sums, below, out=np.zeros_like(n), where=below > 0)
+    return biases
+
+
+def shrunken_factors(
+    matrices: NDArray[np.float64],
+    sides: NDArray[np.float64],
+    *,
+    noise: float,
+    residual: NDArray[np.float64],
+    prior: float,
+    matrix_noise: float = 0.0,
+    largest: float = np.inf,
+) -> NDArray[np.float64]:
+    """Return the factors with the least expected squared error given the matrices, shape (items, rank).
+
+    The Gram matrix is projected to the positive semidefinite ones: its negative eigenvalues, which noise
+    makes, are set to 0 (Chien et al. [chien2021], Algorithm 2). The ridge of that step is here that of
+    Wiener's filter, in every direction of the matrix its own, as in `shrunken_biases`: where noise exceeds
+    what ratings say, the factors are small.
+
+    Parameters
+    ----------
+    matrices : ndarray of float64, shape (items, rank, rank)
+        Symmetric.
+    sides : ndarray of float64, shape (items, rank)
+    noise : float
+        Standard deviation of the noise of a right-hand side.
+    residual : ndarray of float64, shape (items,)
+        Variance of a residual, times the weight of a rating.
+    prior : float
+        Prior variance of a factor, above 0.
+    matrix_noise : float
+        Standard deviation of the noise of a matrix's entries, which makes small eigenvalues worth less.
+    largest : float
+        Bound of the eigenvalues.
+    """
+    values, vectors = np.linalg.eigh(matrices)
+    values = np.clip(values, 0.0, largest)
+    below = values**2 + matrix_noise**2 + (noise**2 + residual[:, None] * values) / prior
+    along = np.einsum("npq,np->nq", vectors, sides)
+    gains = np.divide(values, below, out=np.zeros_like(values), where=below > 0)
+    factors: NDArray[np.float64] = np.einsum("npq,nq->np", vectors, gains * along)
+    return factors
+
+
+def root_of_moment(moment: NDArray[np.float64], floor: float) -> NDArray[np.float64]:
+    """Return L with L L^T the nearest matrix to a symmetric one whose eigenvalues are ``baseline`` to 1."""
+    values, vectors = np.linalg.eigh((moment + moment.T) / 2)
+    root: NDArray[np.float64] = vectors * np.sqrt(np.clip(values, floor, 1.0))
+    return root
+
+
+def orthogonal(
+    factors: NDArray[np.float64], weights: NDArray[np.float64], floor: float
+) -> NDArray[np.float64]:
+    """Return the same space of factors with weighted mean squares of 1 and no correlation.
+
+    Directions with less than ``baseline`` of the largest mean square are enlarged no further than those.
+    """
+    moment = (factors * weights[:, None]).T @ factors / weights.sum()
+    values, vectors = np.linalg.eigh(moment)
+    largest = max(float(values[-1]), np.finfo(float).tiny)
+    spread: NDArray[np.float64] = factors @ vectors / np.sqrt(np.maximum(values, floor * largest))
+    return spread
+
 
 _SMALLEST_MOMENT = 0.02
 """Least mean square of a direction of the users' factors, which are at most 1 long."""
@@ -29,14 +124,6 @@ _SMALLEST_COUNT = 1e-3
 class ItemLearner:
     """What the server knows, from what was released alone.
 
-    Parameters
-    ----------
-    options : FactorizationOptions
-    scale : RatingScale
-    n_items : int
-    seed : int
-        Of what the server draws.
-
     Attributes
     ----------
     model : ItemModel
@@ -49,6 +136,7 @@ class ItemLearner:
     scale: RatingScale
     n_items: int
     seed: int
+    """Of what the server draws."""
     model: ItemModel = field(init=False)
     learned: ItemModel = field(init=False)
     _counts: NDArray[np.float64] = field(init=False)
@@ -84,10 +172,8 @@ class ItemLearner:
 
         Parameters
         ----------
-        round_index : int
         released : ndarray of float64, shape (items, width)
             The sums with noise.
-        layout : StatisticsLayout
         multiplier : float
             Of the noise.
         users : int
@@ -96,11 +182,11 @@ class ItemLearner:
         noise = multiplier * layout.scales
         if round_index == 1:
             self._begin(released, noise, users)
-        if round_index <= self.options.effect_rounds:
-            self._learn_effects(released[:, -1], float(noise[-1]), first=round_index == 1)
+        if round_index <= self.options.bias_rounds:
+            self._learn_biases(released[:, -1], float(noise[-1]), first=round_index == 1)
         else:
             self._learn_factors(released, layout, noise)
-        if round_index == self.options.effect_rounds and self.options.rank:
+        if round_index == self.options.bias_rounds and self.options.rank:
             self._begin_factors()
 
     def _begin(self, released: NDArray[np.float64], noise: NDArray[np.float64], users: int) -> None:
@@ -113,7 +199,7 @@ class ItemLearner:
         self.model = replace(self.model, mean=self.model.mean + offset)
         self._offset = offset
 
-    def _learn_effects(self, sums: NDArray[np.float64], noise: float, *, first: bool) -> None:
+    def _learn_biases(self, sums: NDArray[np.float64], noise: float, *, first: bool) -> None:
         """Estimate the effects from the sums of all rounds so far, which have noise of their own each.
 
         Without noise, only those of the last round count: their targets are closest to the effects.
@@ -124,15 +210,15 @@ class ItemLearner:
             before = noise**2 / (self._sum_noise**2 + noise**2) if noise > 0 else 0.0
             self._sums = before * self._sums + (1 - before) * sums
             self._sum_noise *= float(np.sqrt(before))
-        effects = shrunken_effects(
+        biases = shrunken_biases(
             self._counts,
             self._sums,
             noise=self._sum_noise,
             count_noise=self._count_noise,
             residual=self._residual * self._mean_weight,
-            prior=(self.options.effect_deviation * self.span) ** 2,
+            prior=(self.options.bias_deviation * self.span) ** 2,
         )
-        self.model = self.learned = replace(self.model, effects=effects)
+        self.model = self.learned = replace(self.model, biases=biases)
 
     @property
     def _residual(self) -> float:
@@ -154,8 +240,8 @@ class ItemLearner:
         popular[np.argmax(counts)] = True
         least = max(2 * self._count_noise, _SMALLEST_COUNT * float(counts.max()), np.finfo(float).tiny)
         floored = np.maximum(counts, least)
-        shares = (floored / floored[popular].min()) ** -options.exponent * WHOLE_WEIGHT
-        weights = np.where(popular, np.clip(np.rint(shares), 1, WHOLE_WEIGHT), 0).astype(np.int64)
+        shares = (floored / floored[popular].min()) ** -options.exponent * UNIT_WEIGHT
+        weights = np.where(popular, np.clip(np.rint(shares), 1, UNIT_WEIGHT), 0).astype(np.int64)
         start = generator(self.seed, "initial item factors").standard_normal(
             (int(popular.sum()), options.rank)
         )
@@ -174,7 +260,7 @@ class ItemLearner:
         """Solve for the factors in coordinates in which those of the users have a mean square of 1."""
         options, width = self.options, layout.matrix_width
         matrices, sides = unpack(released[:, :width]), released[:, width:]
-        weights = layout.weights / WHOLE_WEIGHT
+        weights = layout.weights / UNIT_WEIGHT
         of_users = self._mean_user_weight(weights)
         total = float((self._floored * weights).sum()) * of_users / self._mean_weight
         floor = max(float(noise[0]) * np.sqrt(layout.n_items) / total, _SMALLEST_MOMENT)

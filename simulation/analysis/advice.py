@@ -3,19 +3,129 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dprec.errors import InputError
-from simulation.analysis.averages import Average
-from simulation.analysis.floors import Gain, gain, nothing_sent
-from simulation.analysis.limits import AdviceLimits
-from simulation.analysis.measures import Measure
+from dprec.privacy.guarantee import LEAST_TRUST_FIRST, Trust
+from dprec.privacy.units import COMPARABLE_UNITS, ComparableUnit
+from simulation.analysis.gains import NOTHING_SENT, Gain, gain, gain_digits, not_significant, nothing_sent
 from simulation.analysis.populations import courses, users_needed
-from simulation.analysis.rivals import not_told_apart
-from simulation.analysis.settings import Setting, measures_of, read_settings
-from simulation.storage.names import TABLE
+from simulation.analysis.protocol_results import ProtocolResult, metrics_of, read_results
+from simulation.analysis.vocabulary import (
+    TRUST_IN_WORDS,
+    Average,
+    Metric,
+    listed,
+    loss,
+    spread_in_words,
+    with_spread,
+)
+from simulation.storage.directories import TABLE
+
+_AT_MOST_IN_WORDS: dict[Trust, str] = {
+    "local": "with nobody trusted",
+    "shuffle": "with nobody trusted but whoever shuffles",
+    "secure-aggregation": "without trusting the server",
+}
+"""What a limit of trust asks for; trusting the server asks for nothing."""
+
+
+@dataclass(frozen=True)
+class AdviceLimits:
+    """What may be spent."""
+
+    epsilon: float
+    """Largest privacy loss of any user."""
+    unit: ComparableUnit
+    """Unit of the loss."""
+    max_bytes: float
+    """Largest mean of the bytes of a user's messages, both directions together."""
+    trust: Trust = "central"
+    """The most that may be trusted: protocols that need more are left out."""
+    hide_items: bool = False
+    """Leave out protocols that show which items were rated."""
+    claimed: bool = False
+    """Count an epsilon that a paper claims like one that is proved; otherwise it bounds nothing."""
+    delta: float | None = None
+    """Largest delta with which losses per user may be composed; None counts their sum, which needs none."""
+
+    def __post_init__(self) -> None:
+        for option, value in (("--epsilon", self.epsilon), ("--max-bytes", self.max_bytes)):
+            if not (math.isfinite(value) and value > 0):
+                raise InputError(option, repr(value), "a number above 0")
+        if self.delta is None:
+            return
+        if not 0 < self.delta < 1:
+            raise InputError("--delta", repr(self.delta), "a number between 0 and 1")
+        if self.unit != "user":
+            raise InputError("--delta", f"{self.delta:g}, with --per {self.unit}", "--per user")
+
+    def allows(self, result: ProtocolResult) -> bool:
+        """Return whether a setting asks for no more trust, and shows no more of the rated items."""
+        trusts_more = LEAST_TRUST_FIRST.index(result.trust) > LEAST_TRUST_FIRST.index(self.trust)
+        return not trusts_more and (result.flag("hides_rated_items") or not self.hide_items)
+
+    def loss(self, result: ProtocolResult) -> float:
+        """Return the loss of a setting that counts; infinite without a bound."""
+        counted = _counted_loss(result, self.unit, claimed=self.claimed)
+        losses = [math.inf if counted is None else counted]
+        composed, delta = result.composed, result.delta
+        if self.delta is not None and composed is not None and delta is not None:
+            losses += [composed] * (result.status == "proved" and delta <= self.delta)
+        return min(losses)
+
+    @property
+    def privacy(self) -> str:
+        """The limit of the loss, in words."""
+        with_delta = "" if self.delta is None else f" with δ ≤ {self.delta:g}"
+        return f"ε ≤ {self.epsilon:g} per {self.unit}{with_delta}"
+
+    @property
+    def conditions(self) -> Iterator[str]:
+        """What else is asked for, in words."""
+        if self.trust in _AT_MOST_IN_WORDS:
+            yield _AT_MOST_IN_WORDS[self.trust]
+        if self.hide_items:
+            yield "with the rated items hidden"
+
+
+def privacy_unit(name: str) -> ComparableUnit:
+    """Return the privacy unit of that name.
+
+    Raises
+    ------
+    InputError
+    """
+    for unit in COMPARABLE_UNITS:
+        if unit == name:
+            return unit
+    raise InputError("--per", repr(name), " or ".join(COMPARABLE_UNITS))
+
+
+def most_trust(name: str) -> Trust:
+    """Return the limit of trust of that name.
+
+    Raises
+    ------
+    InputError
+    """
+    for trust in LEAST_TRUST_FIRST:
+        if trust == name:
+            return trust
+    raise InputError("--trust", repr(name), ", ".join(LEAST_TRUST_FIRST))
+
+
+def _counted_loss(result: ProtocolResult, unit: ComparableUnit, *, claimed: bool) -> float | None:
+    """Return the sum of losses that counts: what is proved, or also what is claimed; None without a bound."""
+    if result.status == "proved":
+        return result.epsilon(unit)
+    if not claimed:
+        return None
+    promised = result.claimed(unit)
+    return result.epsilon(unit) if promised is None else promised
+
 
 _SLACK = 1 + 1e-9
 """Losses that are claimed add up in floating point, and may exceed what was typed by its rounding."""
@@ -23,29 +133,20 @@ _SLACK = 1 + 1e-9
 
 @dataclass(frozen=True)
 class Offer:
-    """A setting, as compared with others.
+    """A setting, as compared with others."""
 
-    Parameters
-    ----------
-    setting : Setting
-    accuracy : Average
-    epsilon : float
-        In the unit of the limits; infinite if the loss has no bound that counts.
-    bytes_per_user : float
-    against_floor : Gain or None
-        How much better it is than nothing sent; None for that itself, and where it cannot be told.
-    """
-
-    setting: Setting
+    result: ProtocolResult
     accuracy: Average
     epsilon: float
+    """In the unit of the limits; infinite if the loss has no bound that counts."""
     bytes_per_user: float
-    against_floor: Gain | None = None
+    against_baseline: Gain | None = None
+    """How much better it is than nothing sent; None for that itself, and where it cannot be told."""
 
     @property
     def beyond_doubt(self) -> bool:
         """Whether it is better than nothing sent by more than its uncertainty."""
-        return self.against_floor is not None and self.against_floor.beyond_doubt
+        return self.against_baseline is not None and self.against_baseline.beyond_doubt
 
     def inside(self, limits: AdviceLimits) -> bool:
         """Return whether it is within limits."""
@@ -58,46 +159,35 @@ class Offer:
 
 @dataclass(frozen=True)
 class Advice:
-    """The best setting within limits, and the cheapest ways to more accuracy.
-
-    Parameters
-    ----------
-    limits : AdviceLimits
-    measure : Measure
-    best : Offer
-    alike : tuple of Offer
-        Within the limits: what cannot be told apart from the best at its budget.
-    not_better, claimed_only, composed_only : tuple of Offer
-        Within the limits: of the protocols that never beat nothing sent there; those whose epsilon is claimed
-        and not proved; and those whose epsilon holds with a delta, where the limits have none.
-    for_epsilon : Offer or None
-        The more accurate setting within the bytes that needs the least additional epsilon.
-    for_bytes : Offer or None
-        The more accurate setting within epsilon that needs the fewest additional bytes.
-    for_both : Offer or None
-        If neither exists: the more accurate setting beyond both limits that needs the least additional
-        epsilon.
-    users_needed : str or None
-        With how many users the best beats nothing sent; None where that was not tried.
-    """
+    """The best setting within limits, and the cheapest ways to more accuracy."""
 
     limits: AdviceLimits
-    measure: Measure
+    metric: Metric
     best: Offer
     alike: tuple[Offer, ...]
+    """Within the limits: what cannot be told apart from the best at its budget."""
     not_better: tuple[Offer, ...]
     claimed_only: tuple[Offer, ...]
     composed_only: tuple[Offer, ...]
+    """Within the limits: of the protocols that never beat nothing sent there; those whose epsilon is claimed
+    and not proved; and those whose epsilon holds with a delta, where the limits have none.
+    """
     for_epsilon: Offer | None
+    """The more accurate setting within the bytes that needs the least additional epsilon."""
     for_bytes: Offer | None
+    """The more accurate setting within epsilon that needs the fewest additional bytes."""
     for_both: Offer | None
+    """If neither exists: the more accurate setting beyond both limits that needs the least additional
+    epsilon.
+    """
     users_needed: str | None
+    """With how many users the best beats nothing sent; None where that was not tried."""
 
 
-def advise(directory: str | Path, limits: AdviceLimits, measure: str | None = None) -> Advice:
+def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = None) -> Advice:
     """Find the most accurate protocol of a comparison within limits.
 
-    Where the comparison has the floor with nothing sent, what is not better than that by more than its
+    Where the comparison has the baseline with nothing sent, what is not better than that by more than its
     uncertainty (`Gain.beyond_doubt`) is not recommended, and nothing sent is the answer if nothing is left.
     Only protocols that predict the same ratings can be compared: those that predict the same as the first
     protocol that has the measure.
@@ -106,9 +196,8 @@ def advise(directory: str | Path, limits: AdviceLimits, measure: str | None = No
     ----------
     directory : str or Path
         A comparison's directory; only its comparison.csv is read.
-    limits : AdviceLimits
     measure : str, optional
-        Column of the accuracy; by default the first of `MEASURES` that any protocol has.
+        Column of the accuracy; by default the first of `METRICS` that any protocol has.
 
     Raises
     ------
@@ -116,65 +205,65 @@ def advise(directory: str | Path, limits: AdviceLimits, measure: str | None = No
         When the directory holds no comparison, or nothing is within the limits and nothing sent was not
         compared; the message then names limits that could be met.
     """
-    settings, chosen = _settings(Path(directory), measure)
-    comparable = _comparable(settings, chosen)
-    floor, offers = _offers(comparable, chosen, limits)
-    worthwhile = [offer for offer in offers if floor is None or offer.beyond_doubt]
+    results, chosen = _settings(Path(directory), metric)
+    comparable = _comparable(results, chosen)
+    baseline, offers = _offers(comparable, chosen, limits)
+    worthwhile = [offer for offer in offers if baseline is None or offer.beyond_doubt]
     inside = [offer for offer in offers if offer.inside(limits)]
     best = min(
         (offer for offer in inside if offer in worthwhile),
         key=lambda offer: (chosen.sort_key(offer.accuracy.mean), offer.bytes_per_user, offer.epsilon),
-        default=floor,
+        default=baseline,
     )
     if best is None:
-        raise InputError(str(directory), nothing_within(limits), least_needed(offers, limits))
-    beating = {offer.setting.name for offer in inside if offer in worthwhile}
-    alike = _alike(best.setting, comparable, chosen)
+        raise InputError(str(directory), _nothing_within(limits), _least_needed(offers, limits))
+    beating = {offer.result.name for offer in inside if offer in worthwhile}
+    alike = _alike(best.result, comparable, chosen)
     better = [offer for offer in worthwhile if chosen.better(offer.accuracy.mean, best.accuracy.mean)]
     return Advice(
         limits,
         chosen,
         best,
-        tuple(offer for offer in inside if offer.setting in alike),
-        tuple(offer for offer in inside if offer.setting.name not in beating),
+        tuple(offer for offer in inside if offer.result in alike),
+        tuple(offer for offer in inside if offer.result.name not in beating),
         tuple(_claimed_only(comparable, chosen, limits)),
         tuple(_composed_only(comparable, chosen, limits)),
         *_next_better(better, limits, chosen),
-        users_needed(courses(settings, chosen), best.setting),
+        users_needed(courses(results, chosen), best.result),
     )
 
 
-def _alike(best: Setting, settings: Sequence[Setting], measure: Measure) -> list[Setting]:
+def _alike(best: ProtocolResult, results: Sequence[ProtocolResult], metric: Metric) -> list[ProtocolResult]:
     """Return what cannot be told apart from a setting, if it is judged by its main measure."""
     evaluation = best.evaluation
-    return not_told_apart(best, settings) if evaluation and evaluation.measure == measure else []
+    return not_significant(best, results) if evaluation and evaluation.metric == metric else []
 
 
-def _settings(directory: Path, column: str | None) -> tuple[list[Setting], Measure]:
+def _settings(directory: Path, column: str | None) -> tuple[list[ProtocolResult], Metric]:
     """Return all settings of a comparison, and what they are judged by."""
     table = directory / TABLE
     if not table.is_file():
         raise InputError(str(directory), f"no {TABLE}", "a directory that `dprec compare` wrote")
-    settings = read_settings(table)
-    return settings, _measure(settings, column)
+    results = read_results(table)
+    return results, _metric(results, column)
 
 
-def _comparable(settings: Sequence[Setting], measure: Measure) -> list[Setting]:
+def _comparable(results: Sequence[ProtocolResult], metric: Metric) -> list[ProtocolResult]:
     """Return the settings that predict the same as the first that has a measure."""
-    data = next(setting.data for setting in settings if setting.average(measure.column))
-    return [setting for setting in settings if setting.data == data]
+    data = next(result.data for result in results if result.average(metric.column))
+    return [result for result in results if result.data == data]
 
 
 def _next_better(
-    better: Sequence[Offer], limits: AdviceLimits, measure: Measure
+    better: Sequence[Offer], limits: AdviceLimits, metric: Metric
 ) -> tuple[Offer | None, Offer | None, Offer | None]:
     """Return what costs the least additional epsilon, the fewest additional bytes, or both."""
 
     def by_epsilon(offer: Offer) -> tuple[float, float]:
-        return offer.epsilon, measure.sort_key(offer.accuracy.mean)
+        return offer.epsilon, metric.sort_key(offer.accuracy.mean)
 
     def by_bytes(offer: Offer) -> tuple[float, float]:
-        return offer.bytes_per_user, measure.sort_key(offer.accuracy.mean)
+        return offer.bytes_per_user, metric.sort_key(offer.accuracy.mean)
 
     cheap = [offer for offer in better if offer.within(math.inf, limits.max_bytes)]
     private = [offer for offer in better if offer.within(limits.epsilon, math.inf)]
@@ -184,65 +273,67 @@ def _next_better(
     return for_epsilon, for_bytes, min(better, key=by_epsilon, default=None) if neither else None
 
 
-def _measure(settings: Sequence[Setting], column: str | None) -> Measure:
-    known = measures_of(settings)
+def _metric(results: Sequence[ProtocolResult], column: str | None) -> Metric:
+    known = metrics_of(results)
     if column is None and known:
         return known[0]
-    named = next((measure for measure in known if measure.column == column), None)
+    named = next((metric for metric in known if metric.column == column), None)
     if named is None:
-        raise InputError("--measure", repr(column), ", ".join(measure.column for measure in known) or "none")
+        raise InputError("--metric", repr(column), ", ".join(metric.column for metric in known) or "none")
     return named
 
 
 def _offers(
-    settings: Sequence[Setting], measure: Measure, limits: AdviceLimits
+    results: Sequence[ProtocolResult], metric: Metric, limits: AdviceLimits
 ) -> tuple[Offer | None, list[Offer]]:
     """Return nothing sent, if the comparison has it, and all other settings that the conditions allow."""
-    floor = nothing_sent([setting for setting in settings if setting.average(measure.column)])
+    baseline = nothing_sent([result for result in results if result.average(metric.column)])
     offers = []
-    for setting in settings:
-        offer = _offer(setting, measure, limits, floor)
-        if setting is not floor and limits.allows(setting) and offer:
+    for result in results:
+        offer = _offer(result, metric, limits, baseline)
+        if result is not baseline and limits.allows(result) and offer:
             offers.append(offer)
-    return None if floor is None else _offer(floor, measure, limits, None), offers
+    return None if baseline is None else _offer(baseline, metric, limits, None), offers
 
 
-def _offer(setting: Setting, measure: Measure, limits: AdviceLimits, floor: Setting | None) -> Offer | None:
-    accuracy, spent = setting.average(measure.column), setting.bytes_per_user
+def _offer(
+    result: ProtocolResult, metric: Metric, limits: AdviceLimits, baseline: ProtocolResult | None
+) -> Offer | None:
+    accuracy, spent = result.average(metric.column), result.bytes_per_user
     if accuracy is None or spent is None:
         return None
-    against = None if floor is None else gain(setting, floor, measure)
-    return Offer(setting, accuracy, limits.loss(setting), spent, against)
+    against = None if baseline is None else gain(result, baseline, metric)
+    return Offer(result, accuracy, limits.loss(result), spent, against)
 
 
-def _claimed_only(settings: Sequence[Setting], measure: Measure, limits: AdviceLimits) -> list[Offer]:
+def _claimed_only(results: Sequence[ProtocolResult], metric: Metric, limits: AdviceLimits) -> list[Offer]:
     """Return what a claim would bring within the limits."""
     if limits.claimed:
         return []
-    _, offers = _offers(settings, measure, replace(limits, claimed=True))
-    return [offer for offer in offers if offer.setting.status != "proved" and offer.inside(limits)]
+    _, offers = _offers(results, metric, replace(limits, claimed=True))
+    return [offer for offer in offers if offer.result.status != "proved" and offer.inside(limits)]
 
 
-def _composed_only(settings: Sequence[Setting], measure: Measure, limits: AdviceLimits) -> list[Offer]:
+def _composed_only(results: Sequence[ProtocolResult], metric: Metric, limits: AdviceLimits) -> list[Offer]:
     """Return what a delta would bring within the limits."""
-    deltas = [delta for setting in settings if (delta := setting.delta) is not None]
+    deltas = [delta for result in results if (delta := result.delta) is not None]
     if limits.delta is not None or limits.unit != "user" or not deltas:
         return []
-    _, offers = _offers(settings, measure, replace(limits, delta=max(deltas)))
+    _, offers = _offers(results, metric, replace(limits, delta=max(deltas)))
     return [
         offer
         for offer in offers
-        if offer.inside(limits) and not replace(offer, epsilon=limits.loss(offer.setting)).inside(limits)
+        if offer.inside(limits) and not replace(offer, epsilon=limits.loss(offer.result)).inside(limits)
     ]
 
 
-def nothing_within(limits: AdviceLimits) -> str:
+def _nothing_within(limits: AdviceLimits) -> str:
     """Say that nothing is within limits."""
     within = f"nothing within {limits.privacy} and {limits.max_bytes:,.0f} bytes per user"
     return " ".join([within, *limits.conditions])
 
 
-def least_needed(offers: Sequence[Offer], limits: AdviceLimits) -> str:
+def _least_needed(offers: Sequence[Offer], limits: AdviceLimits) -> str:
     """Return, in words, the nearest limits that could be met."""
     private = [offer for offer in offers if math.isfinite(offer.epsilon)]
     if not private:
@@ -252,13 +343,143 @@ def least_needed(offers: Sequence[Offer], limits: AdviceLimits) -> str:
     ways = []
     if affordable:
         least = min(affordable, key=lambda offer: offer.epsilon)
-        ways.append(f"with these bytes, ε from {least.epsilon:.4g} ({least.setting.name})")
+        ways.append(f"with these bytes, ε from {least.epsilon:.4g} ({least.result.name})")
     if allowed:
         least = min(allowed, key=lambda offer: offer.bytes_per_user)
-        ways.append(f"with this ε, bytes from {math.ceil(least.bytes_per_user):,} ({least.setting.name})")
+        ways.append(f"with this ε, bytes from {math.ceil(least.bytes_per_user):,} ({least.result.name})")
     if not ways:
         least = min(private, key=lambda offer: (offer.epsilon, offer.bytes_per_user))
         ways.append(
-            f"ε from {least.epsilon:.4g} and {math.ceil(least.bytes_per_user):,} bytes ({least.setting.name})"
+            f"ε from {least.epsilon:.4g} and {math.ceil(least.bytes_per_user):,} bytes ({least.result.name})"
         )
     return ", or ".join(ways)
+
+
+def advice_lines(advice: Advice) -> list[str]:
+    """Return advice as lines for the terminal."""
+    limits, best = advice.limits, advice.best
+    answer = "send nothing: " if best.result.baseline == NOTHING_SENT else ""
+    within = [f"within {limits.privacy} and {limits.max_bytes:,.0f} bytes per user", *limits.conditions]
+    return [
+        f"{', '.join(within)}: {answer}{_named(best, advice)}",
+        f"  {TRUST_IN_WORDS[best.result.trust]}; the server sees {best.result.server_sees}; "
+        f"rounds: {_rounds(best.result):g}; runs: {best.accuracy.count}",
+        *_against_baseline(advice),
+        *_users_needed(advice),
+        *_alike_lines(advice),
+        *_left_out(advice),
+        *_next_better_lines(advice),
+    ]
+
+
+def _against_baseline(advice: Advice) -> Iterator[str]:
+    """Yield what is held against nothing sent, and by which rule."""
+    digits = gain_digits(advice.metric)
+    if advice.best.against_baseline:
+        against = advice.best.against_baseline
+        yield f"  against nothing sent: {against.written(digits)} ({_rule(against)})"
+    names = dict.fromkeys(offer.result.name for offer in advice.not_better)
+    if advice.best.result.baseline != NOTHING_SENT:
+        if names and advice.best.against_baseline:
+            yield f"  not better than nothing sent by more than their uncertainty: {listed(names)}"
+        return
+    if not names:
+        yield "  nothing else is within these limits"
+        return
+    yield f"  no system within these limits beats nothing sent by more than its uncertainty ({listed(names)})"
+    compared = [(offer, offer.against_baseline) for offer in advice.not_better if offer.against_baseline]
+    if compared:
+        offer, against = max(compared, key=lambda pair: pair[1].mean)
+        yield f"  nearest: {offer.result.name}, {against.written(digits)} ({_rule(against)})"
+
+
+def _users_needed(advice: Advice) -> Iterator[str]:
+    """Yield with how many users the best beats nothing sent, if that was tried."""
+    if advice.users_needed:
+        yield f"  users needed to beat nothing sent: {advice.users_needed}"
+
+
+def _alike_lines(advice: Advice) -> Iterator[str]:
+    """Yield what may be as good, within the limits and at the same budget."""
+    if advice.alike:
+        names = dict.fromkeys(offer.result.name for offer in advice.alike)
+        yield f"  not told apart from it by the 95 % interval over users: {listed(names)}"
+
+
+def _rule(against: Gain) -> str:
+    if against.half_width is None:
+        return "one run: the plain difference, nothing is known of its uncertainty"
+    return f"± is the {against.interval} of the paired difference"
+
+
+def _left_out(advice: Advice) -> Iterator[str]:
+    for word in ("claimed", "declared"):
+        own = [offer.result.name for offer in advice.claimed_only if offer.result.word == word]
+        if own:
+            names = listed(dict.fromkeys(own))
+            yield f"  left out, because ε is {word} and not proved: {names}; --claimed counts a claim"
+    needed = {offer.result.name: offer.result.delta or 0.0 for offer in advice.composed_only}
+    if needed:
+        yield (
+            f"  left out, because ε holds by composition only: {listed(needed)}; "
+            f"--delta {max(needed.values()):g} counts it"
+        )
+
+
+def _next_better_lines(advice: Advice) -> Iterator[str]:
+    limits = advice.limits
+    if advice.for_epsilon:
+        price = _price(advice.for_epsilon, limits)
+        yield f"next better for ε: {_named(advice.for_epsilon, advice)}: costs {price}"
+    if advice.for_bytes:
+        cost = advice.for_bytes.bytes_per_user - limits.max_bytes
+        yield f"next better for bytes: {_named(advice.for_bytes, advice)}: costs {cost:,.0f} more bytes"
+    if advice.for_both:
+        yield f"next better, beyond both limits: {_named(advice.for_both, advice)}"
+    if not (advice.for_epsilon or advice.for_bytes or advice.for_both):
+        yield "nothing in this comparison is more accurate"
+
+
+def _price(offer: Offer, limits: AdviceLimits) -> str:
+    """Say what an offer costs in privacy."""
+    if math.isfinite(offer.epsilon):
+        return f"{offer.epsilon - limits.epsilon:,.4g} more ε"
+    if offer.result.status in ("claimed", "declared"):
+        return f"the proof: its ε is only {offer.result.word}"
+    return "giving up privacy"
+
+
+def _named(offer: Offer, advice: Advice) -> str:
+    result, metric = offer.result, advice.metric
+    accuracy = with_spread(offer.accuracy, metric.digits)
+    spread = spread_in_words([offer.accuracy])
+    over = f" ({spread})" if spread else ""
+    return (
+        f"{result.name} {_privacy(result, advice.limits)}, {metric.label} {accuracy}{over}, "
+        f"{offer.bytes_per_user:,.0f} bytes per user{_on_the_network(result)}"
+    )
+
+
+def _on_the_network(result: ProtocolResult) -> str:
+    spent = result.network_bytes_per_user
+    return "" if spent is None else f" in messages, {spent:,.0f} on the network"
+
+
+def _privacy(result: ProtocolResult, limits: AdviceLimits) -> str:
+    per_rating = _counted_loss(result, "rating", claimed=True)
+    per_user = _counted_loss(result, "user", claimed=True)
+    mark = "" if result.status == "proved" else f" ({result.word}, not proved)"
+    losses = f"at ε {loss(per_rating)} per rating, {loss(per_user)} per user"
+    compared = result.profiles_compared(per_user, " on the ")
+    if result.composed is not None and (limits.delta is not None or per_user is None):
+        composed = f"{loss(result.composed)} per user with δ = {result.delta or 0.0:g}"
+        if per_user is None:
+            return f"at ε {composed}{result.profiles_compared(result.composed, ' on the ')}"
+        return f"{losses}, {composed}{compared}{mark}"
+    return "without privacy" if per_rating is None and per_user is None else f"{losses}{compared}{mark}"
+
+
+def _rounds(result: ProtocolResult) -> float:
+    """Return the mean number of rounds; a table without the column is one of reports that are sent once."""
+    rounds = result.mean("rounds")
+    return 1.0 if rounds is None else rounds

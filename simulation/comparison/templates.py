@@ -1,4 +1,4 @@
-"""The entries of a comparison as configurations, and the cells that are made from them."""
+"""The entries of a comparison as configurations, on its ratings or on others, and their cells."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from typing import Any
 
 from dprec.errors import InputError, SettingError, within
 from dprec.privacy.matched_budget import MatchedBudget
-from simulation.comparison.definition import Entry
-from simulation.configuration.dotted_keys import flatten, replace_value
+from dprec.splits import fitting_split
+from simulation.comparison.definition import ComparisonConfig, Entry
+from simulation.configuration.loading import entries_of
 from simulation.configuration.models import RunConfig, parse_config
 from simulation.configuration.presets import presets
-from simulation.configuration.strict_yaml import read_yaml
-from simulation.protocols.floors import floor_of
-from simulation.storage.names import cell_key
+from simulation.configuration.strict_yaml import flatten, read_yaml, replace_value
+from simulation.protocols.floors import baseline_of
+from simulation.storage.directories import cell_key
 
 SHARED = ("dataset", "split", "binarization", "simulation", "evaluation")
 """Keys of a comparison that replace those of every preset."""
@@ -28,18 +29,12 @@ COMPOSITION = "protocol.privacy.composition"
 
 @dataclass(frozen=True)
 class Source:
-    """Where a comparison comes from.
-
-    Parameters
-    ----------
-    file : Path
-        Its file; presets may lie next to it.
-    typed : str
-        What somebody typed for it, such as the name of a file of ratings: errors begin with it.
-    """
+    """Where a comparison comes from."""
 
     file: Path
+    """Its file; presets may lie next to it."""
     typed: str
+    """What somebody typed for it, such as the name of a file of ratings: errors begin with it."""
 
     def __str__(self) -> str:
         return self.typed
@@ -47,65 +42,41 @@ class Source:
 
 @dataclass(frozen=True)
 class Cell:
-    """One run of a comparison.
-
-    Parameters
-    ----------
-    key : str
-        Name of its directory in cells/.
-    protocol : str
-        Name of the protocol's entry.
-    epsilon : float or None
-        The budget; None for a protocol without privacy, which runs once rather than per budget.
-    fold : int, str or None
-    seed : int
-    config : RunConfig
-    panel : str or None
-    floor : str or None
-        Name of the floor that it is; None for any other protocol.
-    population : str or None
-        Of which population it is; None for the comparison's own ratings.
-    quick : bool
-        Whether it is of a comparison that runs only some of its cells.
-    where : str
-        File and entry, for errors; cells of two files may be equal.
-    """
+    """One run of a comparison."""
 
     key: str
+    """Name of its directory in cells/."""
     protocol: str
+    """Name of the protocol's entry."""
     epsilon: float | None
+    """The budget; None for a protocol without privacy, which runs once rather than per budget."""
     fold: int | str | None
     seed: int
     config: RunConfig
     panel: str | None = None
-    floor: str | None = None
+    baseline: str | None = None
+    """Name of the baseline that it is; None for any other protocol."""
     population: str | None = None
+    """Of which population it is; None for the comparison's own ratings."""
     quick: bool = False
+    """Whether it is of a comparison that runs only some of its cells."""
     where: str = field(default="", compare=False)
+    """File and entry, for errors; cells of two files may be equal."""
 
 
 @dataclass(frozen=True)
 class Template:
-    """An entry's preset with its changes and with what the comparison shares.
-
-    Parameters
-    ----------
-    entry : Entry
-    values : dict
-        The configuration as plain values.
-    run : RunConfig
-        The same configuration, checked.
-    where : str
-        File and entry, for errors.
-    population : str or None
-        Of which population it is; None for the comparison's own ratings.
-    """
+    """An entry's preset with its changes and with what the comparison shares."""
 
     entry: Entry
     values: dict[str, Any]
+    """The configuration as plain values."""
     run: RunConfig
+    """The same configuration, checked."""
     where: str
+    """File and entry, for errors."""
     population: str | None = None
+    """Of which population it is; None for the comparison's own ratings."""
 
     @classmethod
     def of(cls, entry: Entry, shared: Mapping[str, Any], source: Source) -> Template:
@@ -113,10 +84,8 @@ class Template:
 
         Parameters
         ----------
-        entry : Entry
         shared : mapping
             What the comparison's file sets of `SHARED`.
-        source : Source
         """
         if entry.protocol is not None:
             own: dict[str, Any] = {"protocol": copy.deepcopy(entry.protocol)}
@@ -152,7 +121,7 @@ class Template:
             seed=seed,
             config=self.run.model_copy(update={"seed": seed, "protocol": protocol, "split": split}),
             panel=self.entry.panel,
-            floor=floor_of(protocol),
+            baseline=baseline_of(protocol),
             where=self.where,
             population=self.population,
         )
@@ -186,3 +155,53 @@ def _preset_file(name: str, source: Source) -> Path:
         return presets()[name]
     accepted = "a file next to it or one folder up, or a name from: dprec list presets"
     raise InputError(f"{source}: protocols", f"no configuration {name}.yaml", accepted)
+
+
+_DATASET = "dataset"
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A protocol that does not suit the ratings."""
+
+    name: str
+    """Of its entry."""
+    reason: str
+
+
+def with_fitting_split(config: ComparisonConfig) -> ComparisonConfig:
+    """Return a comparison whose split its data set has; folds go with the split that they are of."""
+    split = fitting_split(config.dataset, config.split)
+    if split == config.split:
+        return config
+    return config.model_copy(update={"split": split, "folds": None})
+
+
+def suited(entry: Entry, shared: Mapping[str, Any], source: Source) -> Template | LeftOut:
+    """Return an entry on other ratings: without what it says of the data set that it was written for.
+
+    Parameters
+    ----------
+    shared : mapping
+        What the comparison sets for every protocol, with the other data set.
+    """
+    changes, dataset = flatten(entry.changes), entries_of(shared[_DATASET])
+    own = [key for key in changes if key.startswith(f"{_DATASET}.")]
+    kind = changes.get(f"{_DATASET}.kind")
+    if kind is not None and kind != dataset.get("kind"):
+        return LeftOut(entry.name, f"it is for the ratings of {kind}")
+    plain = _without(entry, [key for key in own if key.split(".")[1] in dataset])
+    try:
+        return Template.of(plain, shared, source)
+    except InputError:
+        return Template.of(_without(entry, own), shared, source)
+
+
+def _without(entry: Entry, keys: Sequence[str]) -> Entry:
+    """Return an entry without some of its changes, by their dotted keys."""
+    changes = {
+        key: value
+        for key, value in entry.changes.items()
+        if not any(f"{dropped}.".startswith(f"{key}.") for dropped in keys)
+    }
+    return entry.model_copy(update={"changes": changes})

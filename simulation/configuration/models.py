@@ -1,33 +1,100 @@
 """The configuration of a run: one frozen model, read strictly, with one-line errors.
 
-Components describe themselves (see `dprec.options`); here they are put together and checked as a whole.
+Components describe themselves (see `dprec.components`); here they are put together and checked as a whole.
 Unknown keys are errors, and a number written as a string is not a number.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
+import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from clients.faults import FaultOptions
 from clients.places import is_url, place_of
-from dprec.component_types import one_of
-from dprec.errors import SettingError, within
-from dprec.options import Options, as_tuple, option, own_classes
-from dprec.own_classes import is_importable, reference_of
-from dprec.own_metrics import check_names
-from dprec.own_sources import sources_of, sources_of_functions
-from dprec.wire.network import NetworkOptions
+from dprec.components import (
+    Instances,
+    Options,
+    as_tuple,
+    is_importable,
+    is_ours,
+    one_of,
+    option,
+    parse_json,
+    plain,
+    reference_of,
+    sources_of,
+    sources_of_functions,
+    user_defined_classes,
+)
+from dprec.errors import InputError, SettingError, within
+from dprec.metrics import check_names
+from dprec.wire import NetworkOptions
 from simulation.configuration.strict_yaml import dump_yaml
-from simulation.configuration.validation import validated
 from simulation.protocols import PROTOCOLS
 from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyBinarization, AnyDataset, AnySplit
+
+_ModelT = TypeVar("_ModelT", bound=BaseModel)
+
+_DEEPEST = 50
+"""Deepest nesting of mappings and lists; no configuration reaches ten."""
+
+
+def validated(model: type[_ModelT], values: Mapping[str, Any], source: str) -> _ModelT:
+    """Validate plain values against a model.
+
+    Parameters
+    ----------
+    values : mapping
+        As read from YAML; those made in Python may hold components and numbers of NumPy.
+    source : str
+        Where they come from, for the error.
+
+    Raises
+    ------
+    InputError
+        One line for the first error: the source and key, what was found and what is accepted.
+    """
+    instances = Instances()
+    try:
+        # As JSON, because only from JSON does a strict model take a mapping for a component.
+        plain_values = _plain(values, source, instances)
+        text = json.dumps(plain_values, default=str, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise InputError(source, "an unpaired Unicode surrogate", "valid Unicode text") from None
+    try:
+        return parse_json(model, text, instances)
+    except SettingError as error:
+        where = f"{source}: {error.key}" if error.key else source
+        raise InputError(where, error.found, error.accepted) from None
+
+
+def _plain(values: Any, source: str, instances: Instances, depth: int = 0) -> Any:
+    """Return plain values with every key as text: in YAML, a key may also be a number, a date or null.
+
+    Configurations made in Python may hold numbers and arrays of NumPy, settings, and components, of which
+    those from elsewhere stay instances: no name may lead to their class.
+    """
+    values = values.tolist() if isinstance(values, np.ndarray) else plain(values)
+    if isinstance(values, Options):
+        values = values.entries() if is_ours(type(values)) else instances.keep(values)
+    if depth > _DEEPEST:
+        raise InputError(source, "values nested too deeply", f"at most {_DEEPEST} levels")
+    if isinstance(values, Mapping):
+        return {str(key): _plain(value, source, instances, depth + 1) for key, value in values.items()}
+    return (
+        [_plain(value, source, instances, depth + 1) for value in values]
+        if isinstance(values, list)
+        else values
+    )
+
 
 if TYPE_CHECKING:
     AnyProtocol = Protocol
@@ -40,7 +107,7 @@ SOURCES = "sources"
 """Key of what is written with a configuration: a digest of the code of each class from outside."""
 
 _USERS_AT_ONCE = 20_000
-"""Largest automatic cohort; it bounds the memory of a worker."""
+"""Largest automatic partition; it bounds the memory of a worker."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -65,7 +132,7 @@ class SimulationOptions(Options):
         "What devices and server draw from: the run's seed, or entropy of the operating system.", "run"
     )
 
-    def cohort_size(self, n_users: int) -> int:
+    def partition_size(self, n_users: int) -> int:
         """Return the number of users per node for a population."""
         if self.users_per_node == "all":
             return max(1, n_users)
@@ -183,12 +250,12 @@ class RunConfig(BaseModel):
     @property
     def sources(self) -> dict[str, str]:
         """A digest of the code of each class and metric that is not of this distribution, by reference."""
-        return {**sources_of(self.own_classes()), **sources_of_functions(self.evaluation.own)}
+        return {**sources_of(self.user_defined_classes()), **sources_of_functions(self.evaluation.own)}
 
-    def own_classes(self) -> list[type[Options]]:
+    def user_defined_classes(self) -> list[type[Options]]:
         """Return the classes of its components that are not of this distribution."""
         parts = (self.dataset, self.split, self.binarization, self.protocol)
-        return [component for part in parts for component in own_classes(part)]
+        return [component for part in parts for component in user_defined_classes(part)]
 
     def with_absolute_paths(self) -> RunConfig:
         """Return the configuration so that it can be run from any directory."""
@@ -203,6 +270,10 @@ class RunConfig(BaseModel):
         values: dict[str, Any] = _without_nulls(self.with_absolute_paths().model_dump(mode="json"))
         return values
 
+    def written_values(self) -> dict[str, Any]:
+        """Return the same values with the digests of code from outside, which a run goes on with."""
+        return with_sources(self.plain_values(), self.sources)
+
     def to_yaml(self) -> str:
         """Return the configuration as YAML that can be run from any directory.
 
@@ -210,12 +281,14 @@ class RunConfig(BaseModel):
         from outside this distribution: a run goes on only with the code that it began with.
         """
         passing = [
-            reference_of(component) for component in self.own_classes() if not is_importable(component)
+            reference_of(component)
+            for component in self.user_defined_classes()
+            if not is_importable(component)
         ]
         notes = [
             f"# {name} is not at the top of a file, so this file alone does not run.\n" for name in passing
         ]
-        return "".join(notes) + dump_yaml(with_sources(self.plain_values(), self.sources))
+        return "".join(notes) + dump_yaml(self.written_values())
 
 
 def with_sources(values: dict[str, Any], sources: Mapping[str, str]) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import io
 import json
 import sys
+from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -17,12 +19,7 @@ import dprec
 import simulation
 from dprec.errors import InputError
 from dprec.progress import unheard
-from simulation.console.arguments import output_folder, settings_of
-from simulation.console.completion import presets_and_kinds
-from simulation.console.deploying import deploy
-from simulation.console.devices import device
 from simulation.console.exit_codes import exit_code, interrupts_explained
-from simulation.console.listings import LISTINGS, listing, print_listing
 from simulation.console.parameters import (
     AuditSeed,
     ConfigPath,
@@ -32,6 +29,7 @@ from simulation.console.parameters import (
     Output,
     Overrides,
     Page,
+    PlainHelp,
     Population,
     PopulationDir,
     Quick,
@@ -39,10 +37,28 @@ from simulation.console.parameters import (
     Resume,
     Track,
     Trials,
+    configurations,
+    integer,
+    output_folder,
+    presets_and_kinds,
+    results_of,
 )
-from simulation.console.plain_help import PlainHelp
+from simulation.console.pilots import deploy, device
 from simulation.console.progress import progress_bar
-from simulation.console.tuning import tune
+
+_REGISTRIES = {
+    "datasets": "dprec.datasets:DATASETS",
+    "splits": "dprec.splits:SPLITS",
+    "mechanisms": "dprec.mechanisms:MECHANISMS",
+    "completions": "dprec.completion:COMPLETIONS",
+    "gradients": "dprec.gradients:GRADIENTS",
+    "perturbations": "dprec.completion.one_bit.perturbation:PERTURBATIONS",
+    "binarizations": "dprec.binarization:BINARIZATIONS",
+    "protocols": "simulation.protocols:PROTOCOLS",
+}
+"""Where each registry of components is; it is imported only when it is listed, since that takes time."""
+
+LISTINGS = ("presets", *_REGISTRIES)
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -81,7 +97,7 @@ def run(
 ) -> None:
     """Run CONFIG, a YAML file or the name of a preset, and keep the result in a run directory."""
     with interrupts_explained(), progress_bar(quiet) as progress:
-        loaded = simulation.load(config, settings_of(set_, population_dir))
+        loaded = simulation.load(config, results_of(set_, population_dir))
         folder = output_folder(output, loaded.name, resume, quiet)
         result = simulation.run(
             loaded,
@@ -126,7 +142,7 @@ def compare(
         result = simulation.compare(
             config,
             folder,
-            overrides=[*settings_of(set_, population_dir), *["quick=true"] * quick],
+            overrides=[*results_of(set_, population_dir), *["quick=true"] * quick],
             jobs=jobs,
             resume=resume,
             population=population,
@@ -160,20 +176,20 @@ def audit(
 
     Ends with exit code 1 if the bound contradicts what the configuration promises.
     """
-    settings = settings_of(set_, population_dir)
-    if every == (config is not None) or (every and settings):
+    results = results_of(set_, population_dir)
+    if every == (config is not None) or (every and results):
         others = "CONFIG, --set or --population-dir"
         found = f"--all with {others}" if every else "neither CONFIG nor --all"
         raise InputError("audit", found, "CONFIG, or --all alone")
     with progress_bar(quiet or json_) as progress:
         from simulation.audit import audit_all
-        from simulation.console.audits import conclude, conclude_presets
+        from simulation.console.results import conclude, conclude_presets
 
         if config is None:
             folder = output_folder(output, "presets-audit", resume=False, quiet=quiet)
             presets = audit_all(folder, trials=trials, seed=seed, confidence=confidence, progress=progress)
         else:
-            loaded = simulation.load(config, settings)
+            loaded = simulation.load(config, results)
             folder = output_folder(output, f"{loaded.name}-audit", resume=False, quiet=quiet)
             result = simulation.audit(
                 loaded,
@@ -213,10 +229,10 @@ def advise(
         float | None,
         typer.Option(metavar="D", help="Count losses per user as they compose, with this delta at most."),
     ] = None,
-    measure: Annotated[str | None, typer.Option(help="Column of comparison.csv to compare by.")] = None,
+    metric: Annotated[str | None, typer.Option(help="Column of comparison.csv to compare by.")] = None,
     trust: Annotated[
         str, typer.Option(metavar="nobody|shuffler|sum|server", help="The most that users have to trust.")
-    ] = "server",
+    ] = "central",
     untrusted: Annotated[
         bool, typer.Option("--untrusted", help="Only protocols whose server sees no true ratings.")
     ] = False,
@@ -234,15 +250,14 @@ def advise(
 
     A protocol that is not better than nothing sent by more than its uncertainty is never named.
     """
+    from simulation.analysis.advice import AdviceLimits, advice_lines, most_trust, privacy_unit
     from simulation.analysis.advice import advise as advice
-    from simulation.analysis.advice_words import advice_lines
-    from simulation.analysis.audits import declared_lines
-    from simulation.analysis.limits import AdviceLimits, most_trust, privacy_unit
+    from simulation.analysis.comparison_files import declared_lines
     from simulation.console.terminal import print_lines
 
-    most = most_trust("sum" if untrusted and trust == "server" else trust)
+    most = most_trust("secure-aggregation" if untrusted and trust == "central" else trust)
     limits = AdviceLimits(epsilon, privacy_unit(per), max_bytes, most, hide_items, claimed, delta)
-    print_lines([*advice_lines(advice(directory, limits, measure)), *declared_lines(directory)])
+    print_lines([*advice_lines(advice(directory, limits, metric)), *declared_lines(directory)])
 
 
 @app.command("list", cls=PlainHelp)
@@ -287,7 +302,50 @@ def describe(
     describe_named(name, set_ or [], as_json=as_json)
 
 
-app.command(cls=PlainHelp)(tune)
+@app.command(cls=PlainHelp)
+def tune(
+    configs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="CONFIG...",
+            help="YAML configurations, or names of presets.",
+            autocompletion=configurations,
+        ),
+    ],
+    trials: Annotated[int, typer.Option(metavar="N", parser=integer, help="Trials of every configuration.")],
+    output: Output = None,
+    set_: Overrides = None,
+    space: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="YAML file of the settings that may be chosen.")
+    ] = None,
+    metric: Annotated[str | None, typer.Option(help="Column of comparison.csv to choose by.")] = None,
+    seed: Annotated[int, typer.Option(metavar="N", parser=integer, help="Seed of the choice.")] = 0,
+    resume: Resume = False,
+    quiet: Quiet = False,
+) -> None:
+    """Choose settings by trials on a validation part of the training ratings.
+
+    The test ratings are not used. Every trial spends its privacy budget again.
+    """
+    folder = output_folder(output, "tuning", resume, quiet)
+    with interrupts_explained(), progress_bar(quiet) as progress:
+        tuned = simulation.tune(
+            configs,
+            folder,
+            trials,
+            overrides=set_ or [],
+            space=space,
+            metric=metric,
+            seed=seed,
+            resume=resume,
+            progress=progress,
+        )
+    if not quiet:
+        from simulation.console.results import print_tuning
+
+        print_tuning(tuned, folder)
+
+
 app.add_typer(deploy, name="deploy")
 app.command(cls=PlainHelp)(device)
 
@@ -318,6 +376,41 @@ def fetch(
     with progress_bar(False, "downloading") as progress:
         folder = fetch_dataset(dataset, cache or Path.home() / ".cache" / "dprec", url=url, progress=progress)
     typer.echo(str(folder))
+
+
+def listing(what: str) -> list[tuple[str, str]]:
+    """Return names and descriptions.
+
+    Parameters
+    ----------
+    what : str
+        One of `LISTINGS`.
+    """
+    if what == "presets":
+        from simulation.configuration.presets import preset_summary, presets
+
+        return [(name, preset_summary(path)) for name, path in sorted(presets().items())]
+    from dprec.components import kind_of, summary_of
+
+    module, registry = _REGISTRIES[what].split(":")
+    components = getattr(import_module(module), registry)
+    lines = [(kind_of(component), summary_of(component)) for component in components]
+    for name in components.of_packages():
+        try:
+            lines.append((name, summary_of(components.find(name))))
+        except InputError as error:  # of one package, which must not hide the others
+            lines.append((name, f"cannot be used: {error.found}."))
+    return lines
+
+
+def print_listing(lines: Sequence[tuple[str, str]]) -> None:
+    """Print names and descriptions; without a terminal, each in one line."""
+    from simulation.console.terminal import Column, fitted, table_console, width_of
+
+    names, descriptions = zip(*lines, strict=True)
+    columns = [Column("", names, numeric=False), Column("", descriptions, numeric=False, wrapped=True)]
+    console = table_console(sum(max(map(len, each)) + 2 for each in (names, descriptions)))
+    console.print(fitted(columns, width_of(console)).table)
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:

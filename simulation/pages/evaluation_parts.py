@@ -1,57 +1,75 @@
-"""What a comparison's page shows of one evaluation: its settings, their looks, and its names."""
+"""What a comparison's page shows of one evaluation: its settings, their looks, their runs, and its names."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
 
-from simulation.analysis.answer import Answer, answer_to
-from simulation.analysis.at_each_trust import by_trust
+from simulation.analysis.answer import Answer, answer_to, by_trust
 from simulation.analysis.comparison_files import ComparisonFiles
-from simulation.analysis.evaluations import Evaluation, distinguishing_words
-from simulation.analysis.measures import Measure
-from simulation.analysis.settings import Setting, by_evaluation
+from simulation.analysis.protocol_results import (
+    Evaluation,
+    ProtocolResult,
+    at_reference,
+    by_evaluation,
+    distinguishing_words,
+)
+from simulation.analysis.vocabulary import Metric
 from simulation.pages.figures.looks import Looks
-from simulation.pages.run_links import RunLinks, run_links
+from simulation.storage.directories import REPORT
+
+RunLinks = Mapping[tuple[str, float | None], str]
+"""Addresses of the pages of runs, from the comparison's page, by protocol and budget."""
+
+
+def representative_runs(files: ComparisonFiles) -> dict[tuple[str, float | None], Path]:
+    """Return a run directory for each protocol: at the reference budget, of the first fold and seed.
+
+    Baselines are left out: what they are needs no page.
+    """
+    results: list[ProtocolResult] = []
+    for own in by_evaluation(files.results).values():
+        results += [result for result in at_reference(own) if result.baseline is None]
+    return {(result.name, result.budget): cells[0] for result in results if (cells := files.cells(result))}
+
+
+def _run_links(files: ComparisonFiles) -> RunLinks:
+    """Return the addresses of those pages of runs that exist."""
+    return {
+        key: quote((folder / REPORT).relative_to(files.directory).as_posix())
+        for key, folder in representative_runs(files).items()
+        if (folder / REPORT).is_file()
+    }
 
 
 @dataclass(frozen=True, eq=False)
 class EvaluationPart:
-    """One thing that is predicted, which shares no table and no axis with others.
-
-    Parameters
-    ----------
-    files : ComparisonFiles
-    evaluation : Evaluation
-    settings : sequence of Setting
-    looks : mapping
-        Of all protocols of the page.
-    words : tuple of str
-        What distinguishes it from the others of the page; empty if there is one only.
-    suffix : str
-        The same, in anchors and in the names of files.
-    links : mapping
-        Addresses of the pages of runs.
-    """
+    """One thing that is predicted, which shares no table and no axis with others."""
 
     files: ComparisonFiles
     evaluation: Evaluation
-    settings: Sequence[Setting]
+    results: Sequence[ProtocolResult]
     looks: Looks
+    """Of all protocols of the page."""
     words: tuple[str, ...]
+    """What distinguishes it from the others of the page; empty if there is one only."""
     suffix: str
+    """The same, in anchors and in the names of files."""
     links: RunLinks
+    """Addresses of the pages of runs."""
 
     @property
-    def measure(self) -> Measure:
-        """Its main measure of accuracy."""
-        return self.evaluation.measure
+    def metric(self) -> Metric:
+        """Its main metric."""
+        return self.evaluation.metric
 
     @property
     def answer(self) -> Answer:
         """What is said of it first."""
-        return answer_to(self.settings, self.measure, self.files.published)
+        return answer_to(self.results, self.metric, self.files.published)
 
     def titled(self, title: str) -> str:
         """Return the title of a section, with what distinguishes it from others of its kind."""
@@ -59,22 +77,15 @@ class EvaluationPart:
 
 
 def evaluation_parts(files: ComparisonFiles, looks: Looks) -> list[EvaluationPart]:
-    """Return the parts of a comparison, the main one first; none where no accuracy was measured.
-
-    Parameters
-    ----------
-    files : ComparisonFiles
-    looks : mapping
-        Of all protocols of the page.
-    """
-    groups, links = by_evaluation(files.settings), run_links(files)
+    """Return the parts of a comparison, the main one first; none where no accuracy was measured."""
+    groups, links = by_evaluation(files.results), _run_links(files)
     per_user = files.matched_unit == "user"
     parts: list[EvaluationPart] = []
     for evaluation, own in groups.items():
         words = tuple(distinguishing_words(evaluation, list(groups)))
         suffix = _suffix(words, [part.suffix for part in parts])
-        settings = by_trust(own) if per_user else own
-        parts.append(EvaluationPart(files, evaluation, settings, looks, words, suffix, links))
+        results = by_trust(own) if per_user else own
+        parts.append(EvaluationPart(files, evaluation, results, looks, words, suffix, links))
     return parts
 
 

@@ -1,0 +1,161 @@
+"""What is installed on devices before a run starts: one frozen class per protocol.
+
+A device takes its budget, its mechanism and the number of rounds from here and never from a request,
+so its guarantee holds against any server. A setup is stored as JSON and checked when it is read.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+
+from pydantic import BeforeValidator
+
+from dprec.completion import LinkKind
+from dprec.components import Options, as_tuple, as_values, one_of, one_of_classes, option, parse_json
+from dprec.errors import InputError, SettingError
+from dprec.gradients import GRADIENTS, GradientReport
+from dprec.mechanisms import MECHANISMS, Mechanism
+from dprec.privacy.calibration import PrivacyBudget
+from dprec.private_als import AGGREGATIONS, Aggregation, FactorizationOptions
+from dprec.wire import BroadcastOptions
+
+if TYPE_CHECKING:
+    _AnyMechanism = Mechanism
+    _AnyGradient = GradientReport
+    _AnyAggregation = Aggregation
+else:
+    _AnyMechanism = one_of(MECHANISMS)
+    _AnyGradient = one_of(GRADIENTS)
+    _AnyAggregation = one_of(AGGREGATIONS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup(Options):
+    """Base of the setups, identified by kind."""
+
+    kind: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportSetup(Setup):
+    """Base of the setups of devices that send their perturbed profile once."""
+
+    mechanism: _AnyMechanism = option("What the device applies to each rating.")
+    privacy: PrivacyBudget | None = option("What is guaranteed; none if nothing is.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneShotSetup(ReportSetup):
+    """Devices send only their profile; to a trusted server, without perturbing it."""
+
+    kind: Literal["one-shot"] = "one-shot"
+    predicts: bool = option("Whether the device is sent a table of items and predicts from it.", False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class IterativeSetup(Setup):
+    """Devices solve for their users' factors and report on the gradient, in rounds."""
+
+    kind: Literal["iterative"] = "iterative"
+    gradient: _AnyGradient = option("What a device reports about its gradient.")
+    broadcast: BroadcastOptions = option("How item factors are sent to the device.")
+    rank: int = option("Number of factors.", ge=1)
+    ridge: float = option("Ridge of the user factors that the device solves for.", gt=0)
+    epsilon_per_round: float | None = option("Budget of one report; none if nothing is protected.", gt=0)
+    rounds: int = option("Rounds that the budget was divided by: the device answers no other.", ge=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateAlsSetup(Setup):
+    """Devices contribute to the statistics of the items, in rounds."""
+
+    kind: Literal["dp-als"] = "dp-als"
+    factorization: FactorizationOptions = option("What is learned, and how ratings are chosen and clipped.")
+    aggregation: _AnyAggregation = option("Who adds up the contributions.")
+    multipliers: Annotated[tuple[float, ...], BeforeValidator(as_tuple)] = option(
+        "Noise of each round, for contributions of a norm of 1: the device answers no other round."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradientPerturbationSetup(Setup):
+    """Devices report noisy slopes of their rows, in rounds (Li et al. [li2021], Algorithm 3)."""
+
+    kind: Literal["gradient-perturbation"] = "gradient-perturbation"
+    link: LinkKind = option("From an entry of the hidden matrix to the probability of a +1.")
+    sigma: float = option("Standard deviation of the Gaussian link's noise.", gt=0)
+    clamp: float = option("Largest entry C of a gradient that is sent.", gt=0)
+    symbols: int = option("Cells of the grid on which a noisy entry is sent.", ge=3)
+    epsilon_per_round: float = option("Budget of one report.", gt=0)
+    rounds: int = option("Rounds that the budget was divided by: the device answers no other.", ge=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplacementSetup(Options):
+    """How a device replaces the items that it rated (Guerraoui et al. [guerraoui2017], Algorithm 2)."""
+
+    epsilon: float | None = option("Budget of one replacement; none if the draw is not private.", gt=0)
+    sensitivity: float = option("Largest change of an X-Sim value that one user can cause.", gt=0)
+    whole_catalogue: bool = option("Whether items without an X-Sim value can be drawn too.")
+    transfer: Literal["rating", "deviation"] = option("What a replacement inherits from the rating.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class XMapSetup(ReportSetup):
+    """Devices send their profile once, and its AlterEgo when they are sent candidates."""
+
+    kind: Literal["x-map"] = "x-map"
+    replacement: ReplacementSetup = option("How replacements are drawn.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SilentSetup(Setup):
+    """Devices send nothing: whatever a request asks for, they are not set up for it."""
+
+    kind: Literal["nothing-sent"] = "nothing-sent"
+
+
+if TYPE_CHECKING:
+    AnySetup = Setup
+else:
+    _SETUPS = (
+        OneShotSetup,
+        IterativeSetup,
+        PrivateAlsSetup,
+        GradientPerturbationSetup,
+        XMapSetup,
+        SilentSetup,
+    )
+    AnySetup = one_of_classes(_SETUPS, Setup)
+
+InstalledT = TypeVar("InstalledT", bound=Options)
+
+
+def to_json(installed: Options) -> str:
+    """Return what is installed as JSON."""
+    return json.dumps(as_values(installed))
+
+
+def from_json(kind: type[InstalledT], text: str, where: str) -> InstalledT:
+    """Read what `to_json` returned, and check every value of it.
+
+    Parameters
+    ----------
+    kind : type
+        Class of what was installed: a setup, or options with a field of type `AnySetup`.
+    text : str
+        Possibly damaged.
+    where : str
+        The file, for errors.
+
+    Raises
+    ------
+    InputError
+        When it is damaged; the error names the file and the first invalid key.
+    """
+    try:
+        return parse_json(kind, text)
+    except SettingError as error:
+        raise InputError(f"{where}, {error.key or 'JSON'}", error.found, error.accepted) from None

@@ -1,0 +1,247 @@
+"""Ratings that are held in Python: every form gives the same data set, and bad ones are refused."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import json
+import pickle
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from pydantic import TypeAdapter
+
+from dprec.datasets import InMemory, Synthetic, SyntheticDomains
+from dprec.errors import InputError
+from dprec.ratings import Ratings
+
+USERS, ITEMS, RATINGS = [2, 0, 1, 0, 2], [0, 1, 2, 0, 2], [5.0, 1.0, 2.0, 4.0, 3.0]
+COLUMNS: dict[str, Any] = {"userId": USERS, "movie_id": ITEMS, "stars": RATINGS}
+HELD = {
+    "pandas": pd.DataFrame(COLUMNS),
+    "pandas, nullable": pd.DataFrame(COLUMNS).convert_dtypes(),
+    "polars": pl.DataFrame(COLUMNS),
+    "polars, lazy": pl.DataFrame(COLUMNS).lazy(),
+    "single precision": pd.DataFrame(COLUMNS).astype({"stars": np.float32}),
+    "sparse array": sp.csr_array((RATINGS, (USERS, ITEMS))),
+    "sparse matrix": sp.coo_matrix((RATINGS, (USERS, ITEMS))),
+    "lists": (USERS, ITEMS, RATINGS),
+    "arrays": (np.array(USERS, dtype=np.uint8), np.array(ITEMS, dtype=float), np.array(RATINGS)),
+    "one array": np.column_stack([USERS, ITEMS, RATINGS]),
+}
+
+
+def frame(**columns: Any) -> pd.DataFrame:
+    return pd.DataFrame({"user": USERS, "item": ITEMS, "rating": RATINGS, **columns})
+
+
+@pytest.mark.parametrize("form", HELD)
+def test_every_form_is_the_same_data_set(form: str) -> None:
+    dataset = InMemory.of(HELD[form])
+    assert dataset == InMemory.of(HELD["lists"])
+    assert replace(dataset, scale_given=True) == InMemory.of(dataset.load())
+    assert (dataset.users, dataset.items, dataset.ratings, dataset.test_ratings) == (3, 3, 5, 0)
+    np.testing.assert_array_equal(dataset.load().to_sparse().toarray(), [[4, 1, 0], [0, 0, 2], [5, 0, 3]])
+
+
+@pytest.mark.parametrize(
+    ("settings", "read_off"),
+    [
+        ({}, ("low", "high", "step")),
+        ({"low": 1, "high": 5}, ("low", "high", "step")),
+        ({"low": 1, "high": 5, "step": 1}, ()),
+        ({"low": 1, "high": 5, "continuous": True}, ()),
+    ],
+)
+def test_what_the_ratings_decide_of_the_scale(settings: Any, read_off: tuple[str, ...]) -> None:
+    dataset = InMemory.of(frame(), **settings)
+    assert dataset.read_off() == read_off
+    public = eval(
+        dataset.written({"low": 1, "high": 5, "step": 0.5}).replace("dataset=", "").replace("...", "frame()")
+    )
+    assert public.read_off() == ()
+    assert public.load().scale.levels == 9
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
+def test_text_as_identifiers(make: Any) -> None:
+    names = {"user": ["b", "a", "a"], "item": ["x", "x", "y"], "rating": [1, 2, 3]}
+    ratings = InMemory.of(make(names)).load()
+    assert ratings.user_ids.tolist() == ["a", "b"]
+    assert ratings.user_ids.dtype.kind == "U"
+    assert InMemory.of(make(names)) == InMemory.of((names["user"], names["item"], names["rating"]))
+
+
+def test_single_precision_has_even_levels() -> None:
+    tenths = np.array([0.1, 0.2, 0.3, 0.7, 1.1], dtype=np.float32)
+    np.testing.assert_allclose(InMemory.of(frame(rating=tenths)).load().scale.values, np.arange(1, 12) / 10)
+
+
+def test_users_and_items_without_ratings_stay() -> None:
+    matrix = sp.csr_array((RATINGS, (USERS, ITEMS)), shape=(10, 20))
+    assert InMemory.of(matrix).load().n_items == 20
+    train, test = InMemory.of(matrix, sp.csr_array(([1.0], ([2], [1])), shape=(10, 21))).load_fold("given")
+    assert (train.n_users, train.n_items, test.n_items, test.count) == (10, 21, 21, 1)
+
+
+def test_a_train_and_a_test_part() -> None:
+    parts = frame().iloc[:3], pl.from_pandas(frame().iloc[3:])
+    dataset = InMemory.of(*parts)
+    assert (dataset.ratings, dataset.test_ratings, dataset.fold_names()) == (5, 2, ("given",))
+    train, test = dataset.load_fold("given")
+    assert (train.count, test.count) == (3, 2)
+    assert train.scale is test.scale
+    np.testing.assert_array_equal(
+        dataset.load().to_sparse().toarray(), (train.to_sparse() + test.to_sparse()).toarray()
+    )
+    assert dataset != InMemory.of(frame())
+    with pytest.raises(InputError, match="in-memory comes without predefined folds"):
+        InMemory.of(frame()).load_fold("given")
+
+
+def test_ratings_keep_their_scale() -> None:
+    made = Synthetic(users=8, items=9, ratings=30).load()
+    few = made.select(made.levels < 3)
+    assert InMemory.of(few).load() is few
+    train, test = InMemory.of(few, made.select(made.levels > 3)).load_fold("given")
+    assert train.scale.high == test.scale.high == 5
+    with pytest.raises(
+        InputError, match="test: a scale of one of 1, 2; accepted: that of dataset: one of 1, 2, 3"
+    ):
+        InMemory.of(few, InMemory.of(([1], [1], [2]), low=1, high=2, step=1).load())
+
+
+def test_domains_are_part_of_what_identifies_ratings() -> None:
+    domains = SyntheticDomains(users=8, items=10, ratings=40).load()
+    plain = Ratings(
+        *(getattr(domains, name) for name in ("indptr", "items", "levels", "scale", "user_ids", "item_ids"))
+    )
+    assert InMemory.of(domains).load() is domains
+    assert InMemory.of(domains) != InMemory.of(plain)
+
+
+@pytest.mark.parametrize("changed", [{"rating": [5, 1, 2, 4, 4.0]}, {"user": [2, 0, 1, 0, 3]}])
+def test_other_ratings_are_another_data_set(changed: Any) -> None:
+    assert InMemory.of(frame(**changed)).sha256 != InMemory.of(frame()).sha256
+
+
+def test_a_file_names_ratings_that_are_present_and_only_those() -> None:
+    reader: TypeAdapter[InMemory] = TypeAdapter(InMemory)
+    dataset = InMemory.of(frame(rating=[5, 1, 2, 4, 2.0]))
+    written = reader.dump_json(dataset)
+    assert json.loads(written)["sha256"] == dataset.sha256
+    ratings = dataset.load()
+    assert reader.validate_json(written).load() is ratings
+    assert copy.deepcopy(dataset).load() is ratings
+    elsewhere = pickle.dumps(dataset)
+    del dataset
+    gc.collect()
+    absent = reader.validate_json(written)
+    assert absent.known_scale() is None
+    with pytest.raises(
+        InputError, match="5 ratings of 3 items by 3 users that were in memory; accepted: the same"
+    ):
+        absent.load()
+    arrived = pickle.loads(elsewhere)
+    assert arrived == absent
+    np.testing.assert_array_equal(reader.validate_json(written).load().values, ratings.values)
+
+
+@pytest.mark.parametrize(
+    ("held", "message"),
+    [
+        (5, "dataset: a value of type int; accepted: a data frame"),
+        ("abc", "dataset: a value of type str"),
+        (frame().iloc[:0], "dataset"),
+        (InMemory.of(frame()).load().select(np.zeros(5, dtype=np.bool_)), "dataset: no ratings"),
+        (frame(user=["a", None, "b", "c", "d"]), "dataset, column 'user', row 2: nothing; accepted: a value"),
+        (frame(rating=[1, np.nan, 2, 3, 4]), "dataset, column 'rating', row 2: nothing"),
+        ((USERS, ITEMS, [1, np.inf, 2, 3, 4]), "dataset, row 2: rating inf; accepted: a finite number"),
+        ((USERS, ITEMS, RATINGS[:-1]), "dataset: columns of different lengths"),
+        ((USERS, ITEMS, list("abcde")), "dataset: .*; accepted: ratings that are numbers"),
+        (
+            (np.ma.array(USERS, mask=[0, 1, 0, 0, 0]), ITEMS, RATINGS),
+            "dataset: columns that are no arrays, or hide",
+        ),
+        (([1, [2]], [1, 2], [1, 2]), "dataset: columns that are no arrays"),
+        (frame(item=[0.5, 1, 2, 3, 4]), "dataset: item: identifiers of type float64; accepted: whole"),
+        (([1, "a"], [1, 2], [1, 2]), None),
+        ((np.array([1, "a"], dtype=object), [1, 2], [1, 2]), "dataset: user: identifiers of type object"),
+        (
+            frame().rename(columns={"item": "zork"}),
+            "item_column: dataset: which of the columns 'user', 'zork'",
+        ),
+        (sp.coo_array(([1.0, 2.0], ([0, 0], [0, 0]))), "dataset, row 2: user 0 rates item 0 a second time"),
+        (frame(rating=[1, 2, 3, 4, 5.5]), "dataset: ratings from 1 to 5.5"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_in_one_line(held: Any, message: str | None) -> None:
+    if message is None:
+        assert InMemory.of(held).users == 2  # NumPy makes text of both
+        return
+    with pytest.raises(InputError, match=message) as caught:
+        InMemory.of(held)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("held", "message"),
+    [
+        (frame(user=np.array([10**30, 2, 3, 4, 5], dtype=object)), "user: identifiers beyond 64 bits"),
+        (frame(user=["a", "a\0", "b", "c", "d"]), "user: an identifier with a zero character"),
+        (
+            (np.array(["\ud800", *"bcde"], dtype=object), ITEMS, RATINGS),
+            "user: an identifier that is no Unicode",
+        ),
+        (frame(item=["x" * 256, *"bcde"]), "item: an identifier of 256 characters; accepted: at most 255"),
+        (frame(rating=np.array(RATINGS) * 1j), "ratings of type complex128"),
+        (frame(rating=pd.to_timedelta(RATINGS, unit="s")), "ratings of type timedelta64"),
+        (frame(rating=np.array(RATINGS) * 5e-324), "low: dataset: ratings from .* that are as little as"),
+        (frame(rating=[1e307, -1e307, 1, 2, 3]), r"a scale from -1e\+307 to 1e\+307; accepted: low and high"),
+        (pl.DataFrame(COLUMNS).cast({"userId": pl.Int128}), "column 'userId': cannot convert i128"),
+        (pl.DataFrame(COLUMNS).lazy().select("nobody"), "a lazy frame that raised"),
+        (pl.DataFrame(COLUMNS).to_arrow(), "a value of type Table; accepted: a data frame of pandas"),
+        (sp.coo_array(([5.0], ([0], [0])), shape=(2**40, 2)), r"a sparse matrix of 1099511627776 x 2"),
+        (None, "a value of type NoneType"),
+    ],
+)
+def test_what_no_array_can_hold_is_refused_in_one_line(held: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        InMemory.of(held)
+
+
+def test_a_damaged_sparse_matrix_is_refused_in_one_line() -> None:
+    held = sp.csr_array((RATINGS, (USERS, ITEMS)))
+    held.indices[0] = 99
+    with pytest.raises(InputError, match="dataset: a damaged sparse matrix"):
+        InMemory.of(held)
+
+
+def test_two_roles_need_two_columns() -> None:
+    with pytest.raises(InputError, match=r"item_column: dataset: column 'user' for the items too"):
+        InMemory.of(frame(), item_column="user")
+
+
+def test_times_with_an_offset_count_from_it() -> None:
+    zoned = pd.date_range("2020-01-01", periods=5, tz="Europe/Berlin")
+    held = InMemory.of(frame(timestamp=zoned)).load_timed()
+    plain = InMemory.of(frame(timestamp=zoned.tz_convert("UTC").tz_localize(None))).load_timed()
+    assert held.times is not None
+    assert np.array_equal(held.times, plain.times)
+
+
+def test_settings_of_the_columns_and_the_scale() -> None:
+    odd = frame().rename(columns={"item": "zork"})
+    assert InMemory.of(odd, item_column="zork", low=0, high=10, step=1).load().scale.levels == 11
+    assert InMemory.of(odd, item_column=2) == InMemory.of(frame())
+    with pytest.raises(
+        InputError, match="item_column: dataset: no column 'zorg'; accepted: one of rating, user, zork"
+    ):
+        InMemory.of(odd, item_column="zorg")
+    twice = pd.concat([frame(), frame()])
+    assert InMemory.of(twice, duplicates="last") == InMemory.of(frame())

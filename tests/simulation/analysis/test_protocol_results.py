@@ -1,0 +1,63 @@
+"""Which settings of a comparison stand for the others."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dprec.errors import InputError
+from simulation.analysis.protocol_results import (
+    ProtocolResult,
+    at_reference,
+    frontier,
+    read_rows,
+    reference_budget,
+)
+from simulation.analysis.vocabulary import METRICS
+
+RMSE = METRICS[0]
+
+
+def result(name: str, spent: float, rmse: float, budget: float | None = 1.0) -> ProtocolResult:
+    row = {
+        "rmse": rmse,
+        "uplink_message_mean_per_user": spent,
+        "downlink_message_mean_per_user": 0.0,
+        "epsilon_per_rating": budget,
+        "epsilon_per_user_max": budget,
+    }
+    return ProtocolResult(name, budget, (row,))
+
+
+@given(st.lists(st.tuples(st.integers(1, 6), st.integers(1, 6)), min_size=1, max_size=12))
+def test_the_frontier_is_what_nothing_beats(points: list[tuple[int, int]]) -> None:
+    results = [result(f"p{place}", float(x), float(y)) for place, (x, y) in enumerate(points)]
+    found = {(one.bytes_per_user, one.mean("rmse")) for one in frontier(results, RMSE)}
+    best = {(x, y) for x, y in points if not any((a <= x and b <= y) and (a, b) != (x, y) for a, b in points)}
+    assert found == best
+
+
+def test_the_reference_budget_is_the_most_common_and_then_the_nearest_to_one() -> None:
+    results = [result("a", 1, 1, budget) for budget in (0.1, 0.5, 3.0)] + [result("b", 1, 1, 3.0)]
+    assert reference_budget(results) == 3.0
+    assert reference_budget(results[:3]) == 0.5
+    assert reference_budget([result("c", 1, 1, None)]) is None
+    chosen = at_reference([*results[:2], result("b", 1, 1, 3.0), result("b", 1, 1, 8.0)])
+    assert [(one.name, one.budget) for one in chosen] == [("a", 0.5), ("b", 3.0)]
+
+
+def test_analysis_is_imported_without_what_draws() -> None:
+    check = "import sys, simulation.analysis; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
+
+
+def test_a_line_without_a_name_is_refused(tmp_path: Path) -> None:
+    table = tmp_path / "comparison.csv"
+    table.write_text("name,epsilon\nisgd,1.0\n,2.0\n")
+    with pytest.raises(InputError, match="line 3: name: nothing; accepted: the name of a protocol"):
+        read_rows(table)

@@ -1,0 +1,169 @@
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from dprec.datasets import InMemory
+from dprec.errors import InputError
+from simulation import compare
+from simulation.comparison.planning import load_comparison
+from simulation.comparison.running import run_comparison
+
+HOLDOUT = {"kind": "holdout", "test_fraction": 0.2}
+
+
+@pytest.fixture
+def ratings(tmp_path: Path) -> Path:
+    """Write a file of ratings from 1 to 5."""
+    path = tmp_path / "my ratings.csv"
+    rng = np.random.default_rng(3)
+    cells = rng.permutation(12 * 9)[:80]
+    lines = [
+        f"u{cell // 9},i{cell % 9},{star}" for cell, star in zip(cells, rng.integers(1, 6, 80), strict=True)
+    ]
+    path.write_text("\n".join(["user,item,rating", *lines]))
+    return path
+
+
+def dataset_override(path: Path) -> str:
+    return f"dataset={{kind: csv, path: '{path}'}}"
+
+
+def test_a_file_of_ratings_is_compared_as_it_is(ratings: Path) -> None:
+    comparison = load_comparison(str(ratings))
+    assert comparison.config.name == "my-ratings"
+    assert comparison.config.title == "Published systems and ours on my ratings.csv"
+    assert {cell.config.dataset.path for cell in comparison.cells} == {str(ratings)}  # type: ignore[attr-defined]
+    names = {cell.protocol for cell in comparison.cells}
+    assert {"nothing-sent", "best-on-device", "plain-mf", "isgd", "zheng-rr", "pg-mf"} <= names
+    assert not comparison.left_out
+
+
+def test_a_comparison_keeps_what_suits_other_ratings(ratings: Path) -> None:
+    comparison = load_comparison("compare-seeds", [dataset_override(ratings)])
+    reasons = {each.name: each.reason for each in comparison.left_out}
+    assert set(reasons) == {"nx-map", "nx-map-shrunk", "x-map", "x-map-shrunk"}
+    assert set(reasons.values()) == {"it is for the ratings of movielens-genres"}
+    assert {cell.config.split.kind for cell in comparison.cells} == {"holdout"}
+    assert "isgd" in {cell.protocol for cell in comparison.cells}
+
+
+def test_public_item_data_of_ones_own_replace_those_of_the_entries(ratings: Path, tmp_path: Path) -> None:
+    items = tmp_path / "items.csv"
+    items.write_text("\n".join(["item,year", *(f"i{item},{1990 + item}" for item in range(9))]))
+    override = f"dataset={{kind: csv, path: '{ratings}', items: {{path: '{items}', numbers: [year]}}}}"
+    comparison = load_comparison("compare-seeds", [override])
+    (best,) = {cell.config.dataset for cell in comparison.cells if cell.protocol == "best-on-device"}
+    assert best.items.path == str(items)  # type: ignore[attr-defined]
+
+
+def test_a_split_of_ones_own_is_kept(ratings: Path) -> None:
+    overrides = [dataset_override(ratings), "split={kind: k-fold, folds: 3, fold: 1}"]
+    comparison = load_comparison("compare-seeds", overrides)
+    assert comparison.config.split.kind == "k-fold"
+
+
+def small(**changes: Any) -> dict[str, Any]:
+    mechanism, completion = {"kind": "none"}, {"kind": "mf", "rank": 2}
+    plain = {"kind": "one-shot", "mechanism": mechanism, "completion": completion}
+    return {
+        "name": "mine",
+        "dataset": {"kind": "synthetic", "users": 12, "items": 9, "ratings": 60},
+        "split": HOLDOUT,
+        "epsilons": [1.0],
+        "protocols": [{"name": "plain", "protocol": plain}, "x-map", "one-bit-input-effects"],
+        "simulation": {"backend": "local"},
+        **changes,
+    }
+
+
+def test_what_does_not_suit_the_ratings_is_left_out_with_its_baselines(ratings: Path, tmp_path: Path) -> None:
+    signs = {"name": "signs", "preset": "one-bit-input-effects"}
+    values = small(protocols=[*small()["protocols"][:2], signs])
+    lines = ratings.read_text().splitlines()
+    ratings.write_text("\n".join([lines[0], *(f"{line.rpartition(',')[0]},{3}" for line in lines[1:])]))
+    scale = ["dataset.low=1", "dataset.high=5"]
+    comparison = load_comparison(values, [dataset_override(ratings), *scale])
+    result = run_comparison(comparison, tmp_path / "out", jobs=1)
+    reasons = {each.name: each.reason for each in result.comparison.left_out}
+    assert set(reasons) == {"x-map", "signs"}
+    assert "movielens-genres" in reasons["x-map"]
+    baselines = {"nothing-sent", "global-mean", "item-average", "sets-only"}
+    assert {row["name"] for row in result.rows} == {"plain"} | baselines
+    written = yaml.safe_load((tmp_path / "out" / "comparison.yaml").read_text())
+    assert written["left_out"] == reasons
+    assert [entry["name"] for entry in written["protocols"]] == ["plain"]
+
+
+def test_its_own_ratings_must_suit_every_protocol(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="x-map: dataset: ratings of one domain"):
+        run_comparison(load_comparison(small()), tmp_path / "out")
+
+
+def test_a_comparison_without_any_protocol_that_suits_is_refused(ratings: Path, tmp_path: Path) -> None:
+    comparison = load_comparison(small(protocols=["x-map"]), [dataset_override(ratings)])
+    with pytest.raises(InputError, match="none suits the ratings"):
+        run_comparison(comparison, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "overrides", "message"),
+    [
+        (
+            "1,1,-9.5\n1,2,7.25\n2,1,3.1\n2,2,-3.3\n",
+            [],
+            "ratings from -9.5 to 7.25 .* --set dataset.low=-10 ",
+        ),
+        ("a,b,c\n1,1,3\n", [], "line 1: which of the columns"),
+        ("1,1,3\n1,2,4\n2,1,3\n", ["zork=1"], "zork: "),
+        ("1,1,3\n1,2,4\n2,1,3\n", ["split={kind: k-fold, k: 1}"], "[^/]*split"),
+        ("1,1,3\n1,2,4\n2,1,3\n", ["protocols=[blp-mf, blp-mf]"], "protocols: two protocols named 'blp-mf'"),
+    ],
+)
+def test_a_refusal_names_the_file_of_ratings_first(
+    content: str, overrides: list[str], message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text(content)
+    with pytest.raises(InputError, match=rf"^{re.escape(str(path))}[:,] {message}") as caught:
+        compare(path, tmp_path / "comparison", overrides=overrides)
+    assert "compare-systems" not in str(caught.value)
+
+
+def test_unreadable_ratings_are_an_error_and_leave_nothing_out(tmp_path: Path) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_text("user,item,rating\nu,i,many\n")
+    with pytest.raises(InputError, match=r"bad\.csv"):
+        run_comparison(load_comparison(str(path)), tmp_path / "out")
+
+
+def test_entries_with_settings_of_their_own_are_compared_on_ratings_in_memory() -> None:
+    rng = np.random.default_rng(5)
+    cells = rng.permutation(12 * 9)[:80]
+    held = InMemory.of((cells // 9, cells % 9, rng.integers(1, 6, cells.size)))
+    entry = {"name": "plain", "preset": "plain-mf", "set": {"dataset.items": True}}
+    other = {"name": "other", "preset": "x-map", "set": {"dataset.kind": "movielens-genres"}}
+    comparison = load_comparison(small(protocols=[entry, other]), (), {"dataset": held})
+    assert {cell.config.dataset for cell in comparison.cells} == {held}
+    assert {each.name: each.reason for each in comparison.left_out} == {
+        "other": "it is for the ratings of movielens-genres"
+    }
+
+
+def test_ratings_in_memory_are_compared_with_their_own_test_part(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    cells = rng.permutation(12 * 9)[:80]
+    triples = cells // 9, cells % 9, rng.integers(1, 6, 80).astype(float)
+    train, test = (tuple(column[rows] for column in triples) for rows in (slice(60), slice(60, None)))
+    values = small(
+        protocols=small()["protocols"][:1], baselines=False, split={"kind": "predefined", "fold": "u1"}
+    )
+    result = compare(values, tmp_path / "out", dataset=train, test=test, page=False)
+    assert [row["name"] for row in result.rows] == ["plain"]
+    written = yaml.safe_load((tmp_path / "out" / "comparison.yaml").read_text())
+    assert (written["dataset"]["ratings"], written["dataset"]["test_ratings"]) == (80, 20)
+    assert written["split"]["kind"] == "predefined"
