@@ -28,7 +28,7 @@ from dprec.ratings import RatingScale
 from dprec.wire import ReportCodec
 
 LARGEST_CELL_EPSILON = 20.0
-"""Largest loss of one cell for which integer weights out of 2**60 preserve the ratios that epsilon requires."""
+"""Largest loss of one cell for which integer weights out of 2**60 keep the ratios that epsilon requires."""
 
 DELTA = 1e-6
 """Default: less than one in the number of users of any data set here."""
@@ -156,7 +156,7 @@ class CalibratedMechanism:
         return channel
 
     def _within(self, epsilon: float) -> Channel | None:
-        """Return the mechanism's channel at epsilon; None if integer weights are too coarse, or it costs more."""
+        """Return the mechanism's channel at epsilon; None if the weights are too coarse, or it costs more."""
         if epsilon < _SMALLEST_CELL_EPSILON:
             return None
         try:
