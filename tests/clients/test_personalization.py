@@ -36,7 +36,7 @@ def priors(*numbers: float) -> bytes:
     return np.array(numbers, dtype=PRIOR).tobytes()
 
 
-def test_a_cohort_takes_the_table_and_the_levels_of_its_users(tmp_path: Path) -> None:
+def test_a_partition_takes_the_table_and_the_levels_of_its_users(tmp_path: Path) -> None:
     sent = Personalization(TABLE.encode(), priors(0.5, -1, 0, 2))
     table, received = receive_table(partition(tmp_path / "run"), sent)
     assert received.tolist() == [[0.5], [-1], [0], [2]]
