@@ -28,7 +28,7 @@ from clients.device.bounded_transport import LARGEST_BODY
 from clients.device.fleet import Fleet, NodeKey
 from dprec.wire.network import MEASURED, Contacts, NetworkConstants, Octets, network_bytes
 from dprec.wire.traffic import WITH_RECORD, WITHOUT_RECORD, TrafficLedger
-from strategies.envelope import message_size
+from strategies.rounds import message_size
 
 SOLVED = (None, 1_000)
 """Bytes of the records from which the constants are solved; None for a message without a record."""

@@ -42,9 +42,8 @@ from dprec.ratings import Ratings
 from dprec.replies import Reports
 from dprec.wire import DecodedReports, ReportCodec, TrafficLedger
 from simulation.protocols.accounting import mechanism_ledger
-from strategies.arrivals import Arrivals
-from strategies.envelope import reply_message
-from strategies.rounds import RoundAccount
+from strategies.roster import Arrivals
+from strategies.rounds import RoundAccount, reply_message
 
 ITEMS, COHORT, RANK, SWEEPS = 2_000, 20_000, 5, 3
 ResultT = TypeVar("ResultT")

@@ -16,7 +16,6 @@ from clients import (
     gradient_perturbation,
     iterative,
     one_shot,
-    personalization,
     private_als,
     replacement,
 )
@@ -132,7 +131,7 @@ def _receive(app: ClientApp, cohort_for: CohortFor) -> None:
     def personalize(message: Message, context: Context) -> Message:
         """Receive what is known of the items, from which a device makes its own predictions."""
         cohort = cohort_for(message, context)
-        personalization.receive_table(cohort, _request(Personalization.of, message))
+        delivery.receive_table(cohort, _request(Personalization.of, message))
         return Message(RecordDict(), reply_to=message)
 
     @app.query(action_of(RECOMMEND))

@@ -7,20 +7,26 @@ so its guarantee holds against any server. A setup is stored as JSON and checked
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 from pydantic import BeforeValidator
 
 from dprec.completion.one_bit.links import LinkKind
+from dprec.completion.one_bit.slope_channel import slope_channel
 from dprec.component_types import one_of, one_of_classes
 from dprec.errors import InputError, SettingError
 from dprec.gradients import GRADIENTS, GradientReport
 from dprec.mechanisms import MECHANISMS, Mechanism
+from dprec.mechanisms.channel import Channel
 from dprec.options import Options, as_tuple, as_values, option
 from dprec.parsing import parse_json
 from dprec.privacy.calibration import PrivacyBudget
+from dprec.privacy.residual_calibration import calibrated_for
 from dprec.private_als import AGGREGATIONS, Aggregation, FactorizationOptions
+from dprec.ratings import Ratings
+from dprec.sent_symbols import ExactLoss, SentSymbols, symbols_of_mechanism, symbols_of_slopes
 from dprec.wire.broadcast import BroadcastOptions
 
 if TYPE_CHECKING:
@@ -39,6 +45,25 @@ class Setup(Options):
 
     kind: str = ""
 
+    @property
+    def hides_rated_items(self) -> bool:
+        """Whether what devices send hides which items are rated."""
+        return False
+
+    @property
+    def sends_values(self) -> bool:
+        """Whether anything that devices send depends on how an item was rated."""
+        return True
+
+    def sent_symbols(self, people: Ratings) -> SentSymbols | None:
+        """Return what can be read in reports about some people's ratings; None if no symbols of items."""
+        return None
+
+    def exact_losses(self, people: Ratings) -> Iterator[ExactLoss]:
+        """Yield what devices lose by what is installed, computed without samples."""
+        symbols = self.sent_symbols(people)
+        return iter(()) if symbols is None else symbols.exact_losses()
+
 
 @dataclass(frozen=True, kw_only=True)
 class ReportSetup(Setup):
@@ -46,6 +71,21 @@ class ReportSetup(Setup):
 
     mechanism: _AnyMechanism = option("What the device applies to each rating.")
     privacy: PrivacyBudget | None = option("What is guaranteed; none if nothing is.")
+
+    @property
+    def hides_rated_items(self) -> bool:
+        """Whether the mechanism hides them, or is about whole profiles."""
+        return self.mechanism.hides_rated_items or self.mechanism.reports_profiles
+
+    @property
+    def sends_values(self) -> bool:
+        """Whether the mechanism does."""
+        return self.mechanism.sends_values
+
+    def sent_symbols(self, people: Ratings) -> SentSymbols:
+        """Return what can be read in the reports of the mechanism."""
+        calibrated = calibrated_for(self.mechanism, self.privacy, people.scale, people.n_items)
+        return symbols_of_mechanism(calibrated, people)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +107,17 @@ class IterativeSetup(Setup):
     ridge: float = option("Ridge of the user factors that the device solves for.", gt=0)
     epsilon_per_round: float | None = option("Budget of one report; none if nothing is protected.", gt=0)
     rounds: int = option("Rounds that the budget was divided by: the device answers no other.", ge=1)
+
+    @property
+    def hides_rated_items(self) -> bool:
+        """Whether the gradient report does."""
+        return self.gradient.hides_rated_items
+
+    def exact_losses(self, people: Ratings) -> Iterator[ExactLoss]:
+        """Yield the loss of the probabilities with which a device answers in all rounds."""
+        if self.epsilon_per_round is not None:
+            loss = self.gradient.exact_epsilon(self.epsilon_per_round) * self.rounds
+            yield "answers of all rounds, as probabilities", 1, loss
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +143,15 @@ class GradientPerturbationSetup(Setup):
     symbols: int = option("Cells of the grid on which a noisy entry is sent.", ge=3)
     epsilon_per_round: float = option("Budget of one report.", gt=0)
     rounds: int = option("Rounds that the budget was divided by: the device answers no other.", ge=1)
+
+    @property
+    def channel(self) -> Channel:
+        """The channel of one entry of a gradient, at the budget of one round."""
+        return slope_channel(self.clamp, self.symbols, self.epsilon_per_round)
+
+    def sent_symbols(self, people: Ratings) -> SentSymbols:
+        """Return what can be read in the slopes."""
+        return symbols_of_slopes(self.channel, self.rounds, people)
 
 
 @dataclass(frozen=True, kw_only=True)

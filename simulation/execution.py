@@ -33,7 +33,7 @@ from simulation.storage.example_user import shown_names
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_record import RunRecord, prediction_columns, traffic_columns
 from simulation.storage.summarise import summarise
-from strategies.round_record import RoundRecord
+from strategies.participation import RoundRecord
 
 RoundEnded = Callable[[RoundRecord], None]
 """Called with the record of a round."""

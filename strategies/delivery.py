@@ -1,4 +1,4 @@
-"""The delivery of what the server predicts: every user gets the best items that the server has not seen.
+"""What users are sent at the end: the best items that the server has not seen, or a table of all items.
 
 What a list costs is known without predicting anything. So a simulation of many users charges the lists, and
 does not make them.
@@ -13,15 +13,14 @@ from flwr.app import RecordDict
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
-from dprec.messages import RECOMMEND, Recommendations
+from dprec.messages import PERSONALIZE, PRIOR, RECOMMEND, Personalization, Recommendations
 from dprec.ragged import offsets, rows_of, segments
 from dprec.ratings import RatingScale
 from dprec.recommendation import NO_ITEM, Predict, PredictRows, best_items
 from dprec.wire.item_list import ItemListCodec
 from dprec.wire.traffic import TrafficLedger
-from strategies.envelope import request_content
 from strategies.roster import Roster
-from strategies.rounds import RoundAccount
+from strategies.rounds import RoundAccount, request_content
 
 MOST_CELLS = 1 << 20
 """Users times items up to which a simulation makes and sends the lists."""
@@ -133,5 +132,36 @@ def deliver_lists(
     for partition in hosted:
         cohort = np.asarray(roster.cohort(partition), dtype=np.int64)
         contents[partition] = request_content(Recommendations(lists.encoded(cohort)))
+    account.deliver(grid, roster, contents)
+    return account.spent()
+
+
+def broadcast_table(
+    grid: Grid, roster: Roster, group: str, table: bytes, priors: NDArray[np.float64], traffic: TrafficLedger
+) -> dict[str, int]:
+    """Send the table to everybody; return the bytes charged, as `RoundAccount.spent` does.
+
+    Parameters
+    ----------
+    grid : Grid
+    roster : Roster
+    group : str
+        Run key.
+    table : bytes
+    priors : ndarray, shape (users, 1 + factors)
+        See `Personalization`.
+    traffic : TrafficLedger
+        Charged in place: the table in full to every user, although a cohort shares it.
+    """
+    sent = priors.astype(PRIOR)
+    own = sent.shape[1] * PRIOR.itemsize
+    account = RoundAccount(PERSONALIZE, group, traffic)
+    alone = request_content(Personalization(table, bytes(own)))
+    account.charge_request(slice(None), alone, len(table) + own)
+    contents = {}
+    for partition in range(len(roster.node_ids)):
+        cohort = roster.cohort(partition)
+        request = Personalization(table, sent[cohort.start : cohort.stop].tobytes())
+        contents[partition] = request_content(request)
     account.deliver(grid, roster, contents)
     return account.spent()

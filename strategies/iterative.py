@@ -1,6 +1,6 @@
 """The server's part of iterative factorisation: rounds of broadcast, gradient reports and a step.
 
-This is a Flower `Strategy` whose arrays are the item factors; see `strategies.training`.
+This is a Flower `Strategy` whose arrays are the item factors; see `strategies.rounds`.
 """
 
 from __future__ import annotations
@@ -22,13 +22,9 @@ from dprec.messages import DELIVER, TRAIN, FinalFactors, GradientRequest, bitmap
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.wire.broadcast import BroadcastOptions, Factors, encode_broadcast
 from dprec.wire.traffic import TrafficLedger
-from strategies.envelope import request_content
-from strategies.roster import Roster
-from strategies.round_record import RoundRecord
-from strategies.rounds import RoundAccount
-from strategies.sampling import SamplingOptions
-from strategies.sums import ReadSums
-from strategies.training import TrainingRounds
+from strategies.participation import RoundRecord, SamplingOptions
+from strategies.roster import ReadSums, Roster
+from strategies.rounds import RoundAccount, TrainingRounds, request_content
 
 
 @dataclass(eq=False)

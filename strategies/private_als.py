@@ -1,6 +1,6 @@
 """The server's part of private alternating least squares: rounds of broadcast, sums, noise and an item step.
 
-This is a Flower `Strategy` that starts from a model of its own; see `strategies.training`.
+This is a Flower `Strategy` that starts from a model of its own; see `strategies.rounds`.
 """
 
 from __future__ import annotations
@@ -20,16 +20,13 @@ from dprec.privacy.ledger import PrivacyLedger
 from dprec.private_als import Aggregation, ItemLearner, StatisticsLayout
 from dprec.run_keys import ReleaseDraws
 from dprec.wire.traffic import TrafficLedger
-from strategies.envelope import request_content
-from strategies.roster import Roster
-from strategies.rounds import RoundAccount
-from strategies.sums import ReadSums
-from strategies.training import OwnModelRounds
+from strategies.roster import ReadSums, Roster
+from strategies.rounds import OwnModelRounds, RoundAccount, request_content
 
 
 @dataclass(frozen=True, eq=False)
 class _Statistics:
-    """The reports of a round; see `strategies.sums.Summable`."""
+    """The reports of a round; see `strategies.roster.Summable`."""
 
     aggregation: Aggregation
     layout: StatisticsLayout

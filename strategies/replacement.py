@@ -21,10 +21,9 @@ from dprec.messages import REPLACE, REPLACEMENT_ROUND, ReplacementRequest, bitma
 from dprec.ragged import offsets, sizes_of
 from dprec.sorted_keys import find
 from dprec.wire.traffic import TrafficLedger
-from strategies.envelope import request_content
+from strategies.participation import RoundRecord
 from strategies.roster import Roster
-from strategies.round_record import RoundRecord
-from strategies.rounds import RoundAccount
+from strategies.rounds import RoundAccount, request_content
 
 _BYTES_AT_ONCE = 1 << 26
 """Size of the requests that are sent together: bounds the memory for messages to many small cohorts."""

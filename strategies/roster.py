@@ -1,11 +1,13 @@
-"""Which node hosts which users, and how the server asks them."""
+"""Which node hosts which users, how the server asks them, and what arrives: reports, or their sums."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
 
 import numpy as np
 from flwr.app import ConfigRecord, Message, RecordDict
@@ -13,9 +15,12 @@ from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
 from dprec.errors import RunError
-from dprec.messages import IDENTIFY, NODE
-from dprec.replies import Identity
-from strategies.arrivals import Arrivals, arrivals_of
+from dprec.gradients import Aggregate
+from dprec.messages import IDENTIFY, NODE, REPLY
+from dprec.ragged import sizes_of
+from dprec.refusals import words_of
+from dprec.replies import Identity, Reports
+from dprec.summed_reports import SummedReports
 
 _USERS_AT_ONCE = 1 << 19
 """Bounds the replies in flight: while those of so many users are read, so many others are being asked."""
@@ -154,3 +159,187 @@ def _partition(reply: Message) -> int | None:
         return Identity.of(record).partition
     except ValueError:
         return None
+
+
+@dataclass(frozen=True, eq=False)
+class Attendance:
+    """Which of the users of a cohort who were asked have answered.
+
+    Parameters
+    ----------
+    users : ndarray of int64, shape (asked,)
+        Who was asked, ascending.
+    arrived, punctual : ndarray of bool, shape (asked,)
+        Whose report was sent at all, and whose arrived before the round ended.
+    refused : str
+        Why none of them has answered, if the node said so: see `dprec.refusals.words_of`.
+    """
+
+    users: NDArray[np.int64]
+    arrived: NDArray[np.bool_]
+    punctual: NDArray[np.bool_]
+    refused: str = field(default="", kw_only=True)
+
+    @property
+    def senders(self) -> NDArray[np.int64]:
+        """Users who sent a report, whether or not it was in time."""
+        return self.users[self.arrived]
+
+    @property
+    def punctual_users(self) -> NDArray[np.int64]:
+        """Users whose report arrived before the round ended."""
+        return self.users[self.punctual]
+
+    @property
+    @abstractmethod
+    def payloads(self) -> NDArray[np.int64]:
+        """Bytes of the report of each of the senders, shape (senders,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Arrivals(Attendance):
+    """The reports of the users of a cohort who were asked; see `Attendance` for the other parameters.
+
+    Parameters
+    ----------
+    reports : list of bytes
+        One per user who was asked; empty for one who did not answer.
+    """
+
+    reports: list[bytes]
+
+    @property
+    def payloads(self) -> NDArray[np.int64]:
+        """Bytes of the report of each of the senders, shape (senders,)."""
+        return sizes_of(self.reports)[self.arrived]
+
+    def in_time(self) -> list[bytes]:
+        """Return the reports of the punctual users."""
+        return [self.reports[place] for place in np.flatnonzero(self.punctual)]
+
+
+def reply_record(reply: Message | None) -> ConfigRecord | None:
+    """Return the record with what a cohort replies; None if there is none."""
+    record = reply.content.get(REPLY) if reply is not None and reply.has_content() else None
+    return record if isinstance(record, ConfigRecord) else None
+
+
+def arrivals_of(reply: Message | None, first_user: int, users: NDArray[np.int64]) -> Arrivals | None:
+    """Return the reports of a cohort's reply, or None when it cannot be used.
+
+    A reply for other users, or for another number of them, is rejected as a whole: nothing in it can
+    be attributed. An error is the answer of devices that refuse.
+
+    Parameters
+    ----------
+    reply : Message or None
+    first_user : int
+        First user of the cohort.
+    users : ndarray of int64, shape (asked,)
+        Users of the cohort who were asked, ascending.
+    """
+    if reply is not None and reply.has_error():
+        nobody = np.zeros(users.size, dtype=np.bool_)
+        return Arrivals(users, nobody, nobody, [b""] * users.size, refused=words_of(reply.error.code))
+    record = reply_record(reply)
+    if record is None:
+        return None
+    try:
+        read = Reports.of(record)
+    except ValueError:
+        return None
+    if read.first != first_user or len(read.reports) != users.size:
+        return None
+    absent, late = np.zeros((2, users.size), dtype=np.bool_)
+    absent[list(read.absent)], late[list(read.late)] = True, True
+    return Arrivals(users, ~absent, ~absent & ~late, read.reports)
+
+
+class Summable(Protocol):
+    """A kind of report of which the server needs the sum only; see `dprec.gradients.GradientReport`."""
+
+    @property
+    def hides_rated_items(self) -> bool:
+        """Whether a sum reveals nothing about which items were rated."""
+
+    def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[NDArray[np.bool_], Aggregate]:
+        """Validate and add up the reports of a cohort."""
+
+    def sum_shape(self, shape: tuple[int, int]) -> tuple[int, ...]:
+        """Return the shape of the sum of reports."""
+
+    def possible(self, aggregate: Aggregate, shape: tuple[int, int]) -> bool:
+        """Return whether valid reports can have a sum that somebody else added up."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sums(Attendance):
+    """The sum of a cohort's reports; see `Attendance` for the other parameters.
+
+    Parameters
+    ----------
+    sent : ndarray of int64, shape (asked,)
+        Bytes of each report; of no meaning for a user who did not answer.
+    aggregate : Aggregate
+        Sum of the valid reports that arrived in time.
+    """
+
+    sent: NDArray[np.int64]
+    aggregate: Aggregate
+
+    @property
+    def payloads(self) -> NDArray[np.int64]:
+        """Bytes of the report of each of the senders, shape (senders,)."""
+        return self.sent[self.arrived]
+
+
+@dataclass(frozen=True, eq=False)
+class ReadSums:
+    """Reads the replies of cohorts: reports, which it adds up, or their sum, which it checks.
+
+    Parameters
+    ----------
+    gradient : Summable
+        What the devices report.
+    shape : tuple of int
+        Items and rank.
+    users_per_node : int
+        A node of one user, as every device is, has nothing to add up: only its report is read, whose bounds
+        can be checked. The sum of several is believed of the nodes of a simulation.
+    """
+
+    gradient: Summable
+    shape: tuple[int, int]
+    users_per_node: int
+
+    def __call__(self, reply: Message | None, first_user: int, users: NDArray[np.int64]) -> Sums | None:
+        """Return the sums of a reply, or None when it cannot be used; see `arrivals_of` for the parameters.
+
+        No sum is believed that valid reports of so many users cannot have.
+        """
+        record = reply_record(reply)
+        if record is not None and "total" in record:
+            if self.users_per_node == 1:
+                return None
+            return self._checked(record, first_user, users)
+        arrivals = arrivals_of(reply, first_user, users)
+        if arrivals is None:
+            return None
+        _, aggregate = self.gradient.decode(arrivals.in_time(), self.shape)
+        sent, refused = sizes_of(arrivals.reports), arrivals.refused
+        return Sums(users, arrivals.arrived, arrivals.punctual, sent, aggregate, refused=refused)
+
+    def _checked(self, record: ConfigRecord, first_user: int, users: NDArray[np.int64]) -> Sums | None:
+        sum_shape = self.gradient.sum_shape(self.shape)
+        items = None if self.gradient.hides_rated_items else self.shape[0]
+        try:
+            read = SummedReports.of(record, users.size, math.prod(sum_shape), items)
+        except ValueError:
+            return None
+        aggregate = Aggregate(read.total.reshape(sum_shape), read.raters, read.accepted)
+        punctual = ~read.absent & ~read.late
+        if read.first != first_user or read.accepted > punctual.sum():
+            return None
+        if not self.gradient.possible(aggregate, self.shape):
+            return None
+        return Sums(users, ~read.absent, punctual, read.sizes, aggregate)

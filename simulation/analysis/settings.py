@@ -18,7 +18,7 @@ from simulation.analysis.averages import Average, average, grouped
 from simulation.analysis.evaluations import Evaluation
 from simulation.analysis.measures import MEASURES, Measure, measures_in
 from simulation.analysis.vocabulary import profiles_compared, server_sees
-from simulation.protocols.floors import FLOORS
+from simulation.protocols.base import BASELINES
 from simulation.storage.table_record import check_table
 from simulation.storage.tables import Row, read_lines
 
@@ -166,7 +166,7 @@ class Setting:
 
     @property
     def floor(self) -> str | None:
-        """Which floor it is: one of `simulation.protocols.floors`; None for a protocol."""
+        """Which floor it is: one of `simulation.protocols.base.BASELINES`; None for a protocol."""
         return self._text("floor")
 
     @property
@@ -291,8 +291,8 @@ def _cell(column: str, text: str, where: str) -> str | float | bool | None:
     # A mark that turns the direction of writing would turn the figures beside it too.
     if column == "name" and not text.isprintable():
         raise InputError(f"{where}: {column}", repr(text), "a name of characters that can be printed")
-    if column == "floor" and text not in FLOORS:
-        raise InputError(f"{where}: {column}", repr(text), f"{', '.join(FLOORS)}, or nothing")
+    if column == "floor" and text not in BASELINES:
+        raise InputError(f"{where}: {column}", repr(text), f"{', '.join(BASELINES)}, or nothing")
     if column in _FLAGS and text not in ("True", "False"):
         raise InputError(f"{where}: {column}", repr(text), "True, False, or nothing")
     if column in _TEXT or column in _FLAGS:

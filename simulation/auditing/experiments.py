@@ -56,14 +56,14 @@ class Experiment:
     profiles : tuple of Profile
         Of one catalogue.
     questions : tuple of Question
-    from_level : bool
-        Whether item factors start at one level, at which gradients tell these profiles apart best: devices
-        keep their promise whatever they are asked.
+    separating : bool
+        Whether parameters start where devices tell these profiles apart best: they keep their promise
+        whatever they are asked.
     """
 
     profiles: tuple[Profile, ...]
     questions: tuple[Question, ...]
-    from_level: bool = False
+    separating: bool = False
 
     def population(self, people: int, scale: RatingScale, fewest_items: int = 1) -> Ratings:
         """Return so many people of each profile; the profiles take turns.
@@ -151,7 +151,7 @@ def of_factors(low: int, high: int) -> Experiment:
         Question("one item rated or not", 1, ((0, 2), (1, 2))),
         Question("all ratings, through all rounds", 2, ((3, 4), (5, 6), (2, 5))),
     )
-    return Experiment(tuple(map(Profile, profiles)), questions, from_level=True)
+    return Experiment(tuple(map(Profile, profiles)), questions, separating=True)
 
 
 def of_canaries(low: int, high: int) -> Experiment:

@@ -17,7 +17,7 @@ from dprec.privacy.audit import measured
 from dprec.privacy.audit_power import detection
 from dprec.privacy.evidence import Sent, class_edges, learning
 from simulation.auditing.listening import Overheard, numbered
-from simulation.auditing.result import Finding
+from simulation.protocols.audited import Finding
 
 RUNS = 4
 """Runs with seeds of their own, an even number."""

@@ -15,14 +15,14 @@ from simulation.comparison.templates import SHARED, Template
 from simulation.configuration.models import RunConfig, parse_config
 from simulation.configuration.presets import presets
 from simulation.configuration.strict_yaml import read_yaml
-from simulation.protocols.floors import FLOORS, floor_of
+from simulation.protocols.base import BASELINES
 
 _LONGEST_PANEL = 40
 """Characters of a panel in a name; the names of runs are limited."""
 
 
 def added_floors(
-    templates: Sequence[Template], *, folds: bool, floors: Sequence[str] = FLOORS
+    templates: Sequence[Template], *, folds: bool, floors: Sequence[str] = BASELINES
 ) -> list[Template]:
     """Return the floors that a comparison's entries lack, of everything that they predict.
 
@@ -33,7 +33,7 @@ def added_floors(
     folds : bool
         Whether the comparison sets the fold of every entry.
     floors : sequence of str
-        Which of `FLOORS` are added.
+        Which of `BASELINES` are added.
     """
     groups: dict[str, list[Template]] = {}
     for template in templates:
@@ -44,7 +44,7 @@ def added_floors(
     for group, words in zip(
         groups.values(), _distinguishing([own[0] for own in groups.values()]), strict=True
     ):
-        listed = {floor_of(template.run.protocol) for template in group}
+        listed = {template.run.protocol.baseline for template in group}
         for floor in floors:
             if floor not in listed:
                 kind = group[0].run.dataset.kind

@@ -10,11 +10,11 @@ from dprec.datasets.synthetic import Synthetic
 from dprec.errors import InputError
 from dprec.options import as_values
 from dprec.splits import fitting_split
+from simulation.analysis.floors import NOTHING_SENT
 from simulation.comparison.definition import ComparisonConfig, PopulationOptions
 from simulation.comparison.floors import added_floors
 from simulation.comparison.other_data import suited
 from simulation.comparison.templates import Source, Template
-from simulation.protocols.floors import NOTHING_SENT
 
 
 @dataclass(frozen=True)

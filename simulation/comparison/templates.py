@@ -16,7 +16,6 @@ from simulation.configuration.dotted_keys import flatten, replace_value
 from simulation.configuration.models import RunConfig, parse_config
 from simulation.configuration.presets import presets
 from simulation.configuration.strict_yaml import read_yaml
-from simulation.protocols.floors import floor_of
 from simulation.storage.names import cell_key
 
 SHARED = ("dataset", "split", "binarization", "simulation", "evaluation")
@@ -152,7 +151,7 @@ class Template:
             seed=seed,
             config=self.run.model_copy(update={"seed": seed, "protocol": protocol, "split": split}),
             panel=self.entry.panel,
-            floor=floor_of(protocol),
+            floor=protocol.baseline,
             where=self.where,
             population=self.population,
         )

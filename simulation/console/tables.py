@@ -21,8 +21,8 @@ from simulation.storage.tables import Row
 
 if TYPE_CHECKING:
     from simulation.auditing import Audit, PresetAudit
-    from simulation.auditing.result import Finding
     from simulation.comparison.running import ComparisonResult
+    from simulation.protocols.audited import Finding
 
 
 def results_table(summary: Mapping[str, Any], width: int | None = None) -> Fitted:

@@ -10,7 +10,7 @@ from flwr.common.constant import SUPERLINK_NODE_ID
 from flwr.serverapp import Grid
 
 from simulation.engine.forwarding_grid import ForwardingGrid
-from strategies.arrivals import reply_record
+from strategies.roster import reply_record
 
 _FIRST_POLL_SECONDS, _LAST_POLL_SECONDS = 0.5, 5.0
 _POLLS = 0.02

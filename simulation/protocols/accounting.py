@@ -16,7 +16,7 @@ from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.matched_budget import MatchedBudget
 from dprec.privacy.units import PrivacyUnit
-from strategies.round_record import RoundRecord
+from strategies.participation import RoundRecord
 
 EXACT_CHANNEL = (
     "epsilon is the largest log ratio of a channel's rows, counted in the same whole draws with which "

@@ -163,6 +163,10 @@ class BestProtocol(Protocol):
             found = "'server', with a budget per user and the item set visible"
             raise SettingError("predicts", found, "'device', which knows its user's mean")
 
+    def check_deployed(self) -> None:
+        """Refuse what the picked protocol refuses."""
+        self.picked.check_deployed()
+
     def audited(self) -> Protocol:
         """Return the picked protocol for an audit."""
         self._check_choices()

@@ -17,7 +17,6 @@ from dprec.options import Options, own_classes
 from dprec.own_classes import redefined, reference_of
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.ledger import PrivacyLedger
-from dprec.setups import ReportSetup
 from simulation.protocols.base import Protocol
 from simulation.protocols.outcome import ServerOutcome
 
@@ -89,8 +88,7 @@ def _without_bound(ledger: PrivacyLedger) -> PrivacyLedger:
 
 def _check_charged(outcome: ServerOutcome, protocol: Protocol) -> None:
     """Refuse a ledger in which what was sent costs nothing; only which items are rated can cost nothing."""
-    setup = protocol.picked.setup()
-    if isinstance(setup, ReportSetup) and not setup.mechanism.sends_values:
+    if not protocol.picked.setup().sends_values:
         return
     ledger = outcome.privacy if outcome.claimed is None else outcome.claimed
     free = (outcome.traffic.uplink_message > 0) & (np.maximum(outcome.privacy.per_user, ledger.per_user) == 0)

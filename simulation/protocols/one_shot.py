@@ -14,7 +14,7 @@ from dprec.completion.calibrated.item_effects import ItemEffects
 from dprec.completion.one_bit.completion import HiddenMatrix, OneBit
 from dprec.completion.placement import AS_THEY_ARE, Placement
 from dprec.errors import SettingError, within
-from dprec.mechanisms import BitsAndCounts
+from dprec.mechanisms import BitsAndCounts, Mechanism
 from dprec.messages import PRIOR
 from dprec.options import option
 from dprec.ordinal import level_shares
@@ -30,10 +30,10 @@ from dprec.recommendation import PredictRows
 from dprec.setups import OneShotSetup
 from dprec.wire.item_table import ItemTable
 from simulation.protocols.accounting import EXACT_CHANNEL, check_private, mechanism_budget
+from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyCompletion, AnyMechanism
 from simulation.protocols.counting import after_reports
 from simulation.protocols.delivery import DELIVERY, NOT_DELIVERED, TopN
-from simulation.protocols.deployable import DeployableProtocol
 from simulation.protocols.outcome import Outcome, ServerOutcome
 from simulation.protocols.reported_cells import RatedCells, note_on_made_up_cells
 from simulation.protocols.seen_set import (
@@ -62,7 +62,7 @@ ONE_PART_EACH = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneShotProtocol(DeployableProtocol[ServedReports]):
+class OneShotProtocol(Protocol):
     """Every user sends one perturbed report; the server completes the matrix from all of them."""
 
     kind: Literal["one-shot"] = "one-shot"
@@ -197,6 +197,21 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
         return replace(self, completion=ItemAverage(), delivery=None, shuffler=None, places=Placement())
 
     @property
+    def baseline(self) -> str | None:
+        """The item sets alone where devices predict, or averages of true ratings where the server does."""
+        on_device = self.personalization == "on-device"
+        if not self.mechanism.sends_values:
+            return "sets-only" if on_device else None
+        averages = isinstance(self.completion, ItemAverage) and not on_device
+        return "item-average" if averages and self.mechanism.kind == "none" else None
+
+    @property
+    def mechanism_of_ratings(self) -> Mechanism | None:
+        """The mechanism, if it is private and reports on each rating, and on nothing else."""
+        alone = not (self.mechanism.hides_rated_items or self.mechanism.compares_ratings)
+        return self.mechanism if self.private and alone else None
+
+    @property
     def assumed(self) -> OrdinalProcess | None:
         """The process of devices that predict."""
         return self.process if self.personalization == "on-device" else None
@@ -286,7 +301,7 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
         self, grid: Grid, task: ServerTask, completed: Completed, collected: Collected
     ) -> tuple[SentTable, dict[str, int]]:
         """Send everybody what the completion knows of the items; return it, and the bytes charged."""
-        from strategies.personalization import broadcast_table
+        from strategies.delivery import broadcast_table
 
         observed = replace(collected.observations, placement=self._placement)
         broadcast = broadcast_of(completed, observed, self._table_options, task.server_seed)

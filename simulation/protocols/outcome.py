@@ -17,7 +17,7 @@ from dprec.privacy.releases import Releases, composed_losses
 from dprec.privacy.shuffling import ShuffledProfiles, ShuffledReports
 from dprec.recommendation import Predict, PredictRows
 from dprec.wire.traffic import TrafficLedger
-from strategies.round_record import RoundRecord
+from strategies.participation import RoundRecord
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

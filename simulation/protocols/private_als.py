@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -20,11 +20,11 @@ from dprec.private_als.device import with_level
 from dprec.ratings import Ratings
 from dprec.setups import PrivateAlsSetup
 from simulation.protocols.accounting import budget_at, check_unit, notes_on_failures
+from simulation.protocols.audited import Auditor, Finding
 from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyAggregation
-from simulation.protocols.deployable import DeployableProtocol
+from simulation.protocols.iterative import OwnFactors
 from simulation.protocols.outcome import Outcome, ServerOutcome
-from simulation.protocols.own_factors import OwnFactors
 from simulation.protocols.sent import Example, Sent
 from simulation.protocols.task import ServerTask, Sizes, Task
 
@@ -40,7 +40,7 @@ Evaluate = Callable[[ItemModel], dict[str, float | None]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
+class PrivateAlsProtocol(Protocol):
     """Users contribute to sums with Gaussian noise, from which the server solves for the items."""
 
     kind: Literal["dp-als"] = "dp-als"
@@ -123,6 +123,10 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
     def audited(self) -> Protocol:
         """Return the protocol itself if anybody adds noise; see `Protocol.audited`."""
         return self if self.private else super().audited()
+
+    def audit(self, auditor: Auditor) -> Iterator[Finding]:
+        """Compare sums with noise: devices protect nothing by themselves."""
+        return auditor.of_sums(self.factorization, self.aggregation, self.multipliers, self.sensitivity)
 
     def check_deployed(self) -> None:
         """Refuse an aggregation for which devices would have to exchange keys."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.completion import Observations
 from dprec.completion.one_bit.calibration import CalibratedNoise
 from dprec.completion.one_bit.completion import OneBit
 from dprec.completion.one_bit.perturbation import OutputPerturbation
@@ -27,6 +29,7 @@ from simulation.protocols.accounting import (
     check_unit,
     notes_on_failures,
 )
+from simulation.protocols.audited import Auditor, Finding
 from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyPerturbation
 from simulation.protocols.delivery import DELIVERY, TopN
@@ -90,6 +93,16 @@ class TrustedServerProtocol(Protocol):
     def audited(self) -> Self:
         """Return the protocol as it is; see `Protocol.audited`."""
         return self
+
+    def audit(self, auditor: Auditor) -> Iterator[Finding]:
+        """Compare what the server releases: devices protect nothing."""
+
+        def complete(observed: Observations, seed: int) -> NDArray[np.float64]:
+            epsilon = self.privacy.epsilon
+            completed = self.perturbation.complete(self.completion, observed, epsilon, seed)
+            return completed.hidden(observed.users, observed.items)
+
+        return auditor.of_releases(complete)
 
     def setup(self) -> OneShotSetup:
         """Return the setup of devices that send true signs."""

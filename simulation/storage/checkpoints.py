@@ -16,7 +16,7 @@ from dprec.errors import InputError
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.ledger_arrays import ledger_arrays, ledger_from_arrays
 from simulation.storage.atomic import write_atomically
-from strategies.round_record import RoundRecord
+from strategies.participation import RoundRecord
 
 if TYPE_CHECKING:
     from strategies.iterative import State

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from simulation.storage.documents import Document, parse_document
-from strategies.round_record import RoundRecord
+from strategies.participation import RoundRecord
 
 
 class _Bytes(Document):

@@ -31,7 +31,7 @@ from simulation.storage.round_lines import parse_rounds
 from simulation.storage.run_record import RunRecord
 from simulation.storage.summary import Summary, read_summary
 from simulation.storage.tables import Columns, read_columns
-from strategies.round_record import RoundRecord
+from strategies.participation import RoundRecord
 
 _TRAFFIC_TYPES: dict[str, type[np.number[Any]]] = {
     "ratings": np.float64,

@@ -16,7 +16,7 @@ from simulation.configuration.models import RunConfig
 from simulation.protocols.outcome import ServerOutcome
 from simulation.storage.summary import Summary
 from simulation.storage.tables import Columns
-from strategies.round_record import RoundRecord
+from strategies.participation import RoundRecord
 
 
 @dataclass(frozen=True, eq=False)

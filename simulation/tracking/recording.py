@@ -16,7 +16,7 @@ from simulation.storage.round_lines import line_of
 from simulation.storage.run_record import RunRecord
 from simulation.tracking import TRACKERS
 from simulation.tracking.base import PACKAGES, Scalar, Tracker, required
-from strategies.round_record import RoundRecord
+from strategies.participation import RoundRecord
 
 _FINAL = ("accuracy", "privacy", "traffic", "time", "peak_memory_mb")
 """Parts of summary.json whose numbers are a run's figures."""

@@ -4,8 +4,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from clients.delivery import receive_table
 from clients.faults import FaultOptions
-from clients.personalization import receive_table
 from clients.population import Cohort, open_population, write_population
 from dprec.datasets.synthetic import Synthetic
 from dprec.mechanisms import ThresholdBit

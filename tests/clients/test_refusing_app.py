@@ -22,7 +22,7 @@ from dprec.run_keys import RunKeys
 from dprec.setups import IterativeSetup
 from dprec.wire.broadcast import BroadcastOptions, encode_broadcast
 from simulation.engine.local_grid import LocalGrid
-from strategies.envelope import request_content
+from strategies.rounds import request_content
 
 ITEMS, RANK, ROUNDS = 10, 2, 3
 FACTORS = encode_broadcast(np.ones((ITEMS, RANK), dtype="<f4"))

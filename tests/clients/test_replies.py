@@ -14,7 +14,7 @@ from dprec.mechanisms.raw import Raw
 from dprec.run_keys import RunKeys
 from dprec.setups import OneShotSetup
 from simulation.engine.local_grid import stamped
-from strategies.arrivals import arrivals_of
+from strategies.roster import arrivals_of
 
 USERS = 40
 KEYS = RunKeys.derive(6).installed

@@ -19,7 +19,7 @@ from simulation.configuration.models import SimulationOptions
 from simulation.engine.ray_connection import connected_to_ray
 from simulation.engine.session import Session, open_session
 from simulation.execution import load_ratings, run_in
-from strategies.envelope import message_size
+from strategies.rounds import message_size
 from tests.simulation.divisions import PROTOCOLS, bits, compare, divided, one_shot
 
 OWN = textwrap.dedent("""

@@ -12,8 +12,8 @@ from dprec.gradients.one_bit import OneBitGradient
 from dprec.messages import REPLY, TRAIN
 from dprec.replies import Reports
 from dprec.summed_reports import SummedReports
-from strategies.envelope import reply_message
-from strategies.sums import ReadSums, Sums
+from strategies.roster import ReadSums, Sums
+from strategies.rounds import reply_message
 
 ITEMS, RANK, FIRST, USERS = 4, 2, 14, 9
 ABSENT, LATE = np.arange(USERS) == 3, np.arange(USERS) == 5

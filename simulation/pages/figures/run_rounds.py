@@ -14,7 +14,7 @@ from simulation.pages.figures.colours import INK, SERIES
 from simulation.pages.figures.hovering import show_on_hover
 from simulation.pages.figures.panels import BACKING, Style, axis_labels, panels, title
 from simulation.storage.run_files import RunFiles
-from strategies.round_record import RoundRecord
+from strategies.participation import RoundRecord
 
 
 def evaluated_rounds(rounds: Sequence[RoundRecord], measure: Measure) -> list[tuple[int, float, float]]:

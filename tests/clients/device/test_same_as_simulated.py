@@ -23,7 +23,7 @@ from dprec.wire.traffic import TrafficLedger
 from simulation.configuration.loading import load
 from simulation.engine.local_grid import LocalGrid
 from simulation.protocols import Protocol
-from simulation.protocols.own_factors import OwnFactors
+from simulation.protocols.iterative import OwnFactors
 from simulation.protocols.task import ServerTask
 from strategies.roster import Roster, identify
 from tests.clients.device.device_grid import DeviceGrid

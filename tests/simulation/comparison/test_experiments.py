@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from simulation.compare import compare
-from simulation.protocols.floors import FLOORS
+from simulation.protocols.base import BASELINES
 from tests.paths import CONFIGS
 
 EXPERIMENTS = CONFIGS / "experiments"
@@ -42,7 +42,7 @@ def test_figure_7_runs_on_files_of_the_same_layout(
     assert not result.failures
     with (tmp_path / "out" / "comparison.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    names = ["blp-mog-mf", "isgd", "plain-mf", *FLOORS]
+    names = ["blp-mog-mf", "isgd", "plain-mf", *BASELINES]
     assert [row["name"] for row in rows] == [name for name in names for _ in ("fold 0", "fold 3")]
     for row in rows:
         assert (float(row["scale_low"]), float(row["scale_high"])) == (low, high)

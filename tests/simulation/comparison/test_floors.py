@@ -13,7 +13,7 @@ from simulation.comparison.planning import Comparison, load_comparison
 from simulation.configuration.models import parse_config
 from simulation.configuration.presets import presets
 from simulation.configuration.strict_yaml import read_yaml
-from simulation.protocols.floors import FLOORS, floor_of
+from simulation.protocols.base import BASELINES
 from tests.paths import CONFIGS
 
 DATASET = {"kind": "synthetic", "users": 30, "items": 20, "ratings": 300}
@@ -46,12 +46,12 @@ def names(comparison: Comparison) -> list[str]:
 def test_floors_follow_the_protocols_with_the_same_folds_and_seeds(tmp_path: Path) -> None:
     split = {"kind": "k-fold", "folds": 3, "fold": 0}
     comparison = load(tmp_path, ["blp-mf"], split=split, folds=[0, 2])
-    assert names(comparison) == ["blp-mf", *FLOORS]
-    for floor in FLOORS:
+    assert names(comparison) == ["blp-mf", *BASELINES]
+    for floor in BASELINES:
         cells = [cell for cell in comparison.cells if cell.protocol == floor]
         assert [(cell.fold, cell.seed) for cell in cells] == [(0, 1), (0, 2), (2, 1), (2, 2)]
         assert {cell.epsilon for cell in cells} == {None}
-        assert all(floor_of(cell.config.protocol) == floor for cell in cells)
+        assert all(cell.config.protocol.baseline == floor for cell in cells)
         assert [cell.config.split.fold for cell in cells] == [0, 0, 2, 2]  # type: ignore[attr-defined]
 
 
@@ -63,7 +63,7 @@ def test_everything_that_is_predicted_has_its_floors(tmp_path: Path) -> None:
     elsewhere = {"dataset": DOMAINS, "split": COLD}
     comparison = load(tmp_path, ["plain-mf", "one-bit-clear", {"name": "nx-map", "set": elsewhere}, "blp-mf"])
     kinds = ("", "-signs", "-synthetic-domains")
-    expected = [floor + kind for kind in kinds for floor in FLOORS]
+    expected = [floor + kind for kind in kinds for floor in BASELINES]
     assert names(comparison)[4:] == expected
     cells = {cell.protocol: cell.config for cell in comparison.cells}
     assert cells["nothing-sent"].binarization is None
@@ -75,9 +75,9 @@ def test_everything_that_is_predicted_has_its_floors(tmp_path: Path) -> None:
 def test_public_data_about_the_items_change_no_rating(tmp_path: Path) -> None:
     films = {"kind": "movielens-100k", "path": "nowhere", "items": True}
     entries = ["blp-mf", {"name": "without", "preset": "blp-mf", "set": {"dataset.items": False}}]
-    assert names(load(tmp_path, entries, dataset=films)) == ["blp-mf", "without", *FLOORS]
+    assert names(load(tmp_path, entries, dataset=films)) == ["blp-mf", "without", *BASELINES]
     fewer = {"name": "fewer", "preset": "blp-mf", "set": {"dataset.items": 10}}
-    assert len(names(load(tmp_path, ["blp-mf", fewer]))) == 2 + 2 * len(FLOORS)
+    assert len(names(load(tmp_path, ["blp-mf", fewer]))) == 2 + 2 * len(BASELINES)
 
 
 def test_what_is_listed_is_not_added_whatever_its_name(tmp_path: Path) -> None:
@@ -114,17 +114,17 @@ SMALL = {"split": {"kind": "holdout", "test_fraction": 0.1}}
 
 def test_floors_are_known_among_the_presets() -> None:
     runs = {name: values for name, path in presets().items() if "protocol" in (values := read_yaml(path))}
-    known = {name: floor_of(parse_config(values).protocol) for name, values in runs.items()}
-    assert known == {name: name if name in FLOORS else None for name in runs}
+    known = {name: parse_config(values).protocol.baseline for name, values in runs.items()}
+    assert known == {name: name if name in BASELINES else None for name in runs}
 
 
 def test_averages_of_noisy_ratings_or_on_devices_are_no_floor() -> None:
     noisy = {"kind": "one-shot", "mechanism": {"kind": "bounded-laplace"}, "privacy": {"epsilon": 1.0}}
     values = read_yaml(presets()["item-average"])
     protocol = {**noisy, "completion": {"kind": "item-average"}}
-    assert floor_of(parse_config({**values, "protocol": protocol}).protocol) is None
+    assert parse_config({**values, "protocol": protocol}).protocol.baseline is None
     protocol = {**values["protocol"], "personalization": "on-device"}
-    assert floor_of(parse_config({**values, "protocol": protocol}).protocol) is None
+    assert parse_config({**values, "protocol": protocol}).protocol.baseline is None
 
 
 def test_the_table_names_floors_and_an_interrupted_comparison_goes_on(tmp_path: Path) -> None:
@@ -132,7 +132,11 @@ def test_the_table_names_floors_and_an_interrupted_comparison_goes_on(tmp_path: 
     assert not compare(path, folder, page=False).failures
     table = (folder / "comparison.csv").read_text()
     rows = list(csv.DictReader(table.splitlines()))
-    assert [row["floor"] for row in rows] == ["", "", *(floor for floor in FLOORS for _ in SHARED["seeds"])]
+    assert [row["floor"] for row in rows] == [
+        "",
+        "",
+        *(floor for floor in BASELINES for _ in SHARED["seeds"]),
+    ]
     assert [row["against"] for row in rows[:4]] == ["nothing-sent", "nothing-sent", "", ""]
     better = [float(rows[2 + seed]["rmse"]) - float(rows[seed]["rmse"]) for seed in (0, 1)]
     low, gained, high = (float(rows[0][f"rmse_gain{end}"]) for end in ("_low", "", "_high"))

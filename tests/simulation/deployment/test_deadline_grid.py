@@ -11,7 +11,7 @@ from dprec.replies import Reports
 from simulation.deployment import deadline_grid
 from simulation.deployment.deadline_grid import DeadlineGrid, marked_late
 from simulation.engine.local_grid import LocalGrid, stamped
-from strategies.arrivals import reply_record
+from strategies.roster import reply_record
 
 DEADLINE, GRACE = 100.0, 20.0
 PUNCTUAL, SLOW, LATE, SILENT, LOST = range(1 << 63, (1 << 63) + 5)

@@ -49,7 +49,7 @@ from simulation.pages.figures.run_overview import PREDICTION_QUANTILES, draw_sum
 from simulation.pages.figures.run_rounds import evaluated_rounds
 from simulation.pages.population_section import population_section
 from simulation.storage.run_files import read_run
-from strategies.round_record import RoundRecord
+from strategies.participation import RoundRecord
 
 RMSE = MEASURES[0]
 Directories = Callable[..., Path]

@@ -19,7 +19,7 @@ from simulation.protocols.accounting import (
     mechanism_ledger,
     notes_on_failures,
 )
-from strategies.round_record import RoundRecord
+from strategies.participation import RoundRecord
 
 ITEMS = 5
 COUNTS = np.array([0, 1, 4])

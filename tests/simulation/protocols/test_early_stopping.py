@@ -7,10 +7,9 @@ import numpy as np
 from dprec.datasets.synthetic import Synthetic
 from dprec.gradients.one_bit import OneBitGradient
 from dprec.ratings import Ratings
-from simulation.protocols.early_stopping import EarlyStopping
-from simulation.protocols.iterative import IterativeProtocol
+from simulation.protocols.iterative import EarlyStopping, IterativeProtocol
 from strategies.iterative import State
-from strategies.round_record import RoundRecord
+from strategies.participation import RoundRecord
 
 SEED = 3
 STOPPING = EarlyStopping(patience=2, validation_fraction=0.25)

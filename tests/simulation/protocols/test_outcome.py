@@ -7,7 +7,7 @@ from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.wire.traffic import TrafficLedger
 from simulation.protocols import Outcome
-from strategies.round_record import RoundRecord
+from strategies.participation import RoundRecord
 
 
 @pytest.mark.parametrize(("seconds", "server"), [(10.0, 4.0), (6.0, 0.0), (1.0, 0.0)])

@@ -15,7 +15,7 @@ from simulation.execution import load_ratings
 from simulation.storage.checkpoints import CHECKPOINT, Checkpoints
 from simulation.storage.run_directory import RunDirectory
 from strategies.iterative import State
-from strategies.round_record import RoundRecord
+from strategies.participation import RoundRecord
 
 USERS, ITEMS, RANK = 9, 6, 2
 

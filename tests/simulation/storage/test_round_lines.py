@@ -8,7 +8,7 @@ import pytest
 
 from dprec.errors import InputError
 from simulation.storage.round_lines import line_of, parse_rounds, written_rounds
-from strategies.round_record import RoundRecord
+from strategies.participation import RoundRecord
 
 ROUNDS = (
     RoundRecord(1, 40, 2, {"rmse": 1.25, "mae": None, "k": 10}, 1, 2, 3, 4, 0.5),
