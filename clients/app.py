@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from clients import (
     counting,
     delivery,
+    federated,
     gradient_perturbation,
     iterative,
     one_shot,
@@ -22,7 +23,7 @@ from clients import (
 from clients.brought import Brought
 from clients.population import Cohort, cohort_of, partition_of
 from clients.refusing_app import RefusingApp
-from clients.replies import reply_with_reports, reply_with_sums
+from clients.replies import AddUp, reply_with_reports, reply_with_sums
 from dprec.messages import (
     COUNT,
     COUNT_ROUND,
@@ -37,6 +38,7 @@ from dprec.messages import (
     SLOPES,
     STATISTICS,
     TRAIN,
+    UPDATE,
     CountRequest,
     FinalFactors,
     GradientRequest,
@@ -50,13 +52,22 @@ from dprec.messages import (
 )
 from dprec.refusals import Refusal, RefusalCode, refusing_malformed
 from dprec.replies import Identity
-from dprec.setups import PrivateAlsSetup
+from dprec.setups import FederatedSetup, PrivateAlsSetup, Setup
 
 RequestT = TypeVar("RequestT")
 AppT = TypeVar("AppT", bound=ClientApp)
 
 CohortFor = Callable[[Message, Context], Cohort]
 """Returns the users that a message is for."""
+
+Contribute = Callable[[Cohort, GradientRequest, Context], tuple[list[bytes], AddUp]]
+"""Returns the reports of a cohort, and what validates and adds them up."""
+
+_RECEIVERS: Mapping[type[Setup], Callable[[Cohort, FinalFactors, Context], object]] = {
+    PrivateAlsSetup: private_als.receive_model,
+    FederatedSetup: federated.receive_parameters,
+}
+"""What takes the final parameters, by what is installed; others take factors, or refuse."""
 
 
 def client_app(root: str | None = None, brought: Mapping[str, Brought] | None = None) -> ClientApp:
@@ -120,11 +131,8 @@ def _receive(app: ClientApp, cohort_for: CohortFor) -> None:
     def deliver(message: Message, context: Context) -> Message:
         """Receive what was learned of the items, from which a device makes its own predictions."""
         cohort = cohort_for(message, context)
-        final = _request(FinalFactors.of, message)
-        if isinstance(cohort.population.setup, PrivateAlsSetup):
-            private_als.receive_model(cohort, final)
-        else:
-            iterative.receive_factors(cohort, final, context)
+        receive = _RECEIVERS.get(type(cohort.population.setup), iterative.receive_factors)
+        receive(cohort, _request(FinalFactors.of, message), context)
         return Message(RecordDict(), reply_to=message)
 
     @app.query(action_of(PERSONALIZE))
@@ -148,24 +156,17 @@ def _take_part_in_rounds(app: ClientApp, cohort_for: CohortFor) -> None:
     @app.train(action_of(TRAIN))
     def train(message: Message, context: Context) -> Message:
         """Report on the gradient of the item factors."""
-        cohort, request = cohort_for(message, context), _request(GradientRequest.of, message)
-        asked = _asked(request, cohort)
-        reports = iterative.gradient_reports(cohort, request, context)
-        round_index = request.round_index
-        if not cohort.population.adds_up:
-            return reply_with_reports(message, cohort, reports, round_index=round_index, asked=asked)
-        add_up = iterative.adding_up(cohort.population)
-        return reply_with_sums(message, cohort, reports, add_up, round_index=round_index, asked=asked)
+        return _contribution(iterative.gradient_reports, message, cohort_for(message, context), context)
 
     @app.train(action_of(STATISTICS))
     def statistics(message: Message, context: Context) -> Message:
         """Contribute to the statistics of the items."""
-        cohort, request = cohort_for(message, context), _request(GradientRequest.of, message)
-        asked, round_index = _asked(request, cohort), request.round_index
-        reports, add_up = private_als.contributions(cohort, request, context)
-        if not cohort.population.adds_up:
-            return reply_with_reports(message, cohort, reports, round_index=round_index, asked=asked)
-        return reply_with_sums(message, cohort, reports, add_up, round_index=round_index, asked=asked)
+        return _contribution(private_als.contributions, message, cohort_for(message, context), context)
+
+    @app.train(action_of(UPDATE))
+    def update(message: Message, context: Context) -> Message:
+        """Send the updates of a model."""
+        return _contribution(federated.update_reports, message, cohort_for(message, context), context)
 
     @app.train(action_of(SLOPES))
     def slopes(message: Message, context: Context) -> Message:
@@ -173,6 +174,16 @@ def _take_part_in_rounds(app: ClientApp, cohort_for: CohortFor) -> None:
         cohort, request = cohort_for(message, context), _request(SlopesRequest.of, message)
         reports = gradient_perturbation.slope_reports(cohort, request, context)
         return reply_with_reports(message, cohort, reports, round_index=request.round_index)
+
+
+def _contribution(contribute: Contribute, message: Message, cohort: Cohort, context: Context) -> Message:
+    """Answer with reports of which the server needs the sum alone: with their sum, where a node adds up."""
+    request = _request(GradientRequest.of, message)
+    asked, round_index = _asked(request, cohort), request.round_index
+    reports, add_up = contribute(cohort, request, context)
+    if not cohort.population.adds_up:
+        return reply_with_reports(message, cohort, reports, round_index=round_index, asked=asked)
+    return reply_with_sums(message, cohort, reports, add_up, round_index=round_index, asked=asked)
 
 
 def _request(read: Callable[[Record], RequestT], message: Message) -> RequestT:

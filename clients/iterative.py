@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from clients.draws import draws_of_rounds
 from clients.memory import Memory
-from clients.population import Cohort, Population
+from clients.population import Cohort
 from clients.replies import AddUp
 from dprec.completion.factors import inner_products
 from dprec.completion.local_factors import Profiles, solve_user_factors
@@ -33,8 +33,8 @@ from dprec.setups import IterativeSetup
 from dprec.wire.broadcast import Factors, decode_broadcast
 
 
-def gradient_reports(cohort: Cohort, request: GradientRequest, context: Context) -> list[bytes]:
-    """Return the report of every user of a cohort.
+def gradient_reports(cohort: Cohort, request: GradientRequest, context: Context) -> tuple[list[bytes], AddUp]:
+    """Return the report of every user of a cohort, and what validates and adds them up.
 
     Parameters
     ----------
@@ -60,13 +60,8 @@ def gradient_reports(cohort: Cohort, request: GradientRequest, context: Context)
     epsilon = math.inf if setup.epsilon_per_round is None else setup.epsilon_per_round
     devices = draws_of_rounds(cohort, "gradient report").asked(broadcast.tobytes())
     draws = RoundDraws(devices, request.round_index, population.keys.public_seed)
-    return setup.gradient.encode(profiles, user_factors, factors, epsilon, draws)
-
-
-def adding_up(population: Population) -> AddUp:
-    """Return what validates and adds up the reports of a cohort, as the server does."""
-    setup = population.installed(IterativeSetup)
-    return partial(setup.gradient.decode, shape=(population.n_items, setup.rank))
+    reports = setup.gradient.encode(profiles, user_factors, factors, epsilon, draws)
+    return reports, partial(setup.gradient.decode, shape=(population.n_items, setup.rank))
 
 
 def receive_factors(cohort: Cohort, final: FinalFactors, context: Context) -> Factors:

@@ -57,7 +57,7 @@ def contributions(cohort: Cohort, request: GradientRequest, context: Context) ->
     return reports, partial(aggregation.decode, layout=layout, multiplier=multiplier)
 
 
-def receive_model(cohort: Cohort, final: FinalFactors) -> ItemModel:
+def receive_model(cohort: Cohort, final: FinalFactors, context: Context) -> ItemModel:
     """Return what was learned of the items.
 
     Raises

@@ -83,7 +83,10 @@ def one_of_classes(components: Iterable[type[Options]], base: type[Options]) -> 
 def _annotated(
     components: Iterable[type[Options]], base: type[Options], registry: Registry[Any] | None
 ) -> Any:
-    union = functools.reduce(operator.or_, components)
+    known = tuple(components)
+    if not known:  # all are from elsewhere
+        return Annotated[base, _Component(base, registry)]
+    union = functools.reduce(operator.or_, known)
     return Annotated[union, Discriminator("kind"), _Component(base, registry)]
 
 
@@ -115,6 +118,8 @@ class _Component:
             if isinstance(value, Options):
                 return self._checked(value)
             own = self._own_class(value)
+            if own is None and self.registry is not None and not self.registry.kinds:
+                raise SettingError("kind", "none", "module:Class, of a file or a package")
             return validate(value) if own is None else _read_own(own, value)
         if isinstance(value, self.base):
             return value

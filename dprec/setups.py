@@ -17,6 +17,7 @@ from dprec.completion.one_bit.links import LinkKind
 from dprec.completion.one_bit.slope_channel import slope_channel
 from dprec.component_types import one_of, one_of_classes
 from dprec.errors import InputError, SettingError
+from dprec.federated import MODELS, FederatedModel
 from dprec.gradients import GRADIENTS, GradientReport
 from dprec.mechanisms import MECHANISMS, Mechanism
 from dprec.mechanisms.channel import Channel
@@ -33,10 +34,12 @@ if TYPE_CHECKING:
     _AnyMechanism = Mechanism
     _AnyGradient = GradientReport
     _AnyAggregation = Aggregation
+    _AnyModel = FederatedModel
 else:
     _AnyMechanism = one_of(MECHANISMS)
     _AnyGradient = one_of(GRADIENTS)
     _AnyAggregation = one_of(AGGREGATIONS)
+    _AnyModel = one_of(MODELS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +136,22 @@ class PrivateAlsSetup(Setup):
 
 
 @dataclass(frozen=True, kw_only=True)
+class FederatedSetup(Setup):
+    """Devices send clipped updates of a model, in rounds."""
+
+    kind: Literal["federated"] = "federated"
+    model: _AnyModel = option("What a device computes, and predicts with.")
+    clip: float = option("Largest norm of an update.", gt=0)
+    deviation: float = option("Noise that a device adds to each number, in clips; 0 if others add it.", ge=0)
+    rounds: int = option("Rounds that the budget was divided by: the device answers no other.", ge=1)
+
+    @property
+    def hides_rated_items(self) -> bool:
+        """Whether the device adds the noise itself."""
+        return self.deviation > 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class GradientPerturbationSetup(Setup):
     """Devices report noisy slopes of their rows, in rounds (Li et al. [li2021], Algorithm 3)."""
 
@@ -186,6 +205,7 @@ else:
         OneShotSetup,
         IterativeSetup,
         PrivateAlsSetup,
+        FederatedSetup,
         GradientPerturbationSetup,
         XMapSetup,
         SilentSetup,

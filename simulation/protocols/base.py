@@ -46,7 +46,9 @@ class Protocol(Options):
     kind: str = ""
     without_loss: ClassVar[frozenset[str] | None] = frozenset({"papers", "mechanism_name", "completion_name"})
     learns_parameters: ClassVar[bool] = False
-    """Whether devices are asked about parameters that the server learns, which other runs have others of."""
+    """Whether devices are asked about parameters that the server learns, other ones in every run."""
+    not_deployed: ClassVar[str] = "whose server needs ratings or trust"
+    """Why it cannot be deployed; empty if it can."""
     privacy: PrivacyBudget | None = option("What is promised; left out if nothing is.", None)
 
     @property
@@ -107,15 +109,10 @@ class Protocol(Options):
         raise NotImplementedError
 
     def check_deployed(self) -> None:
-        """Refuse to deploy a protocol whose server needs more than a server knows, and say why.
-
-        Raises
-        ------
-        SettingError
-            Naming the protocol's key; by default, no protocol is deployed.
-        """
-        found = f"{self.kind!r}, whose server needs ratings or trust"
-        raise SettingError("kind", found, f"a kind that deploys: {', '.join(_deploying(Protocol))}")
+        """Refuse to deploy what `not_deployed` says, or settings, as `check` does."""
+        if self.not_deployed:
+            found, kinds = f"{self.kind!r}, {self.not_deployed}", ", ".join(_deploying(Protocol))
+            raise SettingError("kind", found, f"a kind that deploys: {kinds}")
 
     def audited(self) -> Protocol:
         """Return the protocol for an audit, with as little work as possible but the same reports.
@@ -197,6 +194,6 @@ class Protocol(Options):
 
 
 def _deploying(base: type[Protocol]) -> list[str]:
-    """Return the kinds of ours, derived from a class, that say how they are deployed."""
-    own = [base.kind] if is_ours(base) and base.check_deployed is not Protocol.check_deployed else []
+    """Return the kinds of ours, derived from a class, that deploy."""
+    own = [base.kind] if is_ours(base) and not base.not_deployed else []
     return [*own, *(kind for each in base.__subclasses__() for kind in _deploying(each))]

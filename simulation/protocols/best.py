@@ -57,6 +57,7 @@ class BestProtocol(Protocol):
     """The one-shot protocol that is best at the budget; it says which one that is, and why."""
 
     kind: Literal["best"] = "best"
+    not_deployed: ClassVar[str] = ""
     _sizes: ClassVar[Sizes | None] = None
     privacy: PrivacyBudget = option("What is promised.")
     predicts: Literal["device", "server"] = option("Who predicts.", "device")

@@ -10,6 +10,7 @@ from dprec.completion.one_bit.perturbation import PERTURBATIONS, Perturbation
 from dprec.component_types import one_of
 from dprec.datasets import DATASETS
 from dprec.datasets.base import Dataset
+from dprec.federated import MODELS, FederatedModel
 from dprec.gradients import GRADIENTS, GradientReport
 from dprec.mechanisms import MECHANISMS, Mechanism
 from dprec.private_als import AGGREGATIONS, Aggregation
@@ -25,6 +26,7 @@ COMPONENT_REGISTRIES: list[Registry[Any]] = [
     GRADIENTS,
     PERTURBATIONS,
     AGGREGATIONS,
+    MODELS,
 ]
 
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     AnyDataset = Dataset
     AnyGradient = GradientReport
     AnyMechanism = Mechanism
+    AnyModel = FederatedModel
     AnyPerturbation = Perturbation
     AnySplit = Split
 else:
@@ -44,5 +47,6 @@ else:
     AnyDataset = one_of(DATASETS)
     AnyGradient = one_of(GRADIENTS)
     AnyMechanism = one_of(MECHANISMS)
+    AnyModel = one_of(MODELS)
     AnyPerturbation = one_of(PERTURBATIONS)
     AnySplit = one_of(SPLITS)

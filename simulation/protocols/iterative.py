@@ -96,6 +96,7 @@ class IterativeProtocol(Protocol):
     """Devices report gradients over rounds; the server learns item factors, users keep their own."""
 
     kind: Literal["iterative"] = "iterative"
+    not_deployed: ClassVar[str] = ""
     papers: ClassVar[tuple[str, ...]] = ("shin2018", "minto2021")
     learns_parameters: ClassVar[bool] = True
     privacy: PrivacyBudget | None = option("What is promised for all rounds together, per user.", None)

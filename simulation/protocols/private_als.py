@@ -44,6 +44,7 @@ class PrivateAlsProtocol(Protocol):
     """Users contribute to sums with Gaussian noise, from which the server solves for the items."""
 
     kind: Literal["dp-als"] = "dp-als"
+    not_deployed: ClassVar[str] = ""
     papers: ClassVar[tuple[str, ...]] = ("chien2021", "krichene2023")
     privacy: PrivacyBudget | None = option(
         "What is promised for all rounds together, per user and by composition.", None

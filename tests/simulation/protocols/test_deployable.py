@@ -14,7 +14,6 @@ from simulation.configuration.models import RunConfig, parse_config
 from simulation.engine.session import Session, open_session
 from simulation.execution import load_ratings
 from simulation.protocols import PROTOCOLS, Task
-from simulation.protocols.base import Protocol
 from simulation.protocols.iterative import IterativeProtocol
 from strategies.participation import RoundRecord
 from tests.simulation.conftest import presets
@@ -92,8 +91,5 @@ def test_early_stopping_is_refused_in_a_deployment() -> None:
 
 
 def test_what_can_be_deployed() -> None:
-    kinds = {
-        kind for kind in PROTOCOLS.kinds if PROTOCOLS[kind].check_deployed is not Protocol.check_deployed
-    }
-    assert {"one-shot", "iterative"} <= kinds
-    assert not kinds & {"trusted-server", "x-map", "gradient-perturbation", "nothing-sent", "global-mean"}
+    kinds = {kind for kind in PROTOCOLS.kinds if not PROTOCOLS[kind].not_deployed}
+    assert kinds == {"one-shot", "iterative", "dp-als", "best"}
