@@ -36,6 +36,9 @@ _PLAIN, _NOISY = np.dtype("<i2"), np.dtype("<i4")
 _WITHIN = 1 - 1e-9
 """Updates are scaled in floating point, which must not make one longer than a clip."""
 
+_HALVES = 6
+"""Half deviations on either side of 0 that an audit tells apart."""
+
 _LARGEST_DEVIATE = 9.0
 """No deviate that a word of 53 bits stands for is larger."""
 
@@ -147,6 +150,12 @@ class UpdateCode:
         valid = whole.copy()
         valid[whole] = fits
         return valid, Aggregate(rows[fits].sum(axis=0), None, int(fits.sum()))
+
+    def classes(self, reports: Sequence[bytes]) -> NDArray[np.int64]:
+        """Return the numbers of noisy reports in classes of half a deviation, from 1, shape (users, size)."""
+        rows = np.frombuffer(b"".join(reports), dtype=self._number).reshape(-1, self.size)
+        halves = np.floor(rows * (2 / (self.deviation * STEPS))).astype(np.int64)
+        return np.clip(halves, -_HALVES, _HALVES) + _HALVES + 1
 
     def possible(self, aggregate: Aggregate) -> bool:
         """Return whether valid reports can have a sum that somebody else added up."""

@@ -28,6 +28,10 @@ ExactLoss = tuple[str, int, float]
 """What was compared, in words; in how many entries profiles differ; and the loss."""
 
 
+def _each_its_own(entries: int) -> int:
+    return entries
+
+
 @dataclass(frozen=True, eq=False)
 class SentSymbols:
     """The symbols that devices send about items.
@@ -35,10 +39,10 @@ class SentSymbols:
     Parameters
     ----------
     decode : callable
-    channel : callable
-        From the number of entries of a profile to the matrix that is applied to each.
-    answers : callable
-        From the number of entries to how many answers depend on them: each its own, or fewer.
+    channel : callable or None
+        From the number of entries of a profile to the matrix that is applied to each; None without one.
+    answers : callable, optional
+        From the number of entries to how many answers depend on them: each its own by default, or fewer.
     rounds : int
         In which an entry is answered about.
     fewest_items : int
@@ -50,8 +54,8 @@ class SentSymbols:
     """
 
     decode: Decoder
-    channel: Callable[[int], Channel]
-    answers: Callable[[int], int]
+    channel: Callable[[int], Channel] | None
+    answers: Callable[[int], int] = _each_its_own
     rounds: int = 1
     fewest_items: int = 1
     drawn: bool = False
@@ -59,6 +63,8 @@ class SentSymbols:
 
     def exact_losses(self) -> Iterator[ExactLoss]:
         """Yield the losses of the matrices, for one entry and for the three of a profile."""
+        if self.channel is None:
+            return
         for entries in (1, 3):
             loss = worst_pair(self.channel(entries).weights)[0] * self.answers(entries) * self.rounds
             more = f", {entries} entries" if entries > 1 else ""
@@ -70,8 +76,10 @@ class SentSymbols:
     def worst_levels(self, levels: int, entries: int) -> tuple[int, int]:
         """Return the two levels of a rating that are separated most in a profile of so many entries.
 
-        If the matrix has other inputs than the levels of the scale, these are the extremes.
+        If there is no matrix, or it has other inputs than the levels of the scale, these are extremes.
         """
+        if self.channel is None:
+            return 1, levels
         channel = self.channel(entries)
         rated = channel.weights[1 - channel.first_level :]
         if len(rated) != levels:
@@ -116,7 +124,7 @@ def symbols_of_slopes(channel: Channel, rounds: int, people: Ratings) -> SentSym
     def decode(number: int, reports: list[bytes]) -> NDArray[np.int64]:
         return _by_item(first, reports) if number == 0 else _in_order(later, reports, people)
 
-    return SentSymbols(decode, lambda entries: channel, lambda entries: entries, rounds)
+    return SentSymbols(decode, lambda entries: channel, rounds=rounds)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from dprec.completion.one_bit.links import LinkKind
 from dprec.completion.one_bit.slope_channel import slope_channel
 from dprec.component_types import one_of, one_of_classes
 from dprec.errors import InputError, SettingError
-from dprec.federated import MODELS, FederatedModel
+from dprec.federated import MODELS, FederatedModel, code_of
 from dprec.gradients import GRADIENTS, GradientReport
 from dprec.mechanisms import MECHANISMS, Mechanism
 from dprec.mechanisms.channel import Channel
@@ -149,6 +149,13 @@ class FederatedSetup(Setup):
     def hides_rated_items(self) -> bool:
         """Whether the device adds the noise itself."""
         return self.deviation > 0
+
+    def sent_symbols(self, people: Ratings) -> SentSymbols | None:
+        """Return noisy numbers, in classes of half a deviation; None if reports have no noise."""
+        if not self.deviation:
+            return None
+        code = code_of(self.model, people.n_items, people.scale, self.clip, self.deviation)
+        return SentSymbols(lambda number, reports: code.classes(reports), None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ a protocol is answered here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -129,13 +129,10 @@ class FederatedProtocol(Protocol):
         one = Profiles(np.array([0, 1]), items, np.array([train.scale.high]), train.n_items)
         updates = self.model.updates(parameters, one)
         shapes = [each.shape for each in parameters]
-        for what, found, expected in (
-            ("updates", updates, [(1, *shape) for shape in shapes]),
-            ("step", self.model.step(parameters, tuple(each[0] for each in updates), 1), shapes),
-            ("predictor", (self.model.predictor(parameters, one)(items, items),), [(1,)]),
-        ):
-            if [each.shape for each in found] != expected:
-                raise SettingError("", f"{what} of shapes {[each.shape for each in found]}", f"{expected}")
+        _check_shapes("updates", updates, [(1, *shape) for shape in shapes])
+        moved = self.model.step(parameters, tuple(each[0] for each in updates), 1)
+        _check_shapes("step", moved, shapes)
+        _check_shapes("predictor", [self.model.predictor(parameters, one)(items, items)], [(1,)])
 
     def _start(self, n_items: int, scale: RatingScale, seed: int) -> Parameters:
         return self.model.start(n_items, scale, generator(seed, "parameters of a model"))
@@ -271,3 +268,12 @@ class FederatedProtocol(Protocol):
         )
         trust: Literal["nobody", "server"] = "nobody" if self.trust == "local" else "server"
         return Guarantee("proved", trust, True, reason, (promised,))
+
+
+def _check_shapes(
+    method: str, found: Sequence[NDArray[np.float64]], expected: Sequence[tuple[int, ...]]
+) -> None:
+    """Refuse arrays of other shapes than a method of a model should return."""
+    shapes = [np.shape(each) for each in found]
+    if shapes != list(expected):
+        raise SettingError("", f"{method} of shapes {shapes}", f"{list(expected)}")
