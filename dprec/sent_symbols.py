@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,12 +24,12 @@ _DIVISIONS = 8
 Decoder = Callable[[int, list[bytes]], NDArray[np.int64]]
 """From a round, counted from 0, and its reports to the symbols of all items, or the counts of all groups."""
 
-ExactLoss = tuple[str, int, float]
-"""What was compared, in words; in how many entries profiles differ; and the loss."""
+Losses = Callable[[int], Iterable[tuple[str, float]]]
+"""From the number of entries in which profiles differ to what is compared, in words, and the exact loss."""
 
 
-def _each_its_own(entries: int) -> int:
-    return entries
+def _none_known(entries: int) -> Iterable[tuple[str, float]]:
+    return ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,37 +41,22 @@ class SentSymbols:
     decode : callable
     channel : callable or None
         From the number of entries of a profile to the matrix that is applied to each; None without one.
-    answers : callable, optional
-        From the number of entries to how many answers depend on them: each its own by default, or fewer.
-    rounds : int
-        In which an entry is answered about.
+    exact_losses : callable, optional
+        By default none are known.
     fewest_items : int
         Of a catalogue about which devices report as they do about a larger one.
     drawn : bool
         Whether devices draw which items they answer about.
-    counts : CalibratedCounts or None
-        The counts for which devices leave ratings out, so that they depend on the round before.
+    linked : bool
+        Whether what is sent in a round depends on the round before for other reasons than noise.
     """
 
     decode: Decoder
-    channel: Callable[[int], Channel] | None
-    answers: Callable[[int], int] = _each_its_own
-    rounds: int = 1
+    channel: Callable[[int], Channel] | None = None
+    exact_losses: Losses = _none_known
     fewest_items: int = 1
     drawn: bool = False
-    counts: CalibratedCounts | None = None
-
-    def exact_losses(self) -> Iterator[ExactLoss]:
-        """Yield the losses of the matrices, for one entry and for the three of a profile."""
-        if self.channel is None:
-            return
-        for entries in (1, 3):
-            loss = worst_pair(self.channel(entries).weights)[0] * self.answers(entries) * self.rounds
-            more = f", {entries} entries" if entries > 1 else ""
-            yield f"all pairs of levels, from the matrix{more}", entries, loss
-            if self.counts is not None:
-                loss = self.counts.count_epsilon(entries, entries)
-                yield f"counts that differ by {entries}, from the table", entries, loss
+    linked: bool = False
 
     def worst_levels(self, levels: int, entries: int) -> tuple[int, int]:
         """Return the two levels of a rating that are separated most in a profile of so many entries.
@@ -103,17 +88,20 @@ def symbols_of_mechanism(calibrated: CalibratedMechanism, people: Ratings) -> Se
         # A symbol that the channel does not have stands for a rating without an answer.
         return np.where(symbols > known, 0, symbols)
 
-    def answers(entries: int) -> int:
+    def exact_losses(entries: int) -> Iterator[tuple[str, float]]:
         cells = calibrated.cells(np.array([entries])) if calibrated.compares_ratings else [entries]
-        return int(cells[0])
+        yield _of_matrix(calibrated.channel(entries), entries, int(cells[0]))
+        if counts is not None:
+            loss = counts.count_epsilon(entries, entries)
+            yield f"counts that differ by {entries}, from the table", loss
 
     return SentSymbols(
         decode or decode_symbols,
         calibrated.channel,
-        answers,
+        exact_losses,
         fewest_items=fewest,
         drawn=calibrated.mechanism.compares_ratings,
-        counts=counts,
+        linked=counts is not None,
     )
 
 
@@ -124,7 +112,16 @@ def symbols_of_slopes(channel: Channel, rounds: int, people: Ratings) -> SentSym
     def decode(number: int, reports: list[bytes]) -> NDArray[np.int64]:
         return _by_item(first, reports) if number == 0 else _in_order(later, reports, people)
 
-    return SentSymbols(decode, lambda entries: channel, rounds=rounds)
+    def exact_losses(entries: int) -> Iterator[tuple[str, float]]:
+        yield _of_matrix(channel, entries, entries, rounds)
+
+    return SentSymbols(decode, lambda entries: channel, exact_losses)
+
+
+def _of_matrix(channel: Channel, entries: int, answers: int, rounds: int = 1) -> tuple[str, float]:
+    """Return the loss of so many answers about the entries of a profile in each round."""
+    text = "all pairs of levels, from the matrix" + (f", {entries} entries" if entries > 1 else "")
+    return text, worst_pair(channel.weights)[0] * answers * rounds
 
 
 @dataclass(frozen=True, eq=False)

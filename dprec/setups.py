@@ -27,7 +27,7 @@ from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.residual_calibration import calibrated_for
 from dprec.private_als import AGGREGATIONS, Aggregation, FactorizationOptions
 from dprec.ratings import Ratings
-from dprec.sent_symbols import ExactLoss, SentSymbols, symbols_of_mechanism, symbols_of_slopes
+from dprec.sent_symbols import SentSymbols, symbols_of_mechanism, symbols_of_slopes
 from dprec.wire.broadcast import BroadcastOptions
 
 if TYPE_CHECKING:
@@ -62,10 +62,14 @@ class Setup(Options):
         """Return what can be read in reports about some people's ratings; None if no symbols of items."""
         return None
 
-    def exact_losses(self, people: Ratings) -> Iterator[ExactLoss]:
-        """Yield what devices lose by what is installed, computed without samples."""
+    def exact_losses(self, people: Ratings) -> Iterator[tuple[str, int, float]]:
+        """Yield what was compared, in how many entries, and the loss, computed without samples."""
         symbols = self.sent_symbols(people)
-        return iter(()) if symbols is None else symbols.exact_losses()
+        if symbols is None:
+            return
+        for entries in (1, 3):
+            for test, loss in symbols.exact_losses(entries):
+                yield test, entries, loss
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +120,7 @@ class IterativeSetup(Setup):
         """Whether the gradient report does."""
         return self.gradient.hides_rated_items
 
-    def exact_losses(self, people: Ratings) -> Iterator[ExactLoss]:
+    def exact_losses(self, people: Ratings) -> Iterator[tuple[str, int, float]]:
         """Yield the loss of the probabilities with which a device answers in all rounds."""
         if self.epsilon_per_round is not None:
             loss = self.gradient.exact_epsilon(self.epsilon_per_round) * self.rounds
@@ -155,7 +159,7 @@ class FederatedSetup(Setup):
         if not self.deviation:
             return None
         code = code_of(self.model, people.n_items, people.scale, self.clip, self.deviation)
-        return SentSymbols(lambda number, reports: code.classes(reports), None)
+        return SentSymbols(lambda number, reports: code.classes(reports))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -237,7 +237,7 @@ class _Tests:
         alike = not self._protocol.learns_parameters
         symbols = self._symbols
         drawn = symbols is not None and symbols.drawn
-        linked = symbols is not None and symbols.counts is not None
+        linked = symbols is not None and symbols.linked
         suspected = suspicions(*self._same_people(), alike=alike, drawn=drawn, linked=linked)
         yield from (suspicion.finding(failure) for suspicion in suspected)
         yield from findings_of_questions(self._config, promise, self._people(planned[1], 1))

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from dprec.completion import Observations
 from dprec.completion.one_bit.calibration import CalibratedNoise
 from dprec.completion.one_bit.completion import OneBit
-from dprec.completion.one_bit.perturbation import OutputPerturbation
 from dprec.errors import within
 from dprec.mechanisms.raw import Raw
 from dprec.options import option
@@ -78,7 +77,7 @@ class TrustedServerProtocol(Protocol):
     @property
     def shared_fit(self) -> OneBit | None:
         """The completion of true signs, if noise is only added to what it estimates."""
-        return self.completion if isinstance(self.perturbation, OutputPerturbation) else None
+        return self.completion if self.perturbation.fits_without_noise else None
 
     def check(self, train: Ratings) -> None:
         """Refuse a budget, calibration, completion and ratings that do not fit together."""
