@@ -1,18 +1,27 @@
 """What a device makes of a list of items, and which lists it refuses."""
 
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
 import numpy as np
 import pytest
 
-from clients.delivery import receive_lists
-from clients.population import Cohort
+from clients.delivery import receive_lists, receive_table
+from clients.faults import FaultOptions
+from clients.population import Cohort, open_population, write_population
 from clients.received import Received
-from dprec.messages import Recommendations
+from dprec.datasets.synthetic import Synthetic
+from dprec.mechanisms import ThresholdBit
+from dprec.messages import PRIOR, Personalization, Recommendations
 from dprec.personalization.ordinal_process import OrdinalProcess
+from dprec.privacy.calibration import PrivacyBudget
 from dprec.refusals import Refusal, RefusalCode
+from dprec.run_keys import RunKeys
+from dprec.setups import OneShotSetup
 from dprec.wire.item_list import ItemListCodec
+from dprec.wire.item_table import ItemTable
 
 ITEMS = 8
 LISTS = ItemListCodec(ITEMS).encode(np.array([[7, 0, 3], [2, -1, -1]]), np.full((2, 3), 4.5))
@@ -39,3 +48,53 @@ def test_a_malformed_delivery_is_refused(lists: list[bytes]) -> None:
         receive_lists(cohort(shown), Recommendations(lists))
     assert refusal.value.code == RefusalCode.MALFORMED_REQUEST
     assert not shown
+
+
+TABLE_ITEMS = 12
+EFFECTS = ItemTable.of_effects(np.arange(4.0), np.zeros(TABLE_ITEMS), np.ones(TABLE_ITEMS))
+TABLE = replace(EFFECTS, places=np.ones((TABLE_ITEMS, 3)))
+
+
+def predicting_cohort(folder: Path, *, predicts: bool = True) -> Cohort:
+    setup = OneShotSetup(mechanism=ThresholdBit(), privacy=PrivacyBudget(epsilon=1.0), predicts=predicts)
+    write_population(
+        folder,
+        Synthetic(users=9, items=TABLE_ITEMS, ratings=40).load(),
+        users_per_node=4,
+        keys=RunKeys.derive(1).installed,
+        faults=FaultOptions(),
+        setup=setup,
+    )
+    return open_population(str(folder)).cohort(1)
+
+
+def priors(*numbers: float) -> bytes:
+    return np.array(numbers, dtype=PRIOR).tobytes()
+
+
+def test_a_cohort_takes_the_table_and_the_levels_of_its_users(tmp_path: Path) -> None:
+    sent = Personalization(TABLE.encode(), priors(0.5, -1, 0, 2))
+    table, received = receive_table(predicting_cohort(tmp_path / "run"), sent)
+    assert received.tolist() == [[0.5], [-1], [0], [2]]
+    np.testing.assert_allclose(table.places, TABLE.places)
+
+
+@pytest.mark.parametrize(
+    ("known", "reason"),
+    [
+        (Personalization(TABLE.encode(), priors(0, 0, 0)), "priors of 12 bytes for 4 users"),
+        (Personalization(TABLE.encode(), priors(0, np.nan, 0, 0)), "not finite"),
+        (Personalization(TABLE.encode()[:-2], priors(0, 0, 0, 0)), "a table of"),
+    ],
+)
+def test_a_malformed_table_is_refused(tmp_path: Path, known: Personalization, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        receive_table(predicting_cohort(tmp_path / "run"), known)
+
+
+def test_devices_that_predict_nothing_take_no_table(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="predict nothing"):
+        receive_table(
+            predicting_cohort(tmp_path / "run", predicts=False),
+            Personalization(TABLE.encode(), priors(0, 0, 0, 0)),
+        )
