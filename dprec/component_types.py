@@ -24,7 +24,8 @@ from dprec.errors import InputError, SettingError
 from dprec.options import Options, as_values
 from dprec.own_classes import check_class, reference_of
 from dprec.parsing import parse_json
-from dprec.registry import Registry
+from dprec.registry import ELSEWHERE, Registry
+from dprec.validation import shown
 
 _INSTANCE = "instance"
 """Key of the kind that stands for an instance while the values around it are read as JSON."""
@@ -119,7 +120,10 @@ class _Component:
                 return self._checked(value)
             own = self._own_class(value)
             if own is None and self.registry is not None and not self.registry.kinds:
-                raise SettingError("kind", "none", "module:Class, of a file or a package")
+                given = (
+                    json.dumps(value["kind"]) if isinstance(value, Mapping) and "kind" in value else "missing"
+                )
+                raise SettingError("kind", shown(given), ELSEWHERE)
             return validate(value) if own is None else _read_own(own, value)
         if isinstance(value, self.base):
             return value

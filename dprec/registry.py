@@ -14,6 +14,9 @@ from dprec.validation import listed, shown
 
 OptionsT = TypeVar("OptionsT", bound=Options)
 
+ELSEWHERE = "module:Class of a file"
+"""What is accepted where no component is registered."""
+
 
 class Registry(Generic[OptionsT]):
     """The components of one kind, by the name that configurations use.
@@ -85,7 +88,7 @@ class Registry(Generic[OptionsT]):
             return self._components[kind]
         added = {} if ":" in kind else self.of_packages()
         if ":" not in kind and kind not in added:
-            raise SettingError("kind", shown(repr(kind)), listed([*self.kinds, *added], kind))
+            raise SettingError("kind", shown(repr(kind)), listed([*self.kinds, *added], kind) or ELSEWHERE)
         component = imported(added.get(kind, kind), self.base)
         if self._components.get(kind_of(component), component) is not component:
             found = f"{reference_of(component)}, with the kind {kind_of(component)!r} of another {self.name}"
