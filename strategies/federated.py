@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dprec.federated import FederatedModel, Parameters, UpdateCode
 from dprec.gradients import Aggregate
-from dprec.messages import DELIVER, UPDATE, FinalFactors, GradientRequest
+from dprec.messages import UPDATE, GradientRequest
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.run_keys import ReleaseDraws
 from dprec.wire.traffic import TrafficLedger
@@ -129,13 +129,5 @@ class FederatedRounds(OwnModelRounds):
         logging.getLogger("flwr").info("\t└──> %s, numbers: %s", self.model.kind, self.code.size)
 
     def deliver(self, grid: Grid) -> None:
-        """Send everybody the parameters, from which devices make their own predictions.
-
-        The bytes are charged to the last round: its accuracy depends on them.
-        """
-        payload = self.code.pack(self.parameters)
-        content = request_content(FinalFactors(payload))
-        account = RoundAccount(DELIVER, self.group, self.traffic)
-        account.charge_request(slice(None), content, len(payload))
-        account.deliver(grid, self.roster, dict.fromkeys(range(len(self.roster.node_ids)), content))
-        self._records[-1] = self._records[-1].with_traffic(account.spent())
+        """Send everybody what was learned; see `deliver_parameters`."""
+        self.deliver_parameters(grid, self.code.pack(self.parameters), self.traffic)

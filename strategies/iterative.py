@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dprec.completion.item_updates import Start, StepOptions, initial_item_factors, step_item_factors
 from dprec.errors import RunError
 from dprec.gradients import Aggregate, GradientReport
-from dprec.messages import DELIVER, TRAIN, FinalFactors, GradientRequest, bitmap_of
+from dprec.messages import TRAIN, GradientRequest, bitmap_of
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.wire.broadcast import BroadcastOptions, Factors, encode_broadcast
 from dprec.wire.traffic import TrafficLedger
@@ -209,19 +209,10 @@ class IterativeFactorization(TrainingRounds):
         logging.getLogger("flwr").info("\t└──> %s gradients, shape %s", self.gradient.kind, self.shape)
 
     def deliver(self, grid: Grid) -> None:
-        """Send everybody the final item factors, from which devices make their own predictions.
-
-        The bytes are charged to the last round: its accuracy depends on them.
-        """
+        """Send everybody the final item factors; see `deliver_parameters`."""
         factors = self.broadcast.rounded(self.state.factors)
-        payload = encode_broadcast(factors)
-        content = request_content(FinalFactors(payload))
-        account = RoundAccount(DELIVER, self.group, self.state.traffic)
-        account.charge_request(slice(None), content, len(payload))
-        contents = dict.fromkeys(range(len(self.roster.node_ids)), content)
-        account.deliver(grid, self.roster, contents)
+        self.deliver_parameters(grid, encode_broadcast(factors), self.state.traffic)
         self.state.broadcast, self.state.factors = factors, factors.astype(np.float64)
-        self.state.records[-1] = self.state.records[-1].with_traffic(account.spent())
 
     def _charge_broadcast(self, round_index: int, whole: bytes, changes: bytes) -> None:
         for users, payload in (

@@ -15,7 +15,7 @@ from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
 from dprec.gradients import Aggregate
-from dprec.messages import DELIVER, STATISTICS, FinalFactors, GradientRequest
+from dprec.messages import STATISTICS, GradientRequest
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.private_als import Aggregation, ItemLearner, StatisticsLayout
 from dprec.run_keys import ReleaseDraws
@@ -144,13 +144,5 @@ class PrivateAls(OwnModelRounds):
         logging.getLogger("flwr").info("\t└──> private least squares, rounds: %s", len(self.multipliers))
 
     def deliver(self, grid: Grid) -> None:
-        """Send everybody what was learned, from which devices make their own predictions.
-
-        The bytes are charged to the last round: its accuracy depends on them.
-        """
-        payload = self.learner.learned.encode()
-        content = request_content(FinalFactors(payload))
-        account = RoundAccount(DELIVER, self.group, self.traffic)
-        account.charge_request(slice(None), content, len(payload))
-        account.deliver(grid, self.roster, dict.fromkeys(range(len(self.roster.node_ids)), content))
-        self._records[-1] = self._records[-1].with_traffic(account.spent())
+        """Send everybody what was learned; see `deliver_parameters`."""
+        self.deliver_parameters(grid, self.learner.learned.encode(), self.traffic)

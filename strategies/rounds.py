@@ -11,7 +11,7 @@ import time
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -24,7 +24,9 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
 from numpy.typing import NDArray
 
-from dprec.messages import REPLY, REQUEST, FinalFactors, Request
+from dprec.errors import RunError
+from dprec.messages import DELIVER, REPLY, REQUEST, FinalFactors, Request
+from dprec.progress import Progress
 from dprec.replies import Reports
 from dprec.wire.traffic import WITH_RECORD, WITHOUT_RECORD, TrafficLedger, Users
 from strategies.participation import RoundRecord
@@ -280,6 +282,9 @@ class TrainingRounds(Strategy):
     evaluates or stops early.
     """
 
+    group: str
+    roster: Roster
+
     @property
     @abstractmethod
     def records(self) -> list[RoundRecord]:
@@ -296,6 +301,17 @@ class TrainingRounds(Strategy):
         requests = self.configure_train(server_round, self.arrays, ConfigRecord(), grid)
         self.aggregate_train(server_round, grid.send_and_receive(requests))
         return self.records[-1]
+
+    def deliver_parameters(self, grid: Grid, payload: bytes, traffic: TrafficLedger) -> None:
+        """Send everybody what was learned, from which devices make their own predictions.
+
+        The bytes are charged to the last round: its accuracy depends on them.
+        """
+        content = request_content(FinalFactors(payload))
+        account = RoundAccount(DELIVER, self.group, traffic)
+        account.charge_request(slice(None), content, len(payload))
+        account.deliver(grid, self.roster, dict.fromkeys(range(len(self.roster.node_ids)), content))
+        self.records[-1] = self.records[-1].with_traffic(account.spent())
 
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
@@ -322,6 +338,41 @@ class OwnModelRounds(TrainingRounds):
     def arrays(self) -> ArrayRecord:
         """None."""
         return ArrayRecord()
+
+    def run_rounds(
+        self,
+        grid: Grid,
+        rounds: int,
+        *,
+        ended: Callable[[RoundRecord], None],
+        progress: Progress,
+        evaluate: Callable[[], dict[str, float | None]] | None,
+    ) -> None:
+        """Run all rounds.
+
+        Parameters
+        ----------
+        grid : Grid
+        rounds : int
+        ended : callable
+            Called with the record of every round.
+        progress : callable
+        evaluate : callable or None
+            Returns the accuracy after a round, which only a simulation knows.
+
+        Raises
+        ------
+        RunError
+            When no usable report arrived in any round.
+        """
+        for done in range(1, rounds + 1):
+            record = self.run_round(grid)
+            if evaluate is not None:
+                record = self.records[-1] = replace(record, accuracy=evaluate())
+            ended(record)
+            progress("rounds", done, rounds)
+        if not any(record.replies for record in self.records):
+            raise RunError(f"no usable report arrived in any round (rounds: {rounds})")
 
     def refuse_arrays(self, arrays: ArrayRecord) -> None:
         """Check that there are no arrays to start from.

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.completion.local_factors import Profiles
-from dprec.errors import RunError, SettingError, within
+from dprec.errors import SettingError, within
 from dprec.federated import STEPS, Parameters, UpdateCode, code_of
 from dprec.options import option
 from dprec.own_classes import naming
@@ -179,15 +179,13 @@ class FederatedProtocol(Protocol):
             group=task.group,
             roster=task.roster,
         )
-        for done in range(1, self.rounds + 1):
-            strategy.run_round(grid)
-            if evaluate is not None:
-                accuracy = evaluate(strategy.broadcast)
-                strategy.records[-1] = replace(strategy.records[-1], accuracy=accuracy)
-            task.ended(strategy.records[-1])
-            task.progress("rounds", done, self.rounds)
-        if not any(record.replies for record in strategy.records):
-            raise RunError(f"no usable report arrived in any round (rounds: {self.rounds})")
+        strategy.run_rounds(
+            grid,
+            self.rounds,
+            ended=task.ended,
+            progress=task.progress,
+            evaluate=None if evaluate is None else lambda: evaluate(strategy.broadcast),
+        )
         strategy.deliver(grid)
         return strategy
 

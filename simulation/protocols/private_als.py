@@ -164,15 +164,13 @@ class PrivateAlsProtocol(Protocol):
             roster=task.roster,
         )
         rounds = self.factorization.rounds
-        for done in range(1, rounds + 1):
-            strategy.run_round(grid)
-            if evaluate is not None:
-                accuracy = evaluate(strategy.learner.learned)
-                strategy.records[-1] = replace(strategy.records[-1], accuracy=accuracy)
-            task.ended(strategy.records[-1])
-            task.progress("rounds", done, rounds)
-        if not any(record.replies for record in strategy.records):
-            raise RunError(f"no usable report arrived in any round (rounds: {rounds})")
+        strategy.run_rounds(
+            grid,
+            rounds,
+            ended=task.ended,
+            progress=task.progress,
+            evaluate=None if evaluate is None else lambda: evaluate(strategy.learner.learned),
+        )
         if strategy.failed == rounds:
             raise RunError(f"too many devices dropped out in every round (rounds: {rounds})")
         strategy.deliver(grid)
