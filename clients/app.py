@@ -1,12 +1,16 @@
-"""The ClientApp: how devices answer each kind of message."""
+"""The ClientApp: how devices answer each kind of message, and how they refuse.
+
+None of their failures says more to the server than its code.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 import numpy as np
-from flwr.app import ConfigRecord, Context, Message, RecordDict
+from flwr.app import ConfigRecord, Context, Error, Message, RecordDict
 from flwr.clientapp import ClientApp
 from numpy.typing import NDArray
 
@@ -21,14 +25,14 @@ from clients import (
     replacement,
 )
 from clients.brought import Brought
-from clients.population import Cohort, cohort_of, partition_of
-from clients.refusing_app import RefusingApp
+from clients.population import Cohort, PopulationError, cohort_of, partition_of
 from clients.replies import AddUp, reply_with_reports, reply_with_sums
 from dprec.messages import (
     COUNT,
     COUNT_ROUND,
     DELIVER,
     IDENTIFY,
+    MESSAGE_TYPES,
     NODE,
     PERSONALIZE,
     RECOMMEND,
@@ -68,6 +72,37 @@ _RECEIVERS: Mapping[type[Setup], Callable[[Cohort, FinalFactors, Context], objec
     FederatedSetup: federated.receive_parameters,
 }
 """What takes the final parameters, by what is installed; others take factors, or refuse."""
+
+
+LOG = logging.getLogger("dprec.device")
+"""What the owner of a device can read about requests that were not answered."""
+
+
+class RefusingApp(ClientApp):
+    """A `ClientApp` that answers what it refuses with an error: a `RefusalCode` and its name."""
+
+    def __call__(self, message: Message, context: Context) -> Message:
+        """Answer a message.
+
+        Raises
+        ------
+        PopulationError
+            When the simulation did not provide the device with its ratings: that is no device's fault.
+        """
+        try:
+            if message.metadata.message_type not in MESSAGE_TYPES:
+                what = f"a message of type {message.metadata.message_type!r}"
+                raise Refusal(RefusalCode.MALFORMED_REQUEST, what)
+            return super().__call__(message, context)
+        except PopulationError:
+            raise
+        except Refusal as refusal:
+            LOG.warning("%s: %s", refusal.code.name, refusal.reason)
+            code = refusal.code
+        except Exception:  # whatever it is, the server must not read it
+            code = RefusalCode.INTERNAL_FAILURE
+            LOG.exception("%s", code.name)
+        return Message(Error(int(code), code.name), reply_to=message)
 
 
 def client_app(root: str | None = None, brought: Mapping[str, Brought] | None = None) -> ClientApp:

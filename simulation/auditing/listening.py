@@ -11,9 +11,9 @@ import numpy as np
 from flwr.app import ConfigRecord, Message, RecordDict
 from numpy.typing import NDArray
 
+from clients.app import LOG
 from clients.device.losses import PRICES
 from clients.population import Cohort
-from clients.refusing_app import LOG
 from dprec.datasets.synthetic import Synthetic
 from dprec.messages import REQUEST, Record
 from dprec.privacy.evidence import Sent

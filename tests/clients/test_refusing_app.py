@@ -10,10 +10,9 @@ from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.common.serde import message_to_proto
 
 from clients import app, iterative
-from clients.app import client_app
+from clients.app import LOG, client_app
 from clients.faults import FaultOptions
 from clients.population import PopulationError, write_population
-from clients.refusing_app import LOG
 from dprec.datasets.synthetic import Synthetic
 from dprec.gradients.one_bit import OneBitGradient
 from dprec.messages import MESSAGE_TYPES, REPORT, TRAIN, GradientRequest
