@@ -1,7 +1,7 @@
 """The privacy ledger of a device: ledger.jsonl, a line for each answer that cost something.
 
 A line is on disk before the answer that it is for leaves. Every line carries a digest of all lines up to it.
-The memory of the device (`clients.device.state`), which is written just before, holds the last line too: if
+The memory of the device (`clients.device.durable`), which is written just before, holds the last line too: if
 the process or the machine dies while the line is written, the line is written again from there, and counts.
 It may then be for an answer that never left; a loss that was not suffered may be charged, but none that was
 suffered is forgotten. A ledger that lacks more than its last line is not used at all.

@@ -21,7 +21,7 @@ from dprec.privacy.units import COMPARABLE_UNITS, ComparableUnit
 from dprec.ragged import sizes_of
 from dprec.ratings import Ratings
 from simulation.configuration.models import RunConfig, SimulationOptions
-from simulation.engine.overhearing import Overhearing, open_overheard_session
+from simulation.engine.session import Overhearing, open_overheard_session
 from simulation.execution import run_in
 from simulation.protocols.audited import Finding, Promise
 from simulation.protocols.base import Protocol

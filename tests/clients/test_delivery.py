@@ -10,8 +10,7 @@ import pytest
 
 from clients.delivery import receive_lists, receive_table
 from clients.faults import FaultOptions
-from clients.population import Cohort, open_population, write_population
-from clients.received import Received
+from clients.population import Cohort, Received, open_population, write_population
 from dprec.datasets.synthetic import Synthetic
 from dprec.mechanisms import ThresholdBit
 from dprec.messages import PRIOR, Personalization, Recommendations

@@ -25,7 +25,7 @@ from dprec.refusals import RefusalCode
 from dprec.run_keys import RunKeys
 from dprec.setups import OneShotSetup
 from dprec.wire import ReportCodec
-from simulation.engine.local_grid import LocalGrid, stamped
+from simulation.engine.grids import LocalGrid, stamped
 from strategies.report_collection import Collected, ReportCollection
 from strategies.roster import Roster, arrivals_of, identify
 from strategies.rounds import message_size
