@@ -8,7 +8,7 @@ Model, clip, noise and number of rounds are installed on it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import numpy as np
 from flwr.app import Context
@@ -58,7 +58,7 @@ def update_reports(cohort: Cohort, request: GradientRequest, context: Context) -
         devices = draws_of_rounds(part, "model update").asked(request.factors)
         draws = RoundDraws(devices, request.round_index, population.keys.public_seed)
         reports += code.encode(setup.model.updates(parameters, profiles_of(part)), draws)
-    return reports, partial(code.decode)
+    return reports, code.decode
 
 
 def receive_parameters(cohort: Cohort, final: FinalFactors, context: Context) -> Parameters:

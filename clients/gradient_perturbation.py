@@ -18,7 +18,7 @@ from clients.draws import draws_of_rounds
 from clients.memory import Memory
 from clients.population import Cohort, Population
 from dprec.completion.one_bit.links import Link, link_of
-from dprec.completion.one_bit.slope_channel import levels_of, slope_channel
+from dprec.completion.one_bit.slope_channel import levels_of
 from dprec.completion.one_bit.solver import SignLikelihood
 from dprec.mechanisms.channel import Channel
 from dprec.messages import ROW_ENTRY, SlopesRequest
@@ -110,7 +110,7 @@ def _entries(rows: list[bytes], known: NDArray[np.bool_], counts: NDArray[np.int
 def installed_on(population: Population) -> Installed:
     """Return what is installed on the devices of a population."""
     setup = population.installed(GradientPerturbationSetup)
-    channel = slope_channel(setup.clamp, setup.symbols, setup.epsilon_per_round)
+    channel = setup.channel
     return Installed(
         link_of(setup.link, setup.sigma),
         setup.clamp,

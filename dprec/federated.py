@@ -137,9 +137,7 @@ class UpdateCode:
         data, width = steps.astype(self._number).tobytes(), self.report_bytes
         return [data[at * width : (at + 1) * width] for at in range(len(rows))]
 
-    def decode(
-        self, reports: Sequence[bytes], shape: tuple[int, int] | None = None
-    ) -> tuple[NDArray[np.bool_], Aggregate]:
+    def decode(self, reports: Sequence[bytes]) -> tuple[NDArray[np.bool_], Aggregate]:
         """Validate and add up reports; see `dprec.gradients.GradientReport.decode`."""
         whole = np.array([len(report) == self.report_bytes for report in reports], dtype=np.bool_)
         data = b"".join(report for report, right in zip(reports, whole.tolist(), strict=True) if right)

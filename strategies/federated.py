@@ -6,13 +6,12 @@ This is a Flower `Strategy` that starts from a model of its own; see `strategies
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
-from numpy.typing import NDArray
 
 from dprec.federated import FederatedModel, Parameters, UpdateCode
 from dprec.gradients import Aggregate
@@ -22,23 +21,6 @@ from dprec.run_keys import ReleaseDraws
 from dprec.wire.traffic import TrafficLedger
 from strategies.roster import ReadSums, Roster
 from strategies.rounds import OwnModelRounds, RoundAccount, request_content
-
-
-@dataclass(frozen=True, eq=False)
-class _Updates:
-    """The reports of a round; see `strategies.roster.Summable`."""
-
-    code: UpdateCode
-    hides_rated_items = True
-
-    def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[NDArray[np.bool_], Aggregate]:
-        return self.code.decode(reports)
-
-    def sum_shape(self, shape: tuple[int, int]) -> tuple[int, ...]:
-        return (self.code.size,)
-
-    def possible(self, aggregate: Aggregate, shape: tuple[int, int]) -> bool:
-        return self.code.possible(aggregate)
 
 
 @dataclass(eq=False)
@@ -111,7 +93,8 @@ class FederatedRounds(OwnModelRounds):
         n_users = self.roster.n_users
         everybody, sent = np.ones(n_users, dtype=np.bool_), np.zeros(n_users, dtype=np.bool_)
         total = Aggregate(np.zeros(self.code.size, dtype=np.int64), None, 0)
-        reading = ReadSums(_Updates(self.code), (self.code.size, 1), self.roster.users_per_node)
+        code, size = self.code, (self.code.size,)
+        reading = ReadSums(code.decode, code.possible, size, None, self.roster.users_per_node)
         for arrivals in self.roster.read(self.roster.by_partition(replies), everybody, reading):
             self._account.charge_reports(arrivals)
             sent[arrivals.senders] = True

@@ -187,7 +187,7 @@ class IterativeFactorization(TrainingRounds):
         answers = self.roster.by_partition(replies)
         sent, in_time = np.zeros((2, self.roster.n_users), dtype=np.bool_)
         aggregate: Aggregate | None = None
-        reading = ReadSums(self.gradient, self.shape, self.roster.users_per_node)
+        reading = ReadSums.of_gradients(self.gradient, self.shape, self.roster.users_per_node)
         for arrivals in self.roster.read(answers, self._asked, reading):
             self._account.charge_reports(arrivals)
             sent[arrivals.senders] = True

@@ -6,41 +6,22 @@ This is a Flower `Strategy` that starts from a model of its own; see `strategies
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
-from numpy.typing import NDArray
 
 from dprec.gradients import Aggregate
 from dprec.messages import STATISTICS, GradientRequest
 from dprec.privacy.ledger import PrivacyLedger
-from dprec.private_als import Aggregation, ItemLearner, StatisticsLayout
+from dprec.private_als import Aggregation, ItemLearner
 from dprec.run_keys import ReleaseDraws
 from dprec.wire.traffic import TrafficLedger
 from strategies.roster import ReadSums, Roster
 from strategies.rounds import OwnModelRounds, RoundAccount, request_content
-
-
-@dataclass(frozen=True, eq=False)
-class _Statistics:
-    """The reports of a round; see `strategies.roster.Summable`."""
-
-    aggregation: Aggregation
-    layout: StatisticsLayout
-    multiplier: float
-    hides_rated_items = True
-
-    def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[NDArray[np.bool_], Aggregate]:
-        return self.aggregation.decode(reports, self.layout, self.multiplier)
-
-    def sum_shape(self, shape: tuple[int, int]) -> tuple[int, ...]:
-        return self.aggregation.sum_shape(self.layout)
-
-    def possible(self, aggregate: Aggregate, shape: tuple[int, int]) -> bool:
-        return self.aggregation.possible(aggregate, self.layout, self.multiplier)
 
 
 @dataclass(eq=False)
@@ -117,8 +98,13 @@ class PrivateAls(OwnModelRounds):
         everybody, sent = np.ones(n_users, dtype=np.bool_), np.zeros(n_users, dtype=np.bool_)
         present = np.zeros(n_users, dtype=np.bool_)
         total = Aggregate(np.zeros(self.aggregation.sum_shape(layout), dtype=np.int64), None, 0)
-        statistics, shape = _Statistics(self.aggregation, layout, multiplier), (layout.n_items, layout.width)
-        reading = ReadSums(statistics, shape, self.roster.users_per_node)
+        reading = ReadSums(
+            partial(self.aggregation.decode, layout=layout, multiplier=multiplier),
+            partial(self.aggregation.possible, layout=layout, multiplier=multiplier),
+            self.aggregation.sum_shape(layout),
+            None,
+            self.roster.users_per_node,
+        )
         for arrivals in self.roster.read(self.roster.by_partition(replies), everybody, reading):
             self._account.charge_reports(arrivals)
             sent[arrivals.senders] = True

@@ -7,7 +7,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 from flwr.app import ConfigRecord, Message, RecordDict
@@ -15,7 +16,7 @@ from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
 from dprec.errors import RunError
-from dprec.gradients import Aggregate
+from dprec.gradients import Aggregate, GradientReport
 from dprec.messages import IDENTIFY, NODE, REPLY
 from dprec.ragged import sizes_of
 from dprec.refusals import words_of
@@ -255,23 +256,6 @@ def arrivals_of(reply: Message | None, first_user: int, users: NDArray[np.int64]
     return Arrivals(users, ~absent, ~absent & ~late, read.reports)
 
 
-class Summable(Protocol):
-    """A kind of report of which the server needs the sum only; see `dprec.gradients.GradientReport`."""
-
-    @property
-    def hides_rated_items(self) -> bool:
-        """Whether a sum reveals nothing about which items were rated."""
-
-    def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[NDArray[np.bool_], Aggregate]:
-        """Validate and add up the reports of a cohort."""
-
-    def sum_shape(self, shape: tuple[int, int]) -> tuple[int, ...]:
-        """Return the shape of the sum of reports."""
-
-    def possible(self, aggregate: Aggregate, shape: tuple[int, int]) -> bool:
-        """Return whether valid reports can have a sum that somebody else added up."""
-
-
 @dataclass(frozen=True, eq=False)
 class Sums(Attendance):
     """The sum of a cohort's reports; see `Attendance` for the other parameters.
@@ -299,18 +283,34 @@ class ReadSums:
 
     Parameters
     ----------
-    gradient : Summable
-        What the devices report.
-    shape : tuple of int
-        Items and rank.
+    decode : callable
+        Validates and adds up the reports of a cohort; see `dprec.gradients.GradientReport`.
+    possible : callable
+        Whether valid reports can have a sum, of the right shape, that somebody else added up.
+    sum_shape : tuple of int
+    items : int or None
+        Items whose raters a sum reveals; None if it reveals nothing about which items were rated.
     users_per_node : int
         A node of one user, as every device is, has nothing to add up: only its report is read, whose bounds
         can be checked. The sum of several is believed of the nodes of a simulation.
     """
 
-    gradient: Summable
-    shape: tuple[int, int]
+    decode: Callable[[Sequence[bytes]], tuple[NDArray[np.bool_], Aggregate]]
+    possible: Callable[[Aggregate], bool]
+    sum_shape: tuple[int, ...]
+    items: int | None
     users_per_node: int
+
+    @classmethod
+    def of_gradients(cls, gradient: GradientReport, shape: tuple[int, int], users_per_node: int) -> ReadSums:
+        """Return what reads gradient reports about so many items and factors."""
+        return cls(
+            partial(gradient.decode, shape=shape),
+            partial(gradient.possible, shape=shape),
+            gradient.sum_shape(shape),
+            None if gradient.hides_rated_items else shape[0],
+            users_per_node,
+        )
 
     def __call__(self, reply: Message | None, first_user: int, users: NDArray[np.int64]) -> Sums | None:
         """Return the sums of a reply, or None when it cannot be used; see `arrivals_of` for the parameters.
@@ -325,21 +325,19 @@ class ReadSums:
         arrivals = arrivals_of(reply, first_user, users)
         if arrivals is None:
             return None
-        _, aggregate = self.gradient.decode(arrivals.in_time(), self.shape)
+        _, aggregate = self.decode(arrivals.in_time())
         sent, refused = sizes_of(arrivals.reports), arrivals.refused
         return Sums(users, arrivals.arrived, arrivals.punctual, sent, aggregate, refused=refused)
 
     def _checked(self, record: ConfigRecord, first_user: int, users: NDArray[np.int64]) -> Sums | None:
-        sum_shape = self.gradient.sum_shape(self.shape)
-        items = None if self.gradient.hides_rated_items else self.shape[0]
         try:
-            read = SummedReports.of(record, users.size, math.prod(sum_shape), items)
+            read = SummedReports.of(record, users.size, math.prod(self.sum_shape), self.items)
         except ValueError:
             return None
-        aggregate = Aggregate(read.total.reshape(sum_shape), read.raters, read.accepted)
+        aggregate = Aggregate(read.total.reshape(self.sum_shape), read.raters, read.accepted)
         punctual = ~read.absent & ~read.late
         if read.first != first_user or read.accepted > punctual.sum():
             return None
-        if not self.gradient.possible(aggregate, self.shape):
+        if not self.possible(aggregate):
             return None
         return Sums(users, ~read.absent, punctual, read.sizes, aggregate)

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.completion.one_bit.completion import OneBit, cold_notes
-from dprec.completion.one_bit.slope_channel import slope_channel
 from dprec.errors import RunError, SettingError, within
 from dprec.exact_loss import even_share
 from dprec.mechanisms.channel import Channel
@@ -178,7 +177,7 @@ class GradientPerturbationProtocol(Protocol):
         return sent_through(self._channel(), example, protected=True, reports=self.rounds)
 
     def _channel(self) -> Channel:
-        return slope_channel(self.clamp, self.symbols, self.epsilon_per_round)
+        return self.setup().channel
 
     def _releases(self, ledger: PrivacyLedger, counts: NDArray[np.int64]) -> Releases:
         """Return what was drawn: a slope for every rating, in every round that was answered."""
