@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 from pydantic import BeforeValidator
 
+from dprec.accounting import PrivacyBudget
 from dprec.completion.one_bit.links import LinkKind
 from dprec.component_types import one_of, one_of_classes
 from dprec.errors import InputError, SettingError
@@ -19,7 +20,6 @@ from dprec.gradients import GRADIENTS, GradientReport
 from dprec.mechanisms import MECHANISMS, Mechanism
 from dprec.options import Options, as_tuple, as_values, option
 from dprec.parsing import parse_json
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.private_als import AGGREGATIONS, Aggregation, FactorizationOptions
 from dprec.wire.broadcast import BroadcastOptions
 

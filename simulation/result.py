@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from dprec.accounting import PrivacyAccountant
     from dprec.privacy.device_channel import DeviceChannel
-    from dprec.privacy.ledger import PrivacyLedger
     from simulation.configuration.models import RunConfig
     from simulation.storage.run_record import RunRecord
     from simulation.storage.tables import Columns
@@ -66,7 +66,7 @@ class RunResult:
         return self.record.channel
 
     @property
-    def privacy(self) -> PrivacyLedger:
+    def privacy(self) -> PrivacyAccountant:
         """Every charge to a user's privacy, round by round."""
         return self.record.privacy
 

@@ -16,7 +16,7 @@ PLANTED = {
     "dprec/completion/planted.py": "import dprec.mechanisms.planted",
     "dprec/mechanisms/planted.py": "import dprec.completion.planted",
     "dprec/wire/planted.py": "import yaml",
-    "dprec/privacy/planted.py": "import clients",
+    "dprec/accounting/planted.py": "import clients",
     "dprec/gradients/planted.py": "import pytest",
     "clients/planted.py": "import rich",
     "simulation/storage/planted.py": "import simulation.comparison",
@@ -24,7 +24,7 @@ PLANTED = {
     "simulation/unplaced.py": "",
 }
 FINDINGS = {
-    "The packages point one way": "dprec.privacy.planted -> clients",
+    "The packages point one way": "dprec.accounting.planted -> clients",
     "The mathematics knows neither Flower nor Ray": "dprec.wire.planted -> yaml",
     "Devices and server know Flower": "clients.planted -> rich",
     "Only the contract tests need pytest": "dprec.gradients.planted -> pytest",

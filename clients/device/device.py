@@ -27,8 +27,7 @@ from flwr.clientapp import ClientApp
 
 from clients.app import answering
 from clients.device.folder import DeviceFolder
-from clients.device.ledger import Charge, Ledger
-from clients.device.limits import Price
+from clients.device.ledger import Charge, Ledger, Price
 from clients.device.losses import CHARGED_WITH, DELIVERIES, FREE, PRICES, price_of
 from clients.device.predictions import write_predictions
 from clients.device.profile import Profile, emptied

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from clients.device.agreement import Agreement, agreement_from, digest_of
 from clients.device.durable import OWNER_ONLY, PART, sync_folder, write_durably
-from clients.device.limits import DeviceOptions, Limits
+from clients.device.ledger import DeviceOptions, Limits
 from clients.device.profile import Profile, profile_text, read_profile
 from clients.device.secret import new_secret, read_secret
 from clients.device.state import State, write_state

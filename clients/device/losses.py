@@ -9,11 +9,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from clients.device.limits import Loss, Price
+from clients.device.ledger import Price
 from clients.device.profile import emptied
 from clients.gradient_perturbation import installed_on
 from clients.one_shot import installed_mechanism, perturbed
 from clients.population import Cohort
+from dprec.accounting import Loss
 from dprec.messages import (
     COUNT,
     COUNT_ROUND,
@@ -71,9 +72,9 @@ def _of_counts(cohort: Cohort, record: Record) -> Price:
     _, groups = counting.group_codec.decode([CountRequest.of(record).groups])
     left = counting.left(perturbed(cohort, calibrated))
     sizes = counting.grouped(cohort.counts, groups[0, cohort.items], left)
-    released = counting.releases(cohort.counts, sizes)
-    assert released.added is not None, "releases of counts without their losses"
-    return Price(COUNT_ROUND, Loss(0.0, float(released.added[0])), Loss(0.0, 0.0))
+    drawn = counting.drawn(cohort.counts, sizes)
+    assert drawn.added is not None, "counts without their losses"
+    return Price(COUNT_ROUND, Loss(0.0, float(drawn.added[0])), Loss(0.0, 0.0))
 
 
 def _of_gradient(cohort: Cohort, record: Record) -> Price:

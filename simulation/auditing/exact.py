@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dprec.privacy.pairwise import worst_pair
+from dprec.accounting import worst_pair
 from dprec.ratings import Ratings, RatingScale
 from dprec.setups import GradientPerturbationSetup, IterativeSetup
 from simulation.auditing.decoding import answers_of, channel_of, counts_of

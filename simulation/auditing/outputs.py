@@ -11,14 +11,13 @@ from flwr.app import Message
 from numpy.typing import NDArray
 
 from clients.faults import FaultOptions
+from dprec.auditing import Sent, measured
 from dprec.crossdomain.alter_ego_codec import RowCodec
 from dprec.crossdomain.private_neighbors import SimilarityNoise
 from dprec.crossdomain.recommender import ItemBasedRecommender
 from dprec.crossdomain.replacement import STEPS, Candidates, ReplacementDraws
 from dprec.crossdomain.similarity import LOWEST, RatedItems
 from dprec.messages import REPLACE, REPLACEMENT_ROUND, ReplacementRequest
-from dprec.privacy.audit import measured
-from dprec.privacy.evidence import Sent
 from dprec.ratings import RatingScale
 from dprec.run_keys import RunKeys
 from simulation.auditing.experiments import Experiment, Profile

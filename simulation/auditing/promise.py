@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dprec.privacy.units import PrivacyUnit
+from dprec.accounting import PrivacyUnit
 from dprec.setups import IterativeSetup, ReportSetup
 from simulation.protocols.base import Protocol
 from simulation.protocols.x_map import XMapProtocol

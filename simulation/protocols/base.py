@@ -7,11 +7,9 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Self
 
+from dprec.accounting import DELTA, Guarantee, MatchedBudget, PrivacyBudget
 from dprec.errors import SettingError
 from dprec.options import Options, as_values, option
-from dprec.privacy.calibration import DELTA, PrivacyBudget
-from dprec.privacy.guarantee import Guarantee
-from dprec.privacy.matched_budget import MatchedBudget
 from dprec.ratings import Ratings
 from dprec.setups import Setup
 from simulation.protocols.outcome import Outcome

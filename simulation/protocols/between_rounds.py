@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dprec.privacy.ledger import PrivacyLedger
+from dprec.accounting import PrivacyAccountant
 from dprec.ratings import Ratings
 from dprec.recommendation import Predict
 from dprec.wire.broadcast import BroadcastOptions
@@ -66,7 +66,7 @@ class EvaluatedRounds(BetweenRounds):
         """Return the state before the first round, or after the last one of an interrupted run."""
         from clients.population import HeldFactors
 
-        state = replace(state, privacy=PrivacyLedger(self.fit.counts > 0))
+        state = replace(state, accountant=PrivacyAccountant(self.fit.counts > 0))
         if self.task.checkpoints is not None:
             state = self.task.checkpoints.load(state)
         if state.broadcast is not None:

@@ -7,10 +7,10 @@ import pytest
 from clients.faults import FaultOptions
 from clients.personalization import receive_table
 from clients.population import Cohort, open_population, write_population
+from dprec.accounting import PrivacyBudget
 from dprec.datasets.synthetic import Synthetic
 from dprec.mechanisms import ThresholdBit
 from dprec.messages import PRIOR, Personalization
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.run_keys import RunKeys
 from dprec.setups import OneShotSetup
 from dprec.wire.item_table import ItemTable

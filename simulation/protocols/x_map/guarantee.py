@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dprec.accounting import Guarantee
 from dprec.crossdomain.alter_ego import ReplacementOptions
 from dprec.crossdomain.recommender import RecommendationOptions
 from dprec.mechanisms import Mechanism
-from dprec.privacy.guarantee import Guarantee
 from simulation.protocols.accounting import EXACT_CHANNEL
 
 _SUMS = (
