@@ -234,24 +234,6 @@ class Measurement:
         return power_of(self.curve, self.trials, promised, self.failure / 2, self.delta)
 
 
-def loss_at_least(
-    one: Sequence[NDArray[np.int64]], other: Sequence[NDArray[np.int64]], confidence: float
-) -> float:
-    """Return a lower bound of the privacy loss between two profiles; 0 if no loss was detected.
-
-    Parameters
-    ----------
-    one, other : sequence of ndarray of int64, shape (people,)
-        What was sent for the two profiles, one array per round, reports numbered from 0.
-    confidence : float
-        Probability with which the bound holds, between 0 and 1.
-    """
-    if not one:
-        return 0.0
-    sides = Sent.of_rounds(one), Sent.of_rounds(other)
-    return measured([sides], 1 - confidence).at_least
-
-
 def measured(pairs: Sequence[tuple[Sent, Sent]], failure: float, delta: float = 0.0) -> Measurement:
     """Bound the largest loss between pairs of profiles from below.
 

@@ -18,7 +18,7 @@ PLANTED = {
     "dprec/wire/planted.py": "import yaml",
     "dprec/accounting/planted.py": "import clients",
     "dprec/gradients/planted.py": "import pytest",
-    "clients/planted.py": "import rich",
+    "clients/planted.py": "import rich\nimport dprec.accounting.pld",
     "simulation/storage/planted.py": "import simulation.comparison",
     "simulation/analysis/planted.py": "import typer",
     "simulation/unplaced.py": "",
@@ -30,6 +30,7 @@ FINDINGS = {
     "Only the contract tests need pytest": "dprec.gradients.planted -> pytest",
     "Only the command line knows the terminal": "simulation.analysis.planted -> typer",
     "The floors of the simulation": "simulation.storage.planted -> simulation.comparison",
+    "Accounting has one face": "clients.planted -> dprec.accounting.pld",
     "No circles between siblings": "No cycles are allowed in dprec.",
 }
 """What each contract is to say of the planted imports."""

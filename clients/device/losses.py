@@ -51,9 +51,7 @@ def _of_report(cohort: Cohort, record: Record) -> Price:
     calibrated, _ = installed_mechanism(cohort.population)
     counting, most = CalibratedCounts.of(calibrated), of_any(calibrated)
     if counting is None:
-        per_rating, per_user = calibrated.losses(cohort.counts)
-        paid = Loss(0.0 if math.isnan(per_rating[0]) else float(per_rating[0]), float(per_user[0]))
-        return Price(1, paid, most)
+        return Price(1, calibrated.accountant(cohort.counts, np.ones(1, dtype=np.bool_)).loss_of(0), most)
     bits = int((~counting.left(perturbed(cohort, calibrated))).sum())
     epsilon = float(counting.epsilons(cohort.counts)[0])
     return Price(1, Loss(_of_rated(cohort, epsilon), epsilon * bits), most)

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.accounting.events import Adjacency, Epsilon, Event, EventMechanism
+from dprec.accounting.events import Adjacency, Epsilon, Event, EventMechanism, Loss
 from dprec.accounting.promises import ComparableUnit
 from dprec.accounting.shuffling import ShuffledProfiles, ShuffledReports
 
@@ -57,16 +57,6 @@ class PrivacyAccountant:
     def composes(self) -> bool:
         """Whether a delta lowers the losses: events whose mechanism is known compose, others add up."""
         return any(event.mechanism is not None for event in self.history)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the arrays that the history keeps; consecutive events share equal arrays."""
-        arrays = {id(self.rated): self.rated.nbytes}
-        for event in self.history:
-            for part in (event.users, event.per_rating, event.per_user):
-                if isinstance(part, np.ndarray):
-                    arrays[id(part)] = part.nbytes
-        return sum(arrays.values())
 
     def step(
         self,
@@ -146,6 +136,11 @@ class PrivacyAccountant:
         for own in groups.values():
             losses += own[0][0].composed(own, delta / len(groups), adjacency or self.adjacency)
         return np.minimum(basic, losses)
+
+    def loss_of(self, user: int) -> Loss:
+        """Return what one user has lost by basic composition; per rating 0 without a rating to protect."""
+        per_rating, per_user = self.get_epsilon(per="rating")[user], self.get_epsilon()[user]
+        return Loss(0.0 if math.isnan(per_rating) else float(per_rating), float(per_user))
 
     def per_report(self, delta: float) -> NDArray[np.float64] | None:
         """Return what each report loses that was shuffled as a message of its own, shape (reports,).

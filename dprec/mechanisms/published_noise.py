@@ -77,36 +77,6 @@ def least_scale(low: float, high: float, epsilon: float, sensitivity: float | No
     return float(brentq(excess, least, (distance + width / 4) / epsilon, xtol=1e-12, rtol=1e-14))
 
 
-def noise_density(
-    noise: ArrayLike, ratings: ArrayLike, shares: ArrayLike, low: float, high: float, b: float
-) -> NDArray[np.float64]:
-    """Return the density of the noise n = r* - r over all ratings (Neera et al. [neera2023], Section 4.1.2).
-
-    Parameters
-    ----------
-    noise : array_like, shape (points,)
-        Where to evaluate the density, in rating units.
-    ratings : array_like, shape (levels,)
-        The values that true ratings take, on [low, high].
-    shares : array_like, shape (levels,)
-        How often they occur; normalised here.
-    low, high : float
-        Ends of the scale.
-    b : float
-        Scale of the noise.
-
-    Returns
-    -------
-    ndarray, shape (points,)
-    """
-    n = np.asarray(noise, dtype=np.float64)[:, None]
-    r, weights = _mixture(ratings, shares, low, high)
-    inside = (n >= low - r) & (n <= high - r)
-    heights = np.exp(-np.abs(n) / b) / (2 * b * normalisation(r, low, high, b))
-    density: NDArray[np.float64] = np.where(inside, heights, 0.0) @ weights
-    return density
-
-
 def interval_probabilities(
     edges: ArrayLike, ratings: ArrayLike, shares: ArrayLike, low: float, high: float, b: float
 ) -> NDArray[np.float64]:
@@ -118,8 +88,14 @@ def interval_probabilities(
     ----------
     edges : array_like, shape (intervals + 1,)
         Ascending, in rating units.
-    ratings, shares, low, high, b
-        As for `noise_density`.
+    ratings : array_like, shape (levels,)
+        The values that true ratings take, on [low, high].
+    shares : array_like, shape (levels,)
+        How often they occur; normalised here.
+    low, high : float
+        Ends of the scale.
+    b : float
+        Scale of the noise.
 
     Returns
     -------

@@ -12,7 +12,6 @@ from dprec.auditing import (
     detection,
     doubled,
     learning,
-    loss_at_least,
     measured,
     power_of,
     proportion_above,
@@ -22,7 +21,7 @@ from dprec.mechanisms import BoundedLaplace, RandomizedResponse
 from dprec.randomness import words
 from dprec.ratings import RatingScale
 
-CONFIDENCE = 1 - 1e-7
+FAILURE = 1e-7
 """A bound above the loss is found by chance less than once in ten million runs; that it comes near the loss
 holds for the seeds here."""
 
@@ -35,11 +34,16 @@ def sent(mechanism, level: int, epsilon: float, people: int, purpose: str) -> np
     return channel.sample(levels, words(1, purpose, 0, people)).astype(np.int64)
 
 
+def loss_at_least(one: list[np.ndarray], other: list[np.ndarray], failure: float) -> float:
+    """Return what the reports of two profiles show of a loss, by round."""
+    return measured([(Sent.of_rounds(one), Sent.of_rounds(other))], failure).at_least
+
+
 @pytest.mark.parametrize("mechanism", [RandomizedResponse(), BoundedLaplace()], ids=lambda one: one.kind)
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
 def test_the_bound_is_below_the_loss_and_near_it(mechanism, epsilon: float) -> None:
     reports = [[sent(mechanism, level, epsilon, 200_000, f"{level}")] for level in (1, 5)]
-    bound = loss_at_least(*reports, CONFIDENCE)
+    bound = loss_at_least(*reports, FAILURE)
     assert 0.6 * epsilon <= bound <= epsilon
 
 
@@ -48,32 +52,31 @@ def test_rounds_are_judged_together() -> None:
     rounds = [
         [sent(mechanism, level, 0.5, 200_000, f"{level} {turn}") for turn in range(3)] for level in (1, 5)
     ]
-    assert 1.1 <= loss_at_least(*rounds, CONFIDENCE) <= 1.5
+    assert 1.1 <= loss_at_least(*rounds, FAILURE) <= 1.5
 
 
 def test_a_round_that_repeats_another_adds_nothing() -> None:
     mechanism = RandomizedResponse()
     once = [sent(mechanism, level, 0.5, 200_000, f"{level}") for level in (1, 5)]
-    assert loss_at_least([once[0]] * 4, [once[1]] * 4, CONFIDENCE) <= 0.5
+    assert loss_at_least([once[0]] * 4, [once[1]] * 4, FAILURE) <= 0.5
 
 
 def test_the_same_profile_loses_nothing() -> None:
     mechanism = BoundedLaplace()
     reports = [[sent(mechanism, 3, 1.0, 100_000, purpose)] for purpose in ("a", "b")]
-    assert loss_at_least(*reports, CONFIDENCE) == 0.0
+    assert loss_at_least(*reports, FAILURE) == 0.0
 
 
 def test_either_direction_is_found() -> None:
     rare, never = np.zeros(10_000, dtype=np.int64), np.zeros(10_000, dtype=np.int64)
     rare[::10] = rare[1::10] = 1  # A fifth of either half.
-    one, other = loss_at_least([rare], [never], 0.99), loss_at_least([never], [rare], 0.99)
+    one, other = loss_at_least([rare], [never], 0.01), loss_at_least([never], [rare], 0.01)
     assert one == other > 3
 
 
 def test_nothing_sent_tells_nothing() -> None:
-    assert loss_at_least([], [], 0.99) == 0.0
     nothing = np.zeros(0, dtype=np.int64)
-    assert loss_at_least([nothing], [nothing], 0.99) == 0.0
+    assert loss_at_least([nothing], [nothing], 0.01) == 0.0
 
 
 @pytest.mark.parametrize("probability", [0.001, 0.3, 0.999])

@@ -163,8 +163,8 @@ def test_a_million_users_over_a_hundred_rounds_take_little_memory() -> None:
         asked = np.arange(n_users) % rounds != round_index
         accountant.step(round_index, asked, 0.1, counts * 0.1)
     bits = n_users // 8
-    assert accountant.nbytes == n_users + rounds * bits + 8 * n_users
-    assert sum(array.nbytes for array in accountant.to_arrays().values()) < accountant.nbytes + 100 * rounds
+    kept = sum(array.nbytes for array in accountant.to_arrays().values())
+    assert 0 <= kept - (n_users + rounds * bits + 8 * n_users) < 100 * rounds
 
 
 def test_without_a_delta_losses_add_up_and_with_one_draws_compose() -> None:

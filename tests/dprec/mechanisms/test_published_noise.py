@@ -14,7 +14,6 @@ from dprec.mechanisms.published_noise import (
     interval_probabilities,
     least_scale,
     modified_laplace_bound,
-    noise_density,
     normalisation,
     normalisation_ratio,
     randomized_response_bound,
@@ -33,17 +32,6 @@ def test_normalisation_is_the_mass_inside(b: float) -> None:
         assert float(normalisation(rating, 1, 5, b)) == pytest.approx(mass)
 
 
-@pytest.mark.parametrize("b", [0.5, 4.0, 40.0])
-def test_density_integrates_to_one_and_to_the_intervals(b: float) -> None:
-    # The density jumps where a rating's noise ends, and has a kink at 0: both are edges here.
-    edges = np.arange(-4.0, 5.0)
-    found = interval_probabilities(edges, LEVELS, SHARES, 1, 5, b)
-    assert found.sum() == pytest.approx(1)
-    for left, right, probability in zip(edges, edges[1:], found, strict=False):
-        mass, _ = quad(lambda n: noise_density([n], LEVELS, SHARES, 1, 5, b)[0], left + 1e-12, right - 1e-12)
-        assert mass == pytest.approx(probability, rel=1e-8)
-
-
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_intervals_agree_with_redrawn_noise(epsilon: float) -> None:
     random = generator(0, "redrawn")
@@ -58,13 +46,13 @@ def test_intervals_agree_with_redrawn_noise(epsilon: float) -> None:
     assert np.all(np.abs(counts - expected) <= 6 * np.sqrt(expected))
 
 
-def test_the_channel_draws_from_this_density() -> None:
+def test_the_channel_draws_with_these_probabilities() -> None:
     channel = MECHANISMS["bounded-laplace"](symbols=4096).channel(RatingScale.evenly(1, 5, 1), 1.0)
     step = channel.values[1] - channel.values[0]
     for row, rating in enumerate(LEVELS):
-        inner = slice(1, -1)
-        density = noise_density(channel.values[inner] - rating, [rating], [1.0], 1, 5, 4.0)
-        np.testing.assert_allclose(channel.probabilities[row, inner] / step, density, rtol=2e-3)
+        edges = np.append(channel.values, channel.values[-1] + step)[1:] - step / 2 - rating
+        expected = interval_probabilities(edges, [rating], [1.0], 1, 5, 4.0)
+        np.testing.assert_allclose(channel.probabilities[row, 1:-1], expected[:-1], rtol=2e-3)
 
 
 def test_theorem_1_at_the_sensitivity_of_the_scale() -> None:
@@ -92,9 +80,9 @@ def test_bad_arguments_are_named() -> None:
     with pytest.raises(InputError, match="sensitivity"):
         least_scale(1, 5, 1.0, 4.5)
     with pytest.raises(InputError, match="ratings"):
-        noise_density([0.0], [0.0, 1.0], [0.5, 0.5], 1, 5, 1.0)
+        interval_probabilities([-1.0, 1.0], [0.0, 1.0], [0.5, 0.5], 1, 5, 1.0)
     with pytest.raises(InputError, match="shares"):
-        noise_density([0.0], [1.0, 2.0], [0.5, -0.5], 1, 5, 1.0)
+        interval_probabilities([-1.0, 1.0], [1.0, 2.0], [0.5, -0.5], 1, 5, 1.0)
 
 
 USERS, ITEMS, DRAWS = 40, 30, 400
