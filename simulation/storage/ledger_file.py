@@ -1,4 +1,4 @@
-"""ledger.npz: every charge to the privacy of a run's users, round by round."""
+"""ledger.npz: every event of a run's privacy accountant, round by round."""
 
 from __future__ import annotations
 

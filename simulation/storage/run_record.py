@@ -33,7 +33,7 @@ class RunRecord:
     channel : DeviceChannel or None
         The channel that the devices applied to their ratings; None if it adds no noise.
     privacy : PrivacyAccountant
-        Every charge to a user's privacy, round by round.
+        Every event, round by round.
     """
 
     config: RunConfig
