@@ -108,6 +108,7 @@ def test_a_run_measures_what_its_server_sees(tiny: dict[str, Any]) -> None:
     assert (found["tolerance"], found["rating_noise"]) == (0.05, 0.0)
 
 
+@pytest.mark.thorough
 def test_a_comparison_draws_bound_and_distance(tmp_path: Path) -> None:
     for preset in ("zheng-laplace", "zheng-rr", "plain-mf"):
         (tmp_path / f"{preset}.yaml").write_text((CONFIGS / f"{preset}.yaml").read_text())
