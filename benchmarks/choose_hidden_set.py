@@ -17,6 +17,7 @@ import numpy as np
 from choose_on_device import validation_split
 from threadpoolctl import threadpool_limits
 
+from dprec.accounting import PrivacyBudget
 from dprec.catalogue import Catalogue
 from dprec.completion.base import Observations
 from dprec.completion.calibrated.completion import Calibrated
@@ -25,7 +26,7 @@ from dprec.mechanisms import HiddenThreshold, Mechanism, ZhengRandomizedResponse
 from dprec.metrics import root_mean_squared_error
 from dprec.personalization.broadcast import calibrated_broadcast
 from dprec.personalization.ordinal_process import Devices
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.calibration import CalibratedMechanism
 from dprec.randomness import words
 from dprec.ratings import Ratings
 from simulation import load

@@ -16,12 +16,12 @@ import numpy as np
 from choose_on_device import error, validation_split
 from threadpoolctl import threadpool_limits
 
+from dprec.accounting import PrivacyBudget
 from dprec.catalogue import Catalogue
 from dprec.completion.base import Observations
 from dprec.completion.calibrated.completion import CalibratedModel
 from dprec.datasets.movielens import MovieLens100K
 from dprec.mechanisms.residual_bits import ResidualBits
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.residual_calibration import CalibratedResiduals
 from dprec.randomness import words
 from dprec.ratings import Ratings

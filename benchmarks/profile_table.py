@@ -31,17 +31,17 @@ from numpy.typing import NDArray
 from scale import EPSILON, RATINGS_PER_USER, population
 from threadpoolctl import threadpool_limits
 
+from dprec.accounting import PrivacyBudget
 from dprec.completion.base import Observations
 from dprec.completion.matrix_factorization import MatrixFactorization
 from dprec.device_draws import DeviceDraws
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
 from dprec.messages import REPLY, REPORT
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.calibration import CalibratedMechanism
 from dprec.ragged import rows_of
 from dprec.ratings import Ratings
 from dprec.replies import Reports
 from dprec.wire import DecodedReports, ReportCodec, TrafficLedger
-from simulation.protocols.accounting import mechanism_ledger
 from strategies.roster import Arrivals
 from strategies.rounds import RoundAccount, reply_message
 
@@ -173,7 +173,7 @@ class Path:
         for (users, _), own in zip(self.cohorts(), reports, strict=True):
             everybody = np.ones(len(own), dtype=np.bool_)
             account.charge_reports(Arrivals(np.arange(users.start, users.stop), everybody, everybody, own))
-        mechanism_ledger(self.calibrated, self.train.counts, np.ones(n_users, dtype=np.bool_))
+        self.calibrated.accountant(self.train.counts, np.ones(n_users, dtype=np.bool_))
 
     def arrange(self, decoded: list[DecodedReports]) -> Observations:
         """Read the symbols, and arrange the cells by user and by item as a completion needs them."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import worst_pair
 from dprec.mechanisms.channel import Channel
 from dprec.privacy.calibrated_counts import CalibratedCounts
 from dprec.privacy.calibration import CalibratedMechanism
-from dprec.privacy.pairwise import worst_pair
 from dprec.privacy.profile_calibration import CalibratedProfiles
 from dprec.ragged import rows_of
 from dprec.ratings import Ratings

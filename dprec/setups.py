@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 from pydantic import BeforeValidator
 
+from dprec.accounting import PrivacyBudget
 from dprec.completion.one_bit.links import LinkKind
 from dprec.completion.one_bit.slope_channel import slope_channel
 from dprec.component_types import one_of, one_of_classes
@@ -23,7 +24,6 @@ from dprec.mechanisms import MECHANISMS, Mechanism
 from dprec.mechanisms.channel import Channel
 from dprec.options import Options, as_tuple, as_values, option
 from dprec.parsing import parse_json
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.residual_calibration import calibrated_for
 from dprec.private_als import AGGREGATIONS, Aggregation, FactorizationOptions
 from dprec.ratings import Ratings

@@ -13,10 +13,10 @@ import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 
+from dprec.accounting import NoisySum, PrivacyAccountant
 from dprec.federated import FederatedModel, Parameters, UpdateCode
 from dprec.gradients import Aggregate
 from dprec.messages import UPDATE, GradientRequest
-from dprec.privacy.ledger import PrivacyLedger
 from dprec.run_keys import ReleaseDraws
 from dprec.wire.traffic import TrafficLedger
 from strategies.roster import ReadSums, Roster
@@ -33,6 +33,8 @@ class FederatedRounds(OwnModelRounds):
     code : UpdateCode
     deviation : float
         Of the noise that the server adds to each number of a sum, in clips; 0 if it adds none.
+    noisy_sum : NoisySum or None
+        What a round costs a user, whoever adds the noise; None without noise.
     parameters : tuple of ndarray
         Before the first round; those of the last round afterwards.
     seed : int
@@ -44,23 +46,24 @@ class FederatedRounds(OwnModelRounds):
     Attributes
     ----------
     traffic : TrafficLedger
-    privacy : PrivacyLedger
-        Gaussian noise has no epsilon without a delta, so its charges are infinite.
+    accountant : PrivacyAccountant
+        A sum with noise has no epsilon without a delta, so by itself it costs infinitely much.
     """
 
     model: FederatedModel
     code: UpdateCode
     deviation: float
+    noisy_sum: NoisySum | None
     parameters: Parameters
     seed: int
     group: str
     roster: Roster
     traffic: TrafficLedger = field(init=False)
-    privacy: PrivacyLedger = field(init=False)
+    accountant: PrivacyAccountant = field(init=False)
 
     def __post_init__(self) -> None:
         everybody = np.ones(self.roster.n_users, dtype=np.bool_)
-        self.traffic, self.privacy = TrafficLedger(self.roster.n_users), PrivacyLedger(rated=everybody)
+        self.traffic, self.accountant = TrafficLedger(self.roster.n_users), PrivacyAccountant(rated=everybody)
         self._records = []
 
     @property
@@ -99,7 +102,7 @@ class FederatedRounds(OwnModelRounds):
             self._account.charge_reports(arrivals)
             sent[arrivals.senders] = True
             total = total + arrivals.aggregate
-        self.privacy.charge(server_round, sent, np.inf, np.inf)
+        self.accountant.step(server_round, sent, np.inf, np.inf, self.noisy_sum)
         if total.users:
             draws = ReleaseDraws(self.seed, server_round)
             update = self.code.released(total.total, n_users, self.deviation, draws)

@@ -15,11 +15,11 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
+from dprec.accounting import ChannelDraws, PrivacyAccountant, dominating_channel
 from dprec.completion.item_updates import Start, StepOptions, initial_item_factors, step_item_factors
 from dprec.errors import RunError
 from dprec.gradients import Aggregate, GradientReport
 from dprec.messages import TRAIN, GradientRequest, bitmap_of
-from dprec.privacy.ledger import PrivacyLedger
 from dprec.wire.broadcast import BroadcastOptions, Factors, encode_broadcast
 from dprec.wire.traffic import TrafficLedger
 from strategies.participation import RoundRecord, SamplingOptions
@@ -39,7 +39,7 @@ class State:
     holders : ndarray of bool, shape (users,)
         Users who are known to hold it.
     traffic : TrafficLedger
-    privacy : PrivacyLedger
+    accountant : PrivacyAccountant
     best_factors : ndarray of float64, shape (items, rank)
     best_error, best_round : float and int
         The lowest validation error, and its round and item factors, for early stopping.
@@ -52,7 +52,7 @@ class State:
     broadcast: Factors | None
     holders: NDArray[np.bool_]
     traffic: TrafficLedger
-    privacy: PrivacyLedger
+    accountant: PrivacyAccountant
     best_factors: NDArray[np.float64]
     best_error: float = math.inf
     best_round: int = 0
@@ -79,7 +79,7 @@ class State:
             broadcast=None,
             holders=np.zeros(rated.size, dtype=np.bool_),
             traffic=TrafficLedger(rated.size),
-            privacy=PrivacyLedger(rated),
+            accountant=PrivacyAccountant(rated),
             best_factors=factors.copy(),
         )
 
@@ -128,6 +128,12 @@ class IterativeFactorization(TrainingRounds):
     group: str
     roster: Roster
     state: State
+
+    def __post_init__(self) -> None:
+        epsilon = self.gradient.exact_epsilon(self.epsilon)
+        self._report = ChannelDraws((dominating_channel(epsilon),))
+        # The files of a checkpoint hold what earlier rounds cost, and not by which mechanism.
+        self.state.accountant = self.state.accountant.through(self._report)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -195,7 +201,7 @@ class IterativeFactorization(TrainingRounds):
             part = arrivals.aggregate
             aggregate = part if aggregate is None else aggregate + part
         loss = self.gradient.exact_epsilon(self.epsilon)
-        self.state.privacy.charge(server_round, sent, loss, loss)
+        self.state.accountant.step(server_round, sent, loss, loss, self._report)
         self.state.holders = in_time
         accepted = aggregate.users if aggregate is not None else 0
         if aggregate is not None and accepted:

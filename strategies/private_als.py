@@ -14,9 +14,9 @@ import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 
+from dprec.accounting import PrivacyAccountant
 from dprec.gradients import Aggregate
 from dprec.messages import STATISTICS, GradientRequest
-from dprec.privacy.ledger import PrivacyLedger
 from dprec.private_als import Aggregation, ItemLearner
 from dprec.run_keys import ReleaseDraws
 from dprec.wire.traffic import TrafficLedger
@@ -43,8 +43,8 @@ class PrivateAls(OwnModelRounds):
     Attributes
     ----------
     traffic : TrafficLedger
-    privacy : PrivacyLedger
-        A release with Gaussian noise has no epsilon without a delta, so its charges are infinite.
+    accountant : PrivacyAccountant
+        A sum with noise has no epsilon without a delta, so by itself it costs infinitely much.
     failed : int
         Releases that failed because too many devices dropped out; their budget is spent.
     """
@@ -57,12 +57,12 @@ class PrivateAls(OwnModelRounds):
     group: str
     roster: Roster
     traffic: TrafficLedger = field(init=False)
-    privacy: PrivacyLedger = field(init=False)
+    accountant: PrivacyAccountant = field(init=False)
     failed: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         everybody = np.ones(self.roster.n_users, dtype=np.bool_)
-        self.traffic, self.privacy = TrafficLedger(self.roster.n_users), PrivacyLedger(rated=everybody)
+        self.traffic, self.accountant = TrafficLedger(self.roster.n_users), PrivacyAccountant(rated=everybody)
         self._records = []
 
     def configure_train(
@@ -111,7 +111,8 @@ class PrivateAls(OwnModelRounds):
             whole = self.aggregation.whole(arrivals.sent, layout, multiplier)
             present[arrivals.users[arrivals.punctual & whole]] = True
             total = total + arrivals.aggregate
-        self.privacy.charge(server_round, sent, np.inf, np.inf)
+        noisy_sum = self.aggregation.noisy_sum(multiplier)
+        self.accountant.step(server_round, sent, np.inf, np.inf, noisy_sum)
         if not self.aggregation.can_release(present, total.users, server_round, self.public_seed):
             self.failed += 1
         elif total.users:

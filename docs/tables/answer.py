@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from docs.tables.leaderboard import accuracy, evaluation_in_words, grouped
 from docs.tables.listed import systems
 from docs.tables.results import Result, summary
-from dprec.privacy.guarantee import LEAST_TRUST_FIRST
+from dprec.accounting import LEAST_TRUST_FIRST
 from simulation.analysis.floors import NOTHING_SENT, gain_digits
 from simulation.analysis.numbers import number
 from simulation.analysis.seen_sets import SETS_ONLY

@@ -12,9 +12,8 @@ from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, ConfigDict, TypeAdapter, ValidationError, with_config
 
+from dprec.accounting import ComparableUnit, Status, Trust
 from dprec.errors import InputError
-from dprec.privacy.guarantee import Status, Trust
-from dprec.privacy.units import ComparableUnit
 from simulation.analysis.floors import Gain
 from simulation.analysis.measures import MEASURES, Measure
 from simulation.configuration.strict_yaml import read_yaml

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dprec.accounting import NoisySum, gaussian_epsilon, largest_mu
 from dprec.options import Options, option
-from dprec.privacy.gaussian import gaussian_epsilon, largest_mu
 
 LEAST_RATERS = 5
 """By default; benchmarks/choose_least_raters.py holds it against others."""
+
+_BETWEEN_PROFILES = float(np.sqrt(2))
+"""How much further two profiles are apart than one is from none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +40,12 @@ class Placement(Options):
     @property
     def epsilon_between_profiles(self) -> float:
         """What the releases cost, with the same delta, between any two profiles of a user."""
-        return gaussian_epsilon(float(np.sqrt(2)) * self.distance, self.delta)
+        return gaussian_epsilon(_BETWEEN_PROFILES * self.distance, self.delta)
+
+    @property
+    def released(self) -> NoisySum:
+        """What is released to everybody, for an accountant."""
+        return NoisySum(self.distance, between_profiles=_BETWEEN_PROFILES)
 
 
 AS_THEY_ARE = Placement(least_raters=1)

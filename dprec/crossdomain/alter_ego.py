@@ -8,11 +8,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import LARGEST_CELL_EPSILON
 from dprec.crossdomain.replacement import ReplacementDraws
 from dprec.crossdomain.similarity import SimilarityKind, global_sensitivity
 from dprec.errors import SettingError
 from dprec.options import Options, option
-from dprec.privacy.calibration import LARGEST_CELL_EPSILON
 from dprec.ragged import offsets
 from dprec.sorted_keys import find
 

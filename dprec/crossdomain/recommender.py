@@ -10,13 +10,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from dprec.accounting import LARGEST_CELL_EPSILON
 from dprec.crossdomain.prediction import item_based, nearest_neighbors
 from dprec.crossdomain.private_neighbors import SimilarityNoise, select_neighbors
 from dprec.crossdomain.sensitivity import largest_sensitivities
 from dprec.crossdomain.similarity import LOWEST, RatedItems, SimilarityKind, dense_similarities
 from dprec.crossdomain.similarity import global_sensitivity as width_of
 from dprec.options import Options, option
-from dprec.privacy.calibration import LARGEST_CELL_EPSILON
 from dprec.randomness import uniforms, words
 
 

@@ -16,11 +16,10 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import LEAST_DELTA, Trust, skellam_epsilon, skellam_multiplier
 from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.options import option
-from dprec.privacy.guarantee import Trust
-from dprec.privacy.skellam import LEAST_DELTA, skellam_epsilon, skellam_multiplier
 from dprec.private_als.aggregation import Aggregation, FurtherMessages
 from dprec.private_als.layout import Contributions, StatisticsLayout
 from dprec.private_als.vectors import VectorPlan

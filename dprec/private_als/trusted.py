@@ -14,9 +14,8 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import Trust, gaussian_epsilon, largest_mu
 from dprec.gradients import Aggregate, RoundDraws
-from dprec.privacy.gaussian import gaussian_epsilon, largest_mu
-from dprec.privacy.guarantee import Trust
 from dprec.private_als.aggregation import Aggregation
 from dprec.private_als.layout import UNIT, Contributions, StatisticsLayout
 from dprec.private_als.report import decode_contributions, encode_contributions, report_bits

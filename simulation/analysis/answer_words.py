@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dprec.privacy.units import ComparableUnit
+from dprec.accounting import ComparableUnit
 from simulation.analysis.answer import Answer, Candidate
 from simulation.analysis.at_each_trust import TrustAnswer
 from simulation.analysis.floors import Gain, gain_digits

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from dprec.privacy.guarantee import LEAST_TRUST_FIRST, Trust
+from dprec.accounting import LEAST_TRUST_FIRST, Trust
 from simulation.analysis.floors import Gain, gain, nothing_sent
 from simulation.analysis.measures import Measure
 from simulation.analysis.settings import Setting

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from dprec.privacy.units import ComparableUnit
+from dprec.accounting import ComparableUnit
 from simulation.analysis.floors import NOTHING_SENT, Gain, gain, gain_digits, nothing_sent
 from simulation.analysis.measures import Measure
 from simulation.analysis.numbers import DASH, loss, number, spread_in_words, with_claim, with_spread

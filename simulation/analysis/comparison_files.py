@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from dprec.privacy.units import ComparableUnit, unit_from_text
+from dprec.accounting import ComparableUnit, unit_from_text
 from simulation.analysis.settings import Setting, read_rows, read_settings, settings_of
 from simulation.configuration.strict_yaml import read_yaml
 from simulation.storage.names import CELLS, COMPARISON, SUMMARY, TABLE, TIMINGS, cell_key

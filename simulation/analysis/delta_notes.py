@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dprec.privacy.large_delta import note_on_delta
+from dprec.accounting import note_on_delta
 from simulation.analysis.settings import Setting
 
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from dprec.accounting import Guarantee
 from dprec.binarization import binary_scale
 from dprec.datasets.base import Dataset
 from dprec.deviations import Deviation, deviations
 from dprec.errors import within
 from dprec.options import Options, published_of
-from dprec.privacy.guarantee import Guarantee
 from dprec.ratings import RatingScale
 from dprec.registry import summary_of
 from simulation.analysis.vocabulary import server_sees

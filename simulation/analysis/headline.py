@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dprec.privacy.units import ComparableUnit
+from dprec.accounting import ComparableUnit
 from simulation.analysis.columns import (
     BYTES_DOWN,
     BYTES_UP,

@@ -6,9 +6,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from dprec.accounting import COMPARABLE_UNITS, LEAST_TRUST_FIRST, ComparableUnit, Trust
 from dprec.errors import InputError
-from dprec.privacy.guarantee import LEAST_TRUST_FIRST, Trust
-from dprec.privacy.units import COMPARABLE_UNITS, ComparableUnit
 from simulation.analysis.settings import Setting
 
 _AT_MOST_IN_WORDS: dict[Trust, str] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dprec.privacy.units import ComparableUnit
+from dprec.accounting import ComparableUnit
 from simulation.analysis.evaluations import Evaluation
 from simulation.analysis.floors import Gain, gain, gain_digits, nothing_sent
 from simulation.analysis.measures import Measure

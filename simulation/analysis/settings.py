@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dprec.accounting import LEAST_TRUST_FIRST, ComparableUnit, Status, Trust
 from dprec.errors import InputError
-from dprec.privacy.guarantee import LEAST_TRUST_FIRST, Status, Trust
-from dprec.privacy.units import ComparableUnit
 from simulation.analysis.averages import Average, average, grouped
 from simulation.analysis.evaluations import Evaluation
 from simulation.analysis.measures import MEASURES, Measure, measures_in

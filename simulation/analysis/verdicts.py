@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from dprec.privacy.units import ComparableUnit
+from dprec.accounting import ComparableUnit
 from simulation.analysis.evaluations import Evaluation
 from simulation.analysis.floors import Gain, gain, gain_digits, nothing_sent
 from simulation.analysis.measures import Measure

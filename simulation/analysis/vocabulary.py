@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dprec.privacy.guarantee import Trust
-from dprec.privacy.units import PrivacyUnit
+from dprec.accounting import PrivacyUnit, Trust
 
 TRUST_IN_WORDS: dict[Trust, str] = {
     "server": "the server is trusted",

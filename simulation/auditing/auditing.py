@@ -8,17 +8,17 @@ noise, wire format and ledger can show.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dprec.accounting import PrivacyAccountant
+from dprec.auditing import Sent, measured
 from dprec.crossdomain.alter_ego import ReplacementOptions
 from dprec.crossdomain.recommender import RecommendationOptions
 from dprec.crossdomain.similarity import SimilarityKind
 from dprec.errors import InputError, within
 from dprec.own_sources import sources_of
-from dprec.privacy.audit import measured
-from dprec.privacy.evidence import Sent
 from dprec.private_als import Aggregation, FactorizationOptions
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings, RatingScale
@@ -190,9 +190,11 @@ class _Tests:
         aggregation: Aggregation,
         multipliers: tuple[float, ...],
         sensitivity: float,
+        accountant: Callable[[float], PrivacyAccountant],
     ) -> Iterator[Finding]:
         """Compare sums of contributions with noise."""
-        released, own = NoisySums(factorization, aggregation, multipliers, sensitivity), self.auditor
+        own = self.auditor
+        released = NoisySums(factorization, aggregation, multipliers, sensitivity, accountant)
         return sum_findings(released, own.promise, own.trials, self._seed, self._failure)
 
     def of_outputs(

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from clients.app import LOG
 from clients.device.losses import PRICES
 from clients.population import Cohort
+from dprec.accounting import COMPARABLE_UNITS, ComparableUnit
+from dprec.auditing import Sent
 from dprec.datasets.synthetic import Synthetic
 from dprec.messages import REQUEST, Record
-from dprec.privacy.evidence import Sent
-from dprec.privacy.units import COMPARABLE_UNITS, ComparableUnit
 from dprec.ragged import sizes_of
 from dprec.ratings import Ratings
 from simulation.configuration.models import RunConfig, SimulationOptions

@@ -11,6 +11,7 @@ from flwr.app import Message
 from numpy.typing import NDArray
 
 from clients.faults import FaultOptions
+from dprec.auditing import Sent, class_edges, learning, measured
 from dprec.completion import Observations
 from dprec.crossdomain.alter_ego import ReplacementOptions
 from dprec.crossdomain.alter_ego_codec import RowCodec
@@ -19,8 +20,6 @@ from dprec.crossdomain.recommender import ItemBasedRecommender, RecommendationOp
 from dprec.crossdomain.replacement import STEPS, Candidates, ReplacementDraws
 from dprec.crossdomain.similarity import LOWEST, RatedItems, SimilarityKind
 from dprec.messages import REPLACE, REPLACEMENT_ROUND, ReplacementRequest
-from dprec.privacy.audit import measured
-from dprec.privacy.evidence import Sent, class_edges, learning
 from dprec.ratings import RatingScale
 from dprec.run_keys import RunKeys
 from dprec.setups import XMapSetup

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,11 +13,11 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import PrivacyAccountant
+from dprec.auditing import Sent, measured
 from dprec.device_draws import DeviceDraws
 from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
-from dprec.privacy.audit import measured
-from dprec.privacy.evidence import Sent
 from dprec.private_als import (
     Aggregation,
     Contributions,
@@ -52,12 +52,11 @@ class NoisySums:
     aggregation: Aggregation
     multipliers: tuple[float, ...]
     sensitivity: float
+    accountant: Callable[[float], PrivacyAccountant]
 
     def epsilon(self, delta: float, longest: float = 1.0) -> float:
         """Return what all releases cost a user whose contributions are so long."""
-        changes = (longest * self.sensitivity / multiplier for multiplier in self.multipliers)
-        precision = sum(change**2 for change in changes)
-        return self.aggregation.epsilon(1 / float(np.sqrt(precision)), delta)
+        return float(self.accountant(longest).get_epsilon(delta)[0])
 
 
 def sum_findings(

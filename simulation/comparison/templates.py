@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from dprec.accounting import MatchedBudget
 from dprec.errors import InputError, SettingError, within
-from dprec.privacy.matched_budget import MatchedBudget
 from simulation.comparison.definition import Entry
 from simulation.configuration.dotted_keys import flatten, replace_value
 from simulation.configuration.models import RunConfig, parse_config

@@ -8,8 +8,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from dprec.accounting import UNITS_IN_WORDS
 from dprec.deviations import as_in_a_file
-from dprec.privacy.units import UNITS_IN_WORDS
 from simulation.analysis.description import REQUIRED, Description
 from simulation.analysis.numbers import DASH
 from simulation.analysis.vocabulary import TRUST_IN_WORDS, plural

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dprec.privacy.units import COMPARABLE_UNITS
+from dprec.accounting import COMPARABLE_UNITS
 from simulation.analysis.populations import courses
 from simulation.analysis.seen_sets import seen_set_sentences
 from simulation.analysis.selection import reference_budget

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from dprec.accounting import UNITS_IN_WORDS
 from dprec.completion import COMPLETIONS
 from dprec.mechanisms import MECHANISMS
-from dprec.privacy.units import UNITS_IN_WORDS
 from dprec.registry import Registry, summary_of
 from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.settings import Setting, by_evaluation

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import PrivacyAccountant, PrivacyUnit
 from dprec.completion import Observations
 from dprec.crossdomain.alter_ego import ReplacementOptions
 from dprec.crossdomain.recommender import RecommendationOptions
 from dprec.crossdomain.similarity import SimilarityKind
-from dprec.privacy.units import PrivacyUnit
 from dprec.private_als import Aggregation, FactorizationOptions
 from dprec.setups import XMapSetup
 
@@ -134,6 +134,7 @@ class Auditor(typing.Protocol):
         aggregation: Aggregation,
         multipliers: tuple[float, ...],
         sensitivity: float,
+        accountant: Callable[[float], PrivacyAccountant],
     ) -> Iterator[Finding]:
         """Compare sums of contributions with noise; see `PrivateAlsProtocol` for the parameters."""
 

@@ -8,14 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from dprec.accounting import DELTA, Guarantee, MatchedBudget, PrivacyBudget
 from dprec.errors import SettingError
 from dprec.mechanisms import Mechanism
 from dprec.options import Options, as_values, option
 from dprec.own_classes import is_ours
 from dprec.personalization.ordinal_process import OrdinalProcess
-from dprec.privacy.calibration import DELTA, PrivacyBudget
-from dprec.privacy.guarantee import Guarantee
-from dprec.privacy.matched_budget import MatchedBudget
 from dprec.ratings import Ratings
 from dprec.setups import Setup
 from simulation.protocols.audited import Auditor, Finding, Promise

@@ -13,15 +13,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import (
+    Adjacency,
+    Guarantee,
+    MatchedBudget,
+    NoisySum,
+    PrivacyBudget,
+    gaussian_epsilon,
+    largest_mu,
+)
 from dprec.completion.local_factors import Profiles
 from dprec.errors import SettingError, within
 from dprec.federated import STEPS, Parameters, UpdateCode, code_of
 from dprec.options import option
 from dprec.own_classes import naming
-from dprec.privacy.calibration import PrivacyBudget
-from dprec.privacy.gaussian import gaussian_epsilon, largest_mu
-from dprec.privacy.guarantee import Guarantee
-from dprec.privacy.matched_budget import MatchedBudget
 from dprec.randomness import generator
 from dprec.ratings import Ratings, RatingScale
 from dprec.recommendation import Predict
@@ -93,7 +98,12 @@ class FederatedProtocol(Protocol):
     @property
     def sensitivity(self) -> float:
         """Largest change of a sum that a user can cause, in clips."""
-        return 2.0 if self.trust == "local" or self.adjacency == "replace-one" else 1.0
+        return 2.0 if self._compares == "replace-one" else 1.0
+
+    @property
+    def _compares(self) -> Adjacency:
+        """What epsilon compares: who takes part is known of everybody, if devices add the noise."""
+        return "replace-one" if self.trust == "local" else self.adjacency
 
     @property
     def deviation(self) -> float:
@@ -174,6 +184,7 @@ class FederatedProtocol(Protocol):
             model=self.model,
             code=self._code(task.n_items, task.scale),
             deviation=self.deviation if self.trust == "central" else 0.0,
+            noisy_sum=self._noisy_sum,
             parameters=self._start(task.n_items, task.scale, task.server_seed),
             seed=task.server_seed,
             group=task.group,
@@ -214,28 +225,17 @@ class FederatedProtocol(Protocol):
         """Return the entries of a `ServerOutcome`."""
         return {
             "traffic": held.traffic,
-            "privacy": held.privacy,
-            "losses_at": self._losses_at(held) if self.private else None,
+            "accountant": replace(held.accountant, adjacency=self._compares),
             "guarantee": self.guarantee((task.n_users, task.n_items)),
             "rounds": tuple(held.records),
             "notes": notes_on_failures(held.records),
             "diagnostics": {"numbers": held.code.size, "noise": self.deviation},
         }
 
-    def _losses_at(self, held: FederatedRounds) -> Callable[[float], NDArray[np.float64]]:
-        """Return a function from delta to every user's loss: the rounds that it took part in, composed."""
-        took_part = held.privacy.exchanges
-
-        def losses(delta: float) -> NDArray[np.float64]:
-            kinds, of_user = np.unique(took_part, return_inverse=True)
-            return np.array([self._composed(kind, delta) for kind in kinds.tolist()])[of_user]
-
-        return losses
-
-    def _composed(self, rounds: int, delta: float, times: float = 1.0) -> float:
-        """Return what so many rounds cost, of changes that are so many times as large."""
-        mu = _MARGIN * times * self.sensitivity * float(np.sqrt(rounds)) / self.deviation
-        return gaussian_epsilon(mu, delta)
+    @property
+    def _noisy_sum(self) -> NoisySum | None:
+        """What a round costs; None without noise."""
+        return NoisySum(_MARGIN / self.deviation) if self.private else None
 
     def sent(self, example: Example) -> Sent:
         """Return the updates, one in each round, all of one size."""
@@ -251,7 +251,7 @@ class FederatedProtocol(Protocol):
         epsilon, delta = self.privacy.epsilon, self.privacy.delta
         compared = "Epsilon compares any two profiles of a user."
         if self.sensitivity == 1:
-            twice = self._composed(self.rounds, delta, 2.0)
+            twice = gaussian_epsilon(2 * _MARGIN * float(np.sqrt(self.rounds)) / self.deviation, delta)
             compared = (
                 f"Epsilon compares a user's profile with none; between any two profiles it is {twice:.4g}."
             )

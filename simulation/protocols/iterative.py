@@ -9,6 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import (
+    Guarantee,
+    MatchedBudget,
+    PrivacyAccountant,
+    PrivacyBudget,
+    dominating_channel,
+)
 from dprec.completion.factors import inner_products
 from dprec.completion.item_updates import StepOptions
 from dprec.completion.local_factors import Profiles, solve_user_factors
@@ -17,11 +24,6 @@ from dprec.errors import RunError, SettingError, within
 from dprec.mechanisms.channel import Channel
 from dprec.metrics import root_mean_squared_error
 from dprec.options import Options, option
-from dprec.privacy.calibration import PrivacyBudget
-from dprec.privacy.guarantee import Guarantee
-from dprec.privacy.ledger import PrivacyLedger
-from dprec.privacy.matched_budget import MatchedBudget
-from dprec.privacy.releases import Releases, least_private_channel
 from dprec.ragged import offsets, segments
 from dprec.randomness import uniforms, words
 from dprec.ratings import Ratings
@@ -139,7 +141,7 @@ class IterativeProtocol(Protocol):
 
     def _channel_at(self, epsilon: float) -> Channel:
         """Return a channel that is no more private than a report at a budget."""
-        return least_private_channel(self.gradient.exact_epsilon(epsilon))
+        return dominating_channel(self.gradient.exact_epsilon(epsilon))
 
     def check(self, train: Sizes) -> None:
         """Refuse a budget, gradient, sampling and catalogue that do not fit together."""
@@ -243,8 +245,7 @@ class IterativeProtocol(Protocol):
         """Return the entries of a `ServerOutcome`."""
         return {
             "traffic": state.traffic,
-            "privacy": state.privacy,
-            "releases": (self._releases(state),),
+            "accountant": state.accountant,
             "guarantee": self.guarantee((task.n_users, task.n_items)),
             "rounds": tuple(state.records),
             "notes": self._notes(state, task.n_users),
@@ -280,11 +281,6 @@ class IterativeProtocol(Protocol):
                 f"no usable report in {state.empty_rounds} rounds in a row, up to round {state.rounds_done} "
                 f"(protocol.max_empty_rounds: {self.max_empty_rounds})"
             )
-
-    def _releases(self, state: State) -> Releases:
-        """Return what was drawn: the reports of every user, whatever the server asked in between."""
-        reports = state.privacy.exchanges
-        return Releases((self._channel_at(self.epsilon_per_round),), np.zeros_like(reports), reports)
 
     def sent(self, example: Example) -> Sent:
         """Return the reports, one in each round that a device is asked in."""
@@ -364,7 +360,7 @@ class EvaluatedRounds(BetweenRounds):
         """Return the state before the first round, or after the last one of an interrupted run."""
         from clients.population import HeldFactors
 
-        state = replace(state, privacy=PrivacyLedger(self.fit.counts > 0))
+        state = replace(state, accountant=PrivacyAccountant(self.fit.counts > 0))
         if self.task.checkpoints is not None:
             state = self.task.checkpoints.load(state)
         if state.broadcast is not None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
 
+from dprec.accounting import Guarantee, MatchedBudget
 from dprec.completion.averages import ItemAverage
 from dprec.completion.base import Completed
 from dprec.completion.calibrated.completion import Calibrated
@@ -23,8 +24,6 @@ from dprec.personalization.derived_broadcast import TableOptions
 from dprec.personalization.ordinal_process import Devices, OrdinalProcess
 from dprec.privacy.calibrated_counts import CalibratedCounts
 from dprec.privacy.calibration import CalibratedMechanism
-from dprec.privacy.guarantee import Guarantee
-from dprec.privacy.matched_budget import MatchedBudget
 from dprec.privacy.residual_calibration import calibrated_for
 from dprec.recommendation import PredictRows
 from dprec.setups import OneShotSetup
@@ -274,10 +273,10 @@ class OneShotProtocol(Protocol):
             facts["notes"] += (note_on_made_up_cells(train, observed, rated),)
             facts["distance"] = distance_per_cell(held.calibrated, train, accepted, observed, rated)
         if self.shuffler is not None:
-            losses = facts["privacy"].per_user
-            shuffled = self.shuffler.shuffled(held.calibrated, held.collected, losses)
-            facts["shuffled"] = shuffled
-            facts["notes"] += notes_on_ratings(shuffled, self.delta)
+            alone = facts["accountant"].get_epsilon()
+            hidden = self.shuffler.shuffled(held.calibrated, held.collected, alone)
+            facts["accountant"] = facts["accountant"].shuffled(hidden)
+            facts["notes"] += notes_on_ratings(facts["accountant"], held.calibrated, self.delta)
             if held.sent_table is None:
                 facts["notes"] += (NOT_DELIVERED,)
         return Outcome(

@@ -14,7 +14,6 @@ from dprec.completion.calibrated.item_effects import ItemEffectsModel
 from dprec.completion.placement import Placement
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.device_channel import device_channel
-from dprec.privacy.gaussian import GaussianReleases
 from dprec.wire.item_table import ItemTable
 from simulation.protocols.accounting import notes_on_failures
 from simulation.protocols.counting import AfterReports
@@ -84,19 +83,15 @@ class ServedReports:
             Number of ratings of each user, as far as it is known.
         """
         sent, placement = self.collected.sent, self.placement
-        privacy, releases = self.after.losses(self.calibrated, counts, sent)
-        to_everybody = None
+        accountant = self.after.accountant(self.calibrated, counts, sent)
         if placement.epsilon is not None:
-            to_everybody = GaussianReleases(placement.distance, sent)
-            privacy.charge(1, sent, 0.0, placement.epsilon)
+            accountant.step(1, sent, 0.0, placement.epsilon, placement.released)
         notes = self.completed.notes + notes_on_failures([self.record]) + self.after.notes
         if isinstance(self.completed, CalibratedModel | ItemEffectsModel):
             notes += notes_on_catalogue(self.completed.catalogue)
         return {
             "traffic": self.collected.traffic,
-            "privacy": privacy,
-            "releases": (releases,),
-            "to_everybody": to_everybody,
+            "accountant": accountant,
             "rounds": (self.record, *self.after.rounds),
             "channel": device_channel(self.calibrated, counts),
             "notes": notes,

@@ -1,12 +1,11 @@
-"""ledger.npz: every charge to the privacy of a run's users, round by round."""
+"""ledger.npz: every event of a run's privacy accountant, round by round."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from dprec.accounting import PrivacyAccountant
 from dprec.errors import InputError
-from dprec.privacy.ledger import PrivacyLedger
-from dprec.privacy.ledger_arrays import ledger_arrays, ledger_from_arrays
 from simulation.storage.archives import read_archive, write_archive
 from simulation.storage.names import LEDGER
 from simulation.storage.summary import FileSummary
@@ -14,12 +13,12 @@ from simulation.storage.summary import FileSummary
 _ACCEPTED = "the privacy ledger that `dprec run` wrote"
 
 
-def write_ledger(directory: Path, ledger: PrivacyLedger) -> FileSummary:
-    """Write ledger.npz: the ledger's history, which determines its sums."""
-    return write_archive(directory / LEDGER, ledger_arrays(ledger))
+def write_ledger(directory: Path, accountant: PrivacyAccountant) -> FileSummary:
+    """Write ledger.npz: the accountant's history, which determines its sums."""
+    return write_archive(directory / LEDGER, accountant.to_arrays())
 
 
-def read_ledger(directory: Path) -> PrivacyLedger:
+def read_ledger(directory: Path) -> PrivacyAccountant:
     """Read ledger.npz.
 
     Raises
@@ -30,6 +29,6 @@ def read_ledger(directory: Path) -> PrivacyLedger:
     path = directory / LEDGER
     arrays = read_archive(path, _ACCEPTED)
     try:
-        return ledger_from_arrays(arrays)
+        return PrivacyAccountant.from_arrays(arrays)
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise InputError(str(path), str(error), _ACCEPTED) from None

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import PrivacyAccountant
 from dprec.privacy.device_channel import DeviceChannel
-from dprec.privacy.ledger import PrivacyLedger
 from dprec.ratings import Ratings
 from dprec.wire.network import NetworkOptions, network_bytes
 from simulation.configuration.models import RunConfig
@@ -32,8 +32,8 @@ class RunRecord:
     rounds : tuple of RoundRecord
     channel : DeviceChannel or None
         The channel that the devices applied to their ratings; None if it adds no noise.
-    privacy : PrivacyLedger
-        Every charge to a user's privacy, round by round.
+    privacy : PrivacyAccountant
+        Every event, round by round.
     """
 
     config: RunConfig
@@ -42,7 +42,7 @@ class RunRecord:
     traffic: Columns
     rounds: tuple[RoundRecord, ...]
     channel: DeviceChannel | None
-    privacy: PrivacyLedger
+    privacy: PrivacyAccountant
 
 
 def prediction_columns(test: Ratings, predictions: NDArray[np.float64]) -> Columns:
@@ -73,7 +73,7 @@ def traffic_columns(
         The users' losses by composition.
     network : NetworkOptions
     """
-    traffic, privacy = outcome.traffic, outcome.privacy
+    traffic, accountant = outcome.traffic, outcome.accountant
     up, down = network_bytes(traffic, network.contacts(traffic.requests))
     return {
         "user": users,
@@ -85,7 +85,7 @@ def traffic_columns(
         "uplink_network_bytes": up,
         "downlink_network_bytes": down,
         "messages": traffic.messages,
-        "epsilon_per_rating": privacy.per_rating,
-        "epsilon_per_user": privacy.per_user,
+        "epsilon_per_rating": accountant.get_epsilon(per="rating"),
+        "epsilon_per_user": accountant.get_epsilon(),
         "epsilon_composed": composed,
     }

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from dprec.privacy.guarantee import Status, Trust
+from dprec.accounting import Status, Trust
 from simulation.configuration.dotted_keys import flatten
 from simulation.storage.atomic import write_atomically
 from simulation.storage.documents import Document, parse_document, read_text

@@ -11,10 +11,10 @@ from clients.counting import count_reports
 from clients.faults import FaultOptions
 from clients.one_shot import installed_mechanism, perturbed
 from clients.population import Cohort, Population, open_population, write_population
+from dprec.accounting import PrivacyBudget
 from dprec.mechanisms import BitsAndCounts, Mechanism, ThresholdBit
 from dprec.messages import CountRequest
 from dprec.privacy.calibrated_counts import CalibratedCounts
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.ragged import offsets
 from dprec.ratings import Ratings, RatingScale
 from dprec.run_keys import RunKeys

@@ -11,11 +11,11 @@ import pytest
 from clients.delivery import receive_lists, receive_table
 from clients.faults import FaultOptions
 from clients.population import Cohort, Received, open_population, write_population
+from dprec.accounting import PrivacyBudget
 from dprec.datasets.synthetic import Synthetic
 from dprec.mechanisms import ThresholdBit
 from dprec.messages import PRIOR, Personalization, Recommendations
 from dprec.personalization.ordinal_process import OrdinalProcess
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.refusals import Refusal, RefusalCode
 from dprec.run_keys import RunKeys
 from dprec.setups import OneShotSetup

@@ -21,12 +21,12 @@ from clients.population import (
     write_held_factors,
     write_population,
 )
+from dprec.accounting import PrivacyBudget
 from dprec.datasets.synthetic import Synthetic
 from dprec.errors import InputError
 from dprec.mechanisms import Channel, Mechanism
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
 from dprec.options import option
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.ratings import Ratings, RatingScale
 from dprec.run_keys import RunKeys
 from dprec.setups import IterativeSetup, OneShotSetup, Setup

@@ -15,10 +15,10 @@ from clients.faults import FaultOptions
 from clients.places import folder_inside, place_of
 from clients.population import open_population, write_population
 from clients.shards import INDEX, ShardedRatings, write_shards
+from dprec.accounting import PrivacyBudget
 from dprec.datasets.synthetic import Synthetic
 from dprec.errors import InputError
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.ratings import Ratings, RatingScale
 from dprec.run_keys import RunKeys
 from dprec.setups import OneShotSetup

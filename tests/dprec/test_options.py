@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from pydantic import Field
 
+from dprec.accounting import PrivacyBudget
 from dprec.completion.one_bit.completion import OneBit
 from dprec.errors import InputError, SettingError
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
 from dprec.mechanisms.raw import Raw
 from dprec.options import Options, option
-from dprec.privacy.calibration import PrivacyBudget
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dprec.accounting import PrivacyBudget
 from dprec.errors import InputError
 from dprec.gradients import GRADIENTS
 from dprec.gradients.full import FullGradient
@@ -14,7 +15,6 @@ from dprec.mechanisms.binary_flip import BinaryFlip
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
 from dprec.mechanisms.raw import Raw
 from dprec.options import Options, option
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.setups import (
     AnySetup,
     GradientPerturbationSetup,

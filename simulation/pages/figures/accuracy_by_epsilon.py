@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from dprec.privacy.units import ComparableUnit
+from dprec.accounting import ComparableUnit
 from simulation.analysis.measures import Measure
 from simulation.analysis.settings import Setting, by_protocol
 from simulation.analysis.vocabulary import loss_per

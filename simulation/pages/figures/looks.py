@@ -8,7 +8,7 @@ from typing import Any
 
 from matplotlib.lines import Line2D
 
-from dprec.privacy.guarantee import Trust
+from dprec.accounting import Trust
 from simulation.analysis.floors import NOTHING_SENT
 from simulation.analysis.seen_sets import SETS_ONLY
 from simulation.analysis.settings import Setting

@@ -11,13 +11,13 @@ from flwr.app import Message, RecordDict
 
 from clients.device.device import LOG, Device
 from clients.device.folder import DeviceFolder
-from clients.device.limits import Limits
+from clients.device.ledger import Limits
 from clients.device.losses import FREE, PRICES
+from dprec.accounting import PrivacyBudget
 from dprec.gradients.full import FullGradient
 from dprec.gradients.one_bit import OneBitGradient
 from dprec.mechanisms import BitsAndCounts, BoundedLaplace
 from dprec.messages import COUNT, DELIVER, MESSAGE_TYPES, REPORT, TRAIN
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.refusals import RefusalCode
 from dprec.setups import IterativeSetup, OneShotSetup
 from dprec.wire.broadcast import BroadcastOptions, encode_broadcast

@@ -22,11 +22,11 @@ from clients.device.device import Device
 from clients.device.folder import DeviceFolder
 from clients.device.service import Service
 from clients.population import Cohort
+from dprec.accounting import PrivacyBudget
 from dprec.datasets.synthetic import Synthetic
 from dprec.mechanisms import ThresholdBit
 from dprec.messages import PERSONALIZE, PRIOR, REPORT
 from dprec.personalization.ordinal_process import Devices
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.setups import OneShotSetup
 from dprec.wire.item_table import ItemTable
 from tests.clients.device.devices import agreement_on, install, request

@@ -21,8 +21,9 @@ from clients import one_shot
 from clients.device import losses
 from clients.device.device import LOG, Device
 from clients.device.folder import DeviceFolder
-from clients.device.limits import Limits
+from clients.device.ledger import Limits
 from clients.population import Cohort
+from dprec.accounting import PrivacyBudget
 from dprec.errors import InputError
 from dprec.mechanisms import (
     BitsAndCounts,
@@ -35,7 +36,7 @@ from dprec.mechanisms import (
 )
 from dprec.messages import COUNT, DELIVER, IDENTIFY, PERSONALIZE, PRIOR, RECOMMEND, REPLACE, REPORT, TRAIN
 from dprec.personalization.ordinal_process import Devices, OrdinalProcess
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.residual_calibration import calibrated_for
 from dprec.ratings import Ratings
 from dprec.refusals import RefusalCode

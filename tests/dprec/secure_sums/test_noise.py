@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from dprec.privacy.audit import measured
-from dprec.privacy.evidence import Sent
-from dprec.privacy.skellam import skellam_epsilon, skellam_multiplier
+from dprec.accounting import skellam_epsilon, skellam_multiplier
+from dprec.auditing import Sent, measured
 from dprec.secure_sums.noise import honest_shares, noise_rows
 from dprec.secure_sums.streams import derived_key
 

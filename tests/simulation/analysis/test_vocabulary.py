@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from dprec.privacy.guarantee import Trust
+from dprec.accounting import Trust
 from simulation.analysis.averages import Average, Spread
 from simulation.analysis.columns import (
     BUDGET,

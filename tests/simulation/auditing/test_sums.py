@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dprec.accounting import PrivacyBudget
 from dprec.errors import SettingError
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.private_als import FactorizationOptions, SecureAggregation, TrustedAggregation
 from dprec.run_keys import ReleaseDraws
 from simulation.auditing.sums import NoisySums, sum_findings
@@ -27,7 +27,7 @@ WHOLE, BUT_FOR, LONGEST = 1, 2, 0
 
 def released(protocol: PrivateAlsProtocol) -> NoisySums:
     sums = protocol.factorization, protocol.aggregation, protocol.multipliers
-    return NoisySums(*sums, protocol.sensitivity)
+    return NoisySums(*sums, protocol.sensitivity, protocol.accountant)
 
 
 def findings(protocol: PrivateAlsProtocol, trials: int = 40_000) -> list[Finding]:

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 import pytest
 
+from dprec.accounting import PrivacyBudget
 from dprec.catalogue import Catalogue
 from dprec.completion.averages import ItemAverage
 from dprec.completion.base import Completed, Completion, Observations
@@ -14,7 +15,6 @@ from dprec.datasets.item_columns import ItemColumns
 from dprec.datasets.table import DelimitedTable
 from dprec.errors import InputError
 from dprec.mechanisms.threshold_bit import ThresholdBit
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.progress import Progress, silent
 from dprec.splits import LeaveNPerUser
 from simulation.configuration.models import RunConfig, SimulationOptions

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dprec.accounting import gaussian_epsilon
 from dprec.errors import InputError, SettingError
 from dprec.federated import STEPS, UpdateCode
-from dprec.privacy.gaussian import gaussian_epsilon
 from dprec.run_keys import ReleaseDraws
 from simulation import audit, load, run
 from simulation.protocols.federated import FederatedProtocol

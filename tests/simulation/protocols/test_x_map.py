@@ -14,9 +14,9 @@ from flwr.app import Context, RecordDict
 
 from clients.population import Cohort, open_population
 from clients.replacement import alter_ego_reports
+from dprec.accounting import MatchedBudget
 from dprec.errors import InputError, RunError
 from dprec.messages import ReplacementRequest
-from dprec.privacy.matched_budget import MatchedBudget
 from dprec.run_keys import RunKeys
 from simulation import load
 from simulation.configuration.dotted_keys import replace_value

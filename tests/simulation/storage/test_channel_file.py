@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dprec.accounting import PrivacyBudget
 from dprec.errors import InputError
 from dprec.mechanisms import MECHANISMS
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.device_channel import DeviceChannel, device_channel
 from dprec.ratings import RatingScale
 from simulation.configuration.models import parse_config

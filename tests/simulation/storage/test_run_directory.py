@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dprec.accounting import PrivacyLossDistribution, compose
 from dprec.errors import InputError, RunError
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
-from dprec.privacy.composition import total_loss
-from dprec.privacy.loss_distribution import LossDistribution
 from simulation.configuration.models import parse_config
 from simulation.configuration.strict_yaml import dump_yaml
 from simulation.execution import load_ratings
@@ -79,8 +78,8 @@ def test_the_contract(tmp_path: Path, tiny: dict[str, Any]) -> None:
     composed = [float(row["epsilon_composed"]) for row in traffic]
     assert max(composed) == summary["privacy"]["epsilon_composed"]["max"]
     assert (summary["privacy"]["delta"], summary["privacy"]["composition"]) == (1e-6, "pld")
-    by_hand = total_loss(
-        [(LossDistribution.of(BoundedLaplace().channel(train.scale, 1.0)), max(train.counts))]
+    by_hand = compose(
+        [(PrivacyLossDistribution.of(BoundedLaplace().channel(train.scale, 1.0)), max(train.counts))]
     )
     assert max(composed) == pytest.approx(by_hand.epsilon(1e-6), rel=1e-12)
     spent = [float(row["epsilon_per_user"]) for row in traffic]

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from scipy import stats
 
+from dprec.accounting import gaussian_epsilon
 from dprec.completion.calibrated import noisy_sets
 from dprec.completion.calibrated.noisy_sets import (
     RATINGS_PER_USER,
@@ -14,7 +15,6 @@ from dprec.completion.calibrated.noisy_sets import (
     sums_of_squares,
     weighted_counts,
 )
-from dprec.privacy.gaussian import gaussian_epsilon
 
 PROFILES = np.array(list(itertools.product([0.0, 1.0], repeat=6)))
 """Every set of six items, the empty one first."""
