@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.accounting.events import Adjacency, Epsilon, Event, EventMechanism, Loss
-from dprec.accounting.promises import ComparableUnit
+from dprec.accounting.promises import PrivacyUnit
 from dprec.accounting.shuffling import ShuffledProfiles, ShuffledReports
 
 _SAME_FOR_ALL = -1
@@ -100,7 +100,7 @@ class PrivacyAccountant:
         self.history.append(_sharing(event, self.history[-1]) if self.history else event)
 
     def get_epsilon(
-        self, delta: float = 0.0, per: ComparableUnit = "user", adjacency: Adjacency | None = None
+        self, delta: float = 0.0, per: PrivacyUnit = "user", adjacency: Adjacency | None = None
     ) -> NDArray[np.float64]:
         """Return what every user has lost, shape (users,).
 
@@ -109,8 +109,9 @@ class PrivacyAccountant:
         delta : float
             Probability beyond which the loss per user holds; 0 for basic composition. Mechanisms that do not
             compose with each other have equal shares of it. The loss of a rating is its sum at every delta.
-        per : {"rating", "user"}
-            Per rating, NaN for users without a rating to protect and for those who never took part.
+        per : {"rating", "cell", "user"}
+            A rating is a cell where a mechanism hides which items are rated. NaN for users without one to
+            protect, and for those who never took part.
         adjacency : {"add-or-remove-one", "replace-one"}, optional
             By default the accountant's.
 
@@ -119,7 +120,7 @@ class PrivacyAccountant:
         ndarray of float64
             At most the sums of the events' epsilons; infinite for what was sent unprotected.
         """
-        if per == "rating":
+        if per != "user":
             took_part = np.zeros(self.n_users, dtype=np.bool_)
             for event in self.history:
                 took_part |= event.took_part(self.n_users)
