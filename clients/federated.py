@@ -17,26 +17,25 @@ from numpy.typing import NDArray
 from clients.draws import draws_of_rounds
 from clients.iterative import profiles_of
 from clients.memory import Memory
-from clients.population import Cohort, Population
+from clients.population import Partition, Population
 from clients.replies import AddUp
+from dprec.exchange import FinalFactors, GradientRequest, refusing_malformed
+from dprec.exchange.setups import FederatedSetup
 from dprec.federated import Parameters, UpdateCode, code_of
 from dprec.gradients import RoundDraws
-from dprec.messages import FinalFactors, GradientRequest
-from dprec.personalization.ordinal_process import OrdinalProcess
-from dprec.refusals import refusing_malformed
-from dprec.setups import FederatedSetup
+from dprec.personalization import OrdinalProcess
 
 _NUMBERS_AT_ONCE = 1 << 22
-"""Bounds the memory of a worker, whatever the size of its cohorts and of the model."""
+"""Bounds the memory of a worker, whatever the size of its partitions and of the model."""
 
 
-def update_reports(cohort: Cohort, request: GradientRequest, context: Context) -> tuple[list[bytes], AddUp]:
-    """Return the report of every user of a cohort, and what validates and adds them up.
+def update_reports(
+    partition: Partition, request: GradientRequest, context: Context
+) -> tuple[list[bytes], AddUp]:
+    """Return the report of every user of a partition, and what validates and adds them up.
 
     Parameters
     ----------
-    cohort : Cohort
-    request : GradientRequest
     context : Context
         Its state records what the node has answered.
 
@@ -46,22 +45,22 @@ def update_reports(cohort: Cohort, request: GradientRequest, context: Context) -
         When the parameters are malformed, the setup has fewer rounds, the round has been answered for other
         parameters, or a later one has been answered.
     """
-    population, setup = cohort.population, cohort.population.installed(FederatedSetup)
+    population, setup = partition.population, partition.population.installed(FederatedSetup)
     code = _code(population)
     with refusing_malformed():
         parameters = code.unpack(request.factors)
     Memory.of(population, setup.rounds, context).answer_once(request.round_index, request.factors)
     reports: list[bytes] = []
     users = max(1, _NUMBERS_AT_ONCE // code.size)
-    for start in range(cohort.start, cohort.stop, users):
-        part = Cohort(population, start, min(start + users, cohort.stop))
+    for start in range(partition.start, partition.stop, users):
+        part = Partition(population, start, min(start + users, partition.stop))
         devices = draws_of_rounds(part, "model update").asked(request.factors)
         draws = RoundDraws(devices, request.round_index, population.keys.public_seed)
         reports += code.encode(setup.model.updates(parameters, profiles_of(part)), draws)
     return reports, code.decode
 
 
-def receive_parameters(cohort: Cohort, final: FinalFactors, context: Context) -> Parameters:
+def receive_parameters(partition: Partition, final: FinalFactors, context: Context) -> Parameters:
     """Return the parameters of a message that asks for no report.
 
     Raises
@@ -70,8 +69,8 @@ def receive_parameters(cohort: Cohort, final: FinalFactors, context: Context) ->
         When they are malformed.
     """
     with refusing_malformed():
-        parameters = _code(cohort.population).unpack(final.factors)
-    cohort.population.show(ReceivedParameters(cohort, parameters))
+        parameters = _code(partition.population).unpack(final.factors)
+    partition.population.show(ReceivedParameters(partition, parameters))
     return parameters
 
 
@@ -79,15 +78,15 @@ def receive_parameters(cohort: Cohort, final: FinalFactors, context: Context) ->
 class ReceivedParameters:
     """Parameters, with which each device predicts for its user."""
 
-    cohort: Cohort
+    partition: Partition
     parameters: Parameters
 
     def predictions(self, process: OrdinalProcess) -> NDArray[np.float64]:
         """Predict every item, shape (users, items)."""
-        population = self.cohort.population
+        population = self.partition.population
         model = population.installed(FederatedSetup).model
-        predict = model.predictor(self.parameters, profiles_of(self.cohort))
-        users, items = np.indices((self.cohort.size, population.n_items))
+        predict = model.predictor(self.parameters, profiles_of(self.partition))
+        users, items = np.indices((self.partition.size, population.n_items))
         return predict(users.ravel(), items.ravel()).reshape(users.shape)
 
 

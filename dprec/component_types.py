@@ -20,12 +20,10 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, PydanticKnownError, core_schema
 
-from dprec.errors import InputError, SettingError
-from dprec.options import Options, as_values
-from dprec.own_classes import check_class, reference_of
-from dprec.parsing import parse_json
-from dprec.registry import ELSEWHERE, Registry
-from dprec.validation import shown
+from dprec.components import Options, Registry, as_values, parse_json, reference_of
+from dprec.components.registry import ELSEWHERE
+from dprec.components.user_defined import check_class
+from dprec.errors import InputError, SettingError, shown
 
 _INSTANCE = "instance"
 """Key of the kind that stands for an instance while the values around it are read as JSON."""

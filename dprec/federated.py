@@ -17,13 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from dprec.completion.local_factors import Profiles
+from dprec.completion import Profiles
+from dprec.components import Options, Registry
 from dprec.gradients import Aggregate, RoundDraws
-from dprec.options import Options
+from dprec.predictions import Predict
+from dprec.randomness import ReleaseDraws
 from dprec.ratings import RatingScale
-from dprec.recommendation import Predict
-from dprec.registry import Registry
-from dprec.run_keys import ReleaseDraws
 
 Parameters = tuple[NDArray[np.float64], ...]
 """The arrays of a model."""
@@ -47,8 +46,8 @@ _LARGEST_DEVIATE = 9.0
 class FederatedModel(Options):
     """Base of the models: what devices compute, how the server learns, and how predictions follow.
 
-    Methods are given whole cohorts, for speed; what they return of a user may depend on that user's ratings
-    alone, as it does on a device.
+    Methods are given whole partitions, for speed; what they return of a user may depend on that user's
+    ratings alone, as it does on a device.
     """
 
     kind: str = ""
@@ -75,21 +74,14 @@ MODELS: Registry[FederatedModel] = Registry("model", FederatedModel, [])
 
 @dataclass(frozen=True)
 class UpdateCode:
-    """How updates become reports, sums and means.
-
-    Parameters
-    ----------
-    shapes : tuple of tuple of int
-        Of the parameters.
-    clip : float
-        Largest norm of an update.
-    deviation : float
-        Of the noise that a device adds to each number, in clips; 0 if it adds none.
-    """
+    """How updates become reports, sums and means."""
 
     shapes: tuple[tuple[int, ...], ...]
+    """Of the parameters."""
     clip: float
+    """Largest norm of an update."""
     deviation: float
+    """Of the noise that a device adds to each number, in clips; 0 if it adds none."""
 
     @property
     def size(self) -> int:
@@ -173,7 +165,6 @@ class UpdateCode:
         deviation : float
             Of the noise that the server adds to each number of the sum, in clips; rounded, as that hides the
             last bits of a deviate.
-        draws : ReleaseDraws
         """
         if deviation:
             deviates = draws.generator("noise of updates", total).standard_normal(total.size)

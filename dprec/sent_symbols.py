@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.accounting import worst_pair
+from dprec.arrays import rows_of
 from dprec.mechanisms.channel import Channel
 from dprec.privacy.calibrated_counts import CalibratedCounts
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.profile_calibration import CalibratedProfiles
-from dprec.ragged import rows_of
 from dprec.ratings import Ratings
-from dprec.wire import ReportCodec
-from dprec.wire.symbol_rows import SymbolRows
+from dprec.wire import ReportCodec, SymbolRows
 
 _DIVISIONS = 8
 """Classes of the divisions into blocks."""
@@ -34,29 +33,19 @@ def _none_known(entries: int) -> Iterable[tuple[str, float]]:
 
 @dataclass(frozen=True, eq=False)
 class SentSymbols:
-    """The symbols that devices send about items.
-
-    Parameters
-    ----------
-    decode : callable
-    channel : callable or None
-        From the number of entries of a profile to the matrix that is applied to each; None without one.
-    exact_losses : callable, optional
-        By default none are known.
-    fewest_items : int
-        Of a catalogue about which devices report as they do about a larger one.
-    drawn : bool
-        Whether devices draw which items they answer about.
-    linked : bool
-        Whether what is sent in a round depends on the round before for other reasons than noise.
-    """
+    """The symbols that devices send about items."""
 
     decode: Decoder
     channel: Callable[[int], Channel] | None = None
+    """From the number of entries of a profile to the matrix that is applied to each; None without one."""
     exact_losses: Losses = _none_known
+    """By default none are known."""
     fewest_items: int = 1
+    """Of a catalogue about which devices report as they do about a larger one."""
     drawn: bool = False
+    """Whether devices draw which items they answer about."""
     linked: bool = False
+    """Whether what is sent in a round depends on the round before for other reasons than noise."""
 
     def worst_levels(self, levels: int, entries: int) -> tuple[int, int]:
         """Return the two levels of a rating that are separated most in a profile of so many entries.

@@ -14,21 +14,18 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 from pydantic import BeforeValidator
 
 from dprec.accounting import PrivacyBudget
-from dprec.completion.one_bit.links import LinkKind
-from dprec.completion.one_bit.slope_channel import slope_channel
-from dprec.component_types import one_of, one_of_classes
+from dprec.completion import LinkKind, slope_channel
+from dprec.components import Options, as_tuple, as_values, one_of, one_of_classes, option, parse_json
 from dprec.errors import InputError, SettingError
 from dprec.federated import MODELS, FederatedModel, code_of
 from dprec.gradients import GRADIENTS, GradientReport
 from dprec.mechanisms import MECHANISMS, Mechanism
 from dprec.mechanisms.channel import Channel
-from dprec.options import Options, as_tuple, as_values, option
-from dprec.parsing import parse_json
 from dprec.privacy.residual_calibration import calibrated_for
 from dprec.private_als import AGGREGATIONS, Aggregation, FactorizationOptions
 from dprec.ratings import Ratings
 from dprec.sent_symbols import SentSymbols, symbols_of_mechanism, symbols_of_slopes
-from dprec.wire.broadcast import BroadcastOptions
+from dprec.wire import BroadcastOptions
 
 if TYPE_CHECKING:
     _AnyMechanism = Mechanism

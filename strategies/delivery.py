@@ -13,12 +13,11 @@ from flwr.app import RecordDict
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
-from dprec.messages import PERSONALIZE, PRIOR, RECOMMEND, Personalization, Recommendations
-from dprec.ragged import offsets, rows_of, segments
+from dprec.arrays import offsets, rows_of, segments
+from dprec.exchange import PERSONALIZE, PRIOR, RECOMMEND, Personalization, Recommendations
+from dprec.predictions import NO_ITEM, Predict, PredictRows, best_items
 from dprec.ratings import RatingScale
-from dprec.recommendation import NO_ITEM, Predict, PredictRows, best_items
-from dprec.wire.item_list import ItemListCodec
-from dprec.wire.traffic import TrafficLedger
+from dprec.wire import ItemListCodec, TrafficLedger
 from strategies.roster import Roster
 from strategies.rounds import RoundAccount, request_content
 
@@ -28,20 +27,14 @@ MOST_CELLS = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """The items that the server has seen as rated, which are not recommended.
-
-    Parameters
-    ----------
-    counts : ndarray of int64, shape (users,)
-    items : ndarray of int, shape (cells,)
-        By user.
-    n_items : int
-        Items of the catalogue.
-    """
+    """The items that the server has seen as rated, which are not recommended."""
 
     counts: NDArray[np.int64]
+    """Shape (users,)."""
     items: NDArray[np.integer]
+    """By user; shape (cells,)."""
     n_items: int
+    """Items of the catalogue."""
 
     @classmethod
     def of(cls, users: NDArray[np.integer], items: NDArray[np.integer], shape: tuple[int, int]) -> Seen:
@@ -63,22 +56,13 @@ class Seen:
 
 @dataclass(frozen=True, eq=False)
 class Lists:
-    """The lists that users are to get.
-
-    Parameters
-    ----------
-    longest : int
-        Items of a list, fewer only where there are no more.
-    seen : Seen
-    scale : RatingScale
-        Predicted ratings are clipped to it.
-    predict : callable
-    predict_rows : callable or None
-    """
+    """The lists that users are to get."""
 
     longest: int
+    """Items of a list, fewer only where there are no more."""
     seen: Seen
     scale: RatingScale
+    """Predicted ratings are clipped to it."""
     predict: Predict
     predict_rows: PredictRows | None = None
 
@@ -112,26 +96,26 @@ def deliver_lists(
 
     Parameters
     ----------
-    grid : Grid
     roster : Roster
         Users with a node of their own are always sent theirs; many users of a simulation are only charged.
     group : str
         Run key.
-    lists : Lists
     traffic : TrafficLedger
         Charged in place.
     """
     account = RoundAccount(RECOMMEND, group, traffic)
-    hosted = [partition for partition, node in enumerate(roster.node_ids) if node is not None]
-    users = np.concatenate([np.asarray(roster.cohort(partition), dtype=np.int64) for partition in hosted])
+    hosted = [partition_id for partition_id, node in enumerate(roster.node_ids) if node is not None]
+    users = np.concatenate(
+        [np.asarray(roster.partition(partition_id), dtype=np.int64) for partition_id in hosted]
+    )
     account.charge_requests(users, lists.sizes[users], lambda sent: request_content(Recommendations([sent])))
     if roster.users_per_node > 1 and lists.seen.counts.size * lists.seen.n_items > MOST_CELLS:
         account.charge_acknowledgements(users)
         return account.spent()
     contents: dict[int, RecordDict] = {}
-    for partition in hosted:
-        cohort = np.asarray(roster.cohort(partition), dtype=np.int64)
-        contents[partition] = request_content(Recommendations(lists.encoded(cohort)))
+    for partition_id in hosted:
+        partition = np.asarray(roster.partition(partition_id), dtype=np.int64)
+        contents[partition_id] = request_content(Recommendations(lists.encoded(partition)))
     account.deliver(grid, roster, contents)
     return account.spent()
 
@@ -143,15 +127,12 @@ def broadcast_table(
 
     Parameters
     ----------
-    grid : Grid
-    roster : Roster
     group : str
         Run key.
-    table : bytes
     priors : ndarray, shape (users, 1 + factors)
         See `Personalization`.
     traffic : TrafficLedger
-        Charged in place: the table in full to every user, although a cohort shares it.
+        Charged in place: the table in full to every user, although a partition shares it.
     """
     sent = priors.astype(PRIOR)
     own = sent.shape[1] * PRIOR.itemsize
@@ -159,9 +140,9 @@ def broadcast_table(
     alone = request_content(Personalization(table, bytes(own)))
     account.charge_request(slice(None), alone, len(table) + own)
     contents = {}
-    for partition in range(len(roster.node_ids)):
-        cohort = roster.cohort(partition)
-        request = Personalization(table, sent[cohort.start : cohort.stop].tobytes())
-        contents[partition] = request_content(request)
+    for partition_id in range(len(roster.node_ids)):
+        partition = roster.partition(partition_id)
+        request = Personalization(table, sent[partition.start : partition.stop].tobytes())
+        contents[partition_id] = request_content(request)
     account.deliver(grid, roster, contents)
     return account.spent()

@@ -14,11 +14,12 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 
 from dprec.accounting import NoisySum, PrivacyAccountant
+from dprec.exchange import GradientRequest
+from dprec.exchange.messages import UPDATE
 from dprec.federated import FederatedModel, Parameters, UpdateCode
 from dprec.gradients import Aggregate
-from dprec.messages import UPDATE, GradientRequest
-from dprec.run_keys import ReleaseDraws
-from dprec.wire.traffic import TrafficLedger
+from dprec.randomness import ReleaseDraws
+from dprec.wire import TrafficLedger
 from strategies.roster import ReadSums, Roster
 from strategies.rounds import OwnModelRounds, RoundAccount, request_content
 
@@ -26,22 +27,6 @@ from strategies.rounds import OwnModelRounds, RoundAccount, request_content
 @dataclass(eq=False)
 class FederatedRounds(OwnModelRounds):
     """Parameters learned from sums of clipped updates.
-
-    Parameters
-    ----------
-    model : FederatedModel
-    code : UpdateCode
-    deviation : float
-        Of the noise that the server adds to each number of a sum, in clips; 0 if it adds none.
-    noisy_sum : NoisySum or None
-        What a round costs a user, whoever adds the noise; None without noise.
-    parameters : tuple of ndarray
-        Before the first round; those of the last round afterwards.
-    seed : int
-        Of what the server draws.
-    group : str
-        Run key under which the devices find their setup.
-    roster : Roster
 
     Attributes
     ----------
@@ -53,10 +38,15 @@ class FederatedRounds(OwnModelRounds):
     model: FederatedModel
     code: UpdateCode
     deviation: float
+    """Of the noise that the server adds to each number of a sum, in clips; 0 if it adds none."""
     noisy_sum: NoisySum | None
+    """What a round costs a user, whoever adds the noise; None without noise."""
     parameters: Parameters
+    """Before the first round; those of the last round afterwards."""
     seed: int
+    """Of what the server draws."""
     group: str
+    """Run key under which the devices find their setup."""
     roster: Roster
     traffic: TrafficLedger = field(init=False)
     accountant: PrivacyAccountant = field(init=False)

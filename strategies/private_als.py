@@ -15,11 +15,11 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 
 from dprec.accounting import PrivacyAccountant
+from dprec.exchange import STATISTICS, GradientRequest
 from dprec.gradients import Aggregate
-from dprec.messages import STATISTICS, GradientRequest
 from dprec.private_als import Aggregation, ItemLearner
-from dprec.run_keys import ReleaseDraws
-from dprec.wire.traffic import TrafficLedger
+from dprec.randomness import ReleaseDraws
+from dprec.wire import TrafficLedger
 from strategies.roster import ReadSums, Roster
 from strategies.rounds import OwnModelRounds, RoundAccount, request_content
 
@@ -27,18 +27,6 @@ from strategies.rounds import OwnModelRounds, RoundAccount, request_content
 @dataclass(eq=False)
 class PrivateAls(OwnModelRounds):
     """Items' effects and factors learned from sums with noise.
-
-    Parameters
-    ----------
-    learner : ItemLearner
-    aggregation : Aggregation
-    multipliers : tuple of float
-        Noise of each round.
-    seed, public_seed : int
-        Of what the server draws, and of what everybody knows.
-    group : str
-        Run key under which the devices find their setup.
-    roster : Roster
 
     Attributes
     ----------
@@ -52,9 +40,12 @@ class PrivateAls(OwnModelRounds):
     learner: ItemLearner
     aggregation: Aggregation
     multipliers: tuple[float, ...]
+    """Noise of each round."""
     seed: int
     public_seed: int
+    """Of what the server draws, and of what everybody knows."""
     group: str
+    """Run key under which the devices find their setup."""
     roster: Roster
     traffic: TrafficLedger = field(init=False)
     accountant: PrivacyAccountant = field(init=False)

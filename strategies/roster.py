@@ -15,13 +15,10 @@ from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
+from dprec.arrays import sizes_of
 from dprec.errors import RunError
+from dprec.exchange import IDENTIFY, NODE, REPLY, Identity, Reports, SummedReports, words_of
 from dprec.gradients import Aggregate, GradientReport
-from dprec.messages import IDENTIFY, NODE, REPLY
-from dprec.ragged import sizes_of
-from dprec.refusals import words_of
-from dprec.replies import Identity, Reports
-from dprec.summed_reports import SummedReports
 
 _USERS_AT_ONCE = 1 << 19
 """Bounds the replies in flight: while those of so many users are read, so many others are being asked."""
@@ -29,28 +26,21 @@ _USERS_AT_ONCE = 1 << 19
 ReadT = TypeVar("ReadT")
 
 Reader = Callable[[Message, int, NDArray[np.int64]], ReadT | None]
-"""From an answer, the first user of its cohort and those who were asked, to what the answer holds."""
+"""From an answer, the first user of its partition and those who were asked, to what the answer holds."""
 
 
 @dataclass(frozen=True)
 class Roster:
-    """The nodes in the order of their partitions; the node of partition p hosts the p-th cohort.
-
-    Parameters
-    ----------
-    node_ids : tuple of int or None
-        As many as the users need, from `identify` or from enrolment; None for a node that never came.
-    n_users : int
-    users_per_node : int
-    """
+    """The nodes in the order of their partitions; the node of partition p hosts the p-th partition."""
 
     node_ids: tuple[int | None, ...]
+    """As many as the users need, from `identify` or from enrolment; None for a node that never came."""
     n_users: int
     users_per_node: int
 
-    def cohort(self, partition: int) -> range:
+    def partition(self, partition_id: int) -> range:
         """Return the users of a partition."""
-        start = partition * self.users_per_node
+        start = partition_id * self.users_per_node
         return range(start, min(start + self.users_per_node, self.n_users))
 
     def messages(self, message_type: str, contents: dict[int, RecordDict], group: str) -> list[Message]:
@@ -58,7 +48,6 @@ class Roster:
 
         Parameters
         ----------
-        message_type : str
         contents : dict
             What the node of each partition is sent.
         group : str
@@ -66,8 +55,8 @@ class Roster:
         """
         return [
             Message(content, node, message_type, group_id=group)
-            for partition, content in contents.items()
-            if (node := self.node_ids[partition]) is not None
+            for partition_id, content in contents.items()
+            if (node := self.node_ids[partition_id]) is not None
         ]
 
     def ask(
@@ -106,18 +95,18 @@ class Roster:
 
     def by_partition(self, replies: Iterable[Message]) -> dict[int, Message]:
         """Return the replies by the partition of the node that sent them, in ascending order."""
-        partitions = {node: partition for partition, node in enumerate(self.node_ids)}
+        partitions = {node: partition_id for partition_id, node in enumerate(self.node_ids)}
         answers = {partitions.get(reply.metadata.src_node_id, -1): reply for reply in replies}
-        return {partition: answers[partition] for partition in sorted(answers) if partition >= 0}
+        return {partition_id: answers[partition_id] for partition_id in sorted(answers) if partition_id >= 0}
 
     def arrivals(self, answers: dict[int, Message], asked: NDArray[np.bool_]) -> Iterator[Arrivals]:
-        """Yield the reports of each cohort, except cohorts whose answer cannot be used; see `read`."""
+        """Yield the reports of each partition, except partitions whose answer cannot be used; see `read`."""
         return self.read(answers, asked, arrivals_of)
 
     def read(
         self, answers: dict[int, Message], asked: NDArray[np.bool_], reader: Reader[ReadT]
     ) -> Iterator[ReadT]:
-        """Yield what a reader makes of the answer of each cohort, except of those that it cannot use.
+        """Yield what a reader makes of the answer of each partition, except of those that it cannot use.
 
         Parameters
         ----------
@@ -125,12 +114,11 @@ class Roster:
             From `by_partition`; emptied, so that no answer is kept after it is read.
         asked : ndarray of bool, shape (users,)
             Who was asked.
-        reader : callable
         """
-        for partition in list(answers):
-            cohort = self.cohort(partition)
-            users = cohort.start + np.flatnonzero(asked[cohort.start : cohort.stop])
-            read = reader(answers.pop(partition), cohort.start, users)
+        for partition_id in list(answers):
+            partition = self.partition(partition_id)
+            users = partition.start + np.flatnonzero(asked[partition.start : partition.stop])
+            read = reader(answers.pop(partition_id), partition.start, users)
             if read is not None:
                 yield read
 
@@ -146,10 +134,10 @@ def identify(grid: Grid) -> tuple[int, ...]:
     nodes = list(grid.get_node_ids())
     questions = [Message(RecordDict(), node, IDENTIFY) for node in nodes]
     partitions = {reply.metadata.src_node_id: _partition(reply) for reply in grid.send_and_receive(questions)}
-    hosts = {partition: node for node, partition in partitions.items() if partition is not None}
+    hosts = {partition_id: node for node, partition_id in partitions.items() if partition_id is not None}
     if sorted(hosts) != list(range(len(nodes))):
         raise RunError(f"{len(nodes)} nodes answered as partitions {sorted(hosts)}")
-    return tuple(hosts[partition] for partition in range(len(nodes)))
+    return tuple(hosts[partition_id] for partition_id in range(len(nodes)))
 
 
 def _partition(reply: Message) -> int | None:
@@ -164,22 +152,15 @@ def _partition(reply: Message) -> int | None:
 
 @dataclass(frozen=True, eq=False)
 class Attendance:
-    """Which of the users of a cohort who were asked have answered.
-
-    Parameters
-    ----------
-    users : ndarray of int64, shape (asked,)
-        Who was asked, ascending.
-    arrived, punctual : ndarray of bool, shape (asked,)
-        Whose report was sent at all, and whose arrived before the round ended.
-    refused : str
-        Why none of them has answered, if the node said so: see `dprec.refusals.words_of`.
-    """
+    """Which of the users of a partition who were asked have answered."""
 
     users: NDArray[np.int64]
+    """Who was asked, ascending; shape (asked,)."""
     arrived: NDArray[np.bool_]
     punctual: NDArray[np.bool_]
+    """Whose report was sent at all, and whose arrived before the round ended; shape (asked,)."""
     refused: str = field(default="", kw_only=True)
+    """Why none of them has answered, if the node said so: see `dprec.exchange.messages.words_of`."""
 
     @property
     def senders(self) -> NDArray[np.int64]:
@@ -199,15 +180,10 @@ class Attendance:
 
 @dataclass(frozen=True, eq=False)
 class Arrivals(Attendance):
-    """The reports of the users of a cohort who were asked; see `Attendance` for the other parameters.
-
-    Parameters
-    ----------
-    reports : list of bytes
-        One per user who was asked; empty for one who did not answer.
-    """
+    """The reports of the users of a partition who were asked; see `Attendance` for the other parameters."""
 
     reports: list[bytes]
+    """One per user who was asked; empty for one who did not answer."""
 
     @property
     def payloads(self) -> NDArray[np.int64]:
@@ -220,24 +196,23 @@ class Arrivals(Attendance):
 
 
 def reply_record(reply: Message | None) -> ConfigRecord | None:
-    """Return the record with what a cohort replies; None if there is none."""
+    """Return the record with what a partition replies; None if there is none."""
     record = reply.content.get(REPLY) if reply is not None and reply.has_content() else None
     return record if isinstance(record, ConfigRecord) else None
 
 
 def arrivals_of(reply: Message | None, first_user: int, users: NDArray[np.int64]) -> Arrivals | None:
-    """Return the reports of a cohort's reply, or None when it cannot be used.
+    """Return the reports of a partition's reply, or None when it cannot be used.
 
     A reply for other users, or for another number of them, is rejected as a whole: nothing in it can
     be attributed. An error is the answer of devices that refuse.
 
     Parameters
     ----------
-    reply : Message or None
     first_user : int
-        First user of the cohort.
+        First user of the partition.
     users : ndarray of int64, shape (asked,)
-        Users of the cohort who were asked, ascending.
+        Users of the partition who were asked, ascending.
     """
     if reply is not None and reply.has_error():
         nobody = np.zeros(users.size, dtype=np.bool_)
@@ -258,18 +233,12 @@ def arrivals_of(reply: Message | None, first_user: int, users: NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Sums(Attendance):
-    """The sum of a cohort's reports; see `Attendance` for the other parameters.
-
-    Parameters
-    ----------
-    sent : ndarray of int64, shape (asked,)
-        Bytes of each report; of no meaning for a user who did not answer.
-    aggregate : Aggregate
-        Sum of the valid reports that arrived in time.
-    """
+    """The sum of a partition's reports; see `Attendance` for the other parameters."""
 
     sent: NDArray[np.int64]
+    """Bytes of each report; of no meaning for a user who did not answer; shape (asked,)."""
     aggregate: Aggregate
+    """Sum of the valid reports that arrived in time."""
 
     @property
     def payloads(self) -> NDArray[np.int64]:
@@ -279,27 +248,19 @@ class Sums(Attendance):
 
 @dataclass(frozen=True, eq=False)
 class ReadSums:
-    """Reads the replies of cohorts: reports, which it adds up, or their sum, which it checks.
-
-    Parameters
-    ----------
-    decode : callable
-        Validates and adds up the reports of a cohort; see `dprec.gradients.GradientReport`.
-    possible : callable
-        Whether valid reports can have a sum, of the right shape, that somebody else added up.
-    sum_shape : tuple of int
-    items : int or None
-        Items whose raters a sum reveals; None if it reveals nothing about which items were rated.
-    users_per_node : int
-        A node of one user, as every device is, has nothing to add up: only its report is read, whose bounds
-        can be checked. The sum of several is believed of the nodes of a simulation.
-    """
+    """Reads the replies of partitions: reports, which it adds up, or their sum, which it checks."""
 
     decode: Callable[[Sequence[bytes]], tuple[NDArray[np.bool_], Aggregate]]
+    """Validates and adds up the reports of a partition; see `dprec.gradients.GradientReport`."""
     possible: Callable[[Aggregate], bool]
+    """Whether valid reports can have a sum, of the right shape, that somebody else added up."""
     sum_shape: tuple[int, ...]
     items: int | None
+    """Items whose raters a sum reveals; None if it reveals nothing about which items were rated."""
     users_per_node: int
+    """A node of one user, as every device is, has nothing to add up: only its report is read, whose bounds
+    can be checked. The sum of several is believed of the nodes of a simulation.
+    """
 
     @classmethod
     def of_gradients(cls, gradient: GradientReport, shape: tuple[int, int], users_per_node: int) -> ReadSums:

@@ -1,6 +1,6 @@
 """Rounds under any protocol: what their messages cost, what is recorded, and the strategy they are run by.
 
-A cohort's reports travel in one message, but each user is charged for the message that would carry its
+A partition's reports travel in one message, but each user is charged for the message that would carry its
 payload if it were alone on its node. The identifiers that Flower draws at random are counted at full width,
 so that sizes do not change from run to run.
 """
@@ -25,10 +25,9 @@ from flwr.serverapp.strategy import Strategy
 from numpy.typing import NDArray
 
 from dprec.errors import RunError
-from dprec.messages import DELIVER, REPLY, REQUEST, FinalFactors, Request
+from dprec.exchange import DELIVER, REPLY, REQUEST, FinalFactors, Reports, Request
 from dprec.progress import Progress
-from dprec.replies import Reports
-from dprec.wire.traffic import WITH_RECORD, WITHOUT_RECORD, TrafficLedger, Users
+from dprec.wire import WITH_RECORD, WITHOUT_RECORD, TrafficLedger, Users
 from strategies.participation import RoundRecord
 from strategies.roster import Attendance, Roster
 
@@ -47,21 +46,15 @@ def traffic_totals(ledger: TrafficLedger) -> dict[str, int]:
 class RoundAccount:
     """Charges the messages of one round to the users who receive or send them.
 
-    Every user is charged in full, although a cohort shares its messages. Traffic and time are counted
+    Every user is charged in full, although a partition shares its messages. Traffic and time are counted
     from when the account is created.
-
-    Parameters
-    ----------
-    message_type : str
-    group : str
-        Run key.
-    traffic : TrafficLedger
-        Charged in place.
     """
 
     message_type: str
     group: str
+    """Run key."""
     traffic: TrafficLedger
+    """Charged in place."""
     _started: float = field(default_factory=time.perf_counter, init=False)
     _before: dict[str, int] = field(init=False)
     _causes: Counter[str] = field(default_factory=Counter, init=False)
@@ -127,16 +120,14 @@ class RoundAccount:
 
         Parameters
         ----------
-        grid : Grid
-        roster : Roster
         contents : dict
             What the node of each partition is sent; charged apart.
         """
-        for partition, answer in roster.ask(grid, self.message_type, contents, self.group).items():
+        for partition_id, answer in roster.ask(grid, self.message_type, contents, self.group).items():
             if answer.has_error():
                 continue
-            cohort = roster.cohort(partition)
-            self.charge_acknowledgements(slice(cohort.start, cohort.stop))
+            partition = roster.partition(partition_id)
+            self.charge_acknowledgements(slice(partition.start, partition.stop))
 
     def spent(self) -> dict[str, int]:
         """Return the bytes charged since the account was created, as `traffic_totals` does."""
@@ -352,11 +343,8 @@ class OwnModelRounds(TrainingRounds):
 
         Parameters
         ----------
-        grid : Grid
-        rounds : int
         ended : callable
             Called with the record of every round.
-        progress : callable
         evaluate : callable or None
             Returns the accuracy after a round, which only a simulation knows.
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.local_factors import Profiles
+from dprec.completion import Profiles
 from dprec.federated import FederatedModel, Parameters
+from dprec.predictions import Predict
 from dprec.ratings import RatingScale
-from dprec.recommendation import Predict
 
 
 @dataclass(frozen=True, kw_only=True)

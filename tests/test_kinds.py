@@ -10,14 +10,13 @@ import importlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from dprec.completion import Completed, Completion
-from dprec.completion.one_bit.perturbation import Perturbation
+from dprec.completion import Completed, Completion, Perturbation
+from dprec.exchange import Setup
 from dprec.federated import FederatedModel
 from dprec.gradients import GradientReport
 from dprec.mechanisms import Mechanism
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.private_als import Aggregation
-from dprec.setups import Setup
 from simulation.protocols import Protocol
 from tests.test_structure import MODULES, PACKAGES, ROOT
 

@@ -14,16 +14,14 @@ from pathlib import Path
 
 from dprec.accounting import PrivacyAccountant
 from dprec.auditing import Sent, measured
-from dprec.crossdomain.alter_ego import ReplacementOptions
-from dprec.crossdomain.recommender import RecommendationOptions
-from dprec.crossdomain.similarity import SimilarityKind
+from dprec.components import sources_of
+from dprec.crossdomain import RecommendationOptions, ReplacementOptions, SimilarityKind
 from dprec.errors import InputError, within
-from dprec.own_sources import sources_of
+from dprec.exchange import XMapSetup
 from dprec.private_als import Aggregation, FactorizationOptions
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings, RatingScale
 from dprec.sent_symbols import SentSymbols
-from dprec.setups import XMapSetup
 from simulation.auditing import experiments
 from simulation.auditing.experiments import Experiment, Profile, Question
 from simulation.auditing.listening import Overheard, findings_of_questions, overhear, reduced
@@ -37,9 +35,8 @@ from simulation.pages.audit_page import audit_page
 from simulation.protocols.audited import Complete, Finding, Promise, Sample
 from simulation.protocols.base import Protocol
 from simulation.protocols.declared import declaring
-from simulation.storage.atomic import write_files
-from simulation.storage.claims import check_unused
-from simulation.storage.names import AUDIT, CONFIG, REPORT
+from simulation.storage.directories import AUDIT, CONFIG, REPORT, check_unused
+from simulation.storage.files import write_files
 
 _LEAST_TRIALS = 100
 _SUSPICIONS = 6
@@ -59,7 +56,6 @@ def audit(
 
     Parameters
     ----------
-    config : RunConfig
     output : str or Path, optional
         Directory for config.yaml, audit.json and report.html.
     trials : int
@@ -68,7 +64,6 @@ def audit(
         Seed of the audit's runs; by default, that of the configuration.
     confidence : float
         Probability with which all lower bounds hold together.
-    progress : callable, optional
 
     Raises
     ------
@@ -110,34 +105,24 @@ def check_options(trials: int, confidence: float) -> None:
     InputError
     """
     if not isinstance(trials, int) or trials < _LEAST_TRIALS:
-        raise InputError("trials", repr(trials), f"a whole number, at least {_LEAST_TRIALS}")
+        raise InputError("trials", repr(trials), f"an integer, at least {_LEAST_TRIALS}")
     if not isinstance(confidence, int | float) or not 0 < confidence < 1:
         raise InputError("confidence", repr(confidence), "a number between 0 and 1")
 
 
 @dataclass(frozen=True)
 class Auditor:
-    """A protocol, reduced for an audit.
-
-    Parameters
-    ----------
-    config : RunConfig
-        With as little work as possible, but the same reports.
-    promise : Promise
-    scale : RatingScale
-        Rating scale of the configuration's data set.
-    fewest_items : int
-        Items of a catalogue about which devices report as they do about that of the data set.
-    trials : int
-        Number of people per profile.
-    confidence : float
-    """
+    """A protocol, reduced for an audit."""
 
     config: RunConfig
+    """With as little work as possible, but the same reports."""
     promise: Promise
     scale: RatingScale
+    """Rating scale of the configuration's data set."""
     fewest_items: int
+    """Items of a catalogue about which devices report as they do about that of the data set."""
     trials: int
+    """Number of people per profile."""
     confidence: float
 
     @classmethod

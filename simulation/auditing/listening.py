@@ -13,19 +13,19 @@ from numpy.typing import NDArray
 
 from clients.app import LOG
 from clients.device.losses import PRICES
-from clients.population import Cohort
+from clients.population import Partition
 from dprec.accounting import COMPARABLE_UNITS, ComparableUnit
+from dprec.arrays import sizes_of
 from dprec.auditing import Sent
-from dprec.datasets.synthetic import Synthetic
-from dprec.messages import REQUEST, Record
-from dprec.ragged import sizes_of
+from dprec.datasets import Synthetic
+from dprec.exchange import REQUEST, Record
 from dprec.ratings import Ratings
 from simulation.configuration.models import RunConfig, SimulationOptions
 from simulation.engine.session import Overhearing, open_overheard_session
 from simulation.execution import run_in
 from simulation.protocols.audited import Finding, Promise
 from simulation.protocols.base import Protocol
-from simulation.storage.run_record import RunRecord
+from simulation.storage.run_files import RunRecord
 from strategies.roster import arrivals_of
 
 _MOST_FEATURES = 64
@@ -33,21 +33,14 @@ _MOST_FEATURES = 64
 
 @dataclass(frozen=True, eq=False)
 class Overheard:
-    """What the people of a population sent, and what they were charged.
-
-    Parameters
-    ----------
-    reports : list of list of bytes
-        By round, then by person.
-    symbols : list of ndarray of int64, shape (people, items)
-        The symbols in them, by round; empty if there are none.
-    charged : dict
-        Largest loss in the ledger, by unit.
-    """
+    """What the people of a population sent, and what they were charged."""
 
     reports: list[list[bytes]]
+    """By round, then by person."""
     symbols: list[NDArray[np.int64]]
+    """The symbols in them, by round; empty if there are none; shape (people, items)."""
     charged: dict[ComparableUnit, float]
+    """Largest loss in the ledger, by unit."""
 
     def symbols_of(self, item: int) -> list[NDArray[np.int64]]:
         """Return the symbols of one item, by round."""
@@ -128,7 +121,6 @@ def numbered(reports: list[bytes], numbers: dict[bytes, int]) -> NDArray[np.int6
 
     Parameters
     ----------
-    reports : list of bytes
     numbers : dict
         The numbers that reports have already; new ones are added.
     """
@@ -162,8 +154,6 @@ def findings_of_questions(config: RunConfig, promise: Promise, people: Ratings) 
     ----------
     config : RunConfig
         Reduced; see `simulation.auditing.listening.reduced`.
-    promise : Promise
-    people : Ratings
     """
     config = _fitting(config, people)
     with open_overheard_session(config.simulation.population_dir) as heard:
@@ -201,7 +191,7 @@ def _charged_by_devices(
     for request in asked:
         population, price_of = heard.population(request), PRICES[request.metadata.message_type]
         for user in range(users):
-            paid = price_of(Cohort(population, user, user + 1), _record(request)).paid
+            paid = price_of(Partition(population, user, user + 1), _record(request)).paid
             rating[user] += paid.per_rating
             whole[user] += paid.per_user
     return {"rating": rating, "user": whole}

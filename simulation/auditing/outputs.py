@@ -13,16 +13,22 @@ from numpy.typing import NDArray
 from clients.faults import FaultOptions
 from dprec.auditing import Sent, class_edges, learning, measured
 from dprec.completion import Observations
-from dprec.crossdomain.alter_ego import ReplacementOptions
-from dprec.crossdomain.alter_ego_codec import RowCodec
-from dprec.crossdomain.private_neighbors import SimilarityNoise
-from dprec.crossdomain.recommender import ItemBasedRecommender, RecommendationOptions
-from dprec.crossdomain.replacement import STEPS, Candidates, ReplacementDraws
-from dprec.crossdomain.similarity import LOWEST, RatedItems, SimilarityKind
-from dprec.messages import REPLACE, REPLACEMENT_ROUND, ReplacementRequest
+from dprec.crossdomain import (
+    LOWEST,
+    STEPS,
+    Candidates,
+    ItemBasedRecommender,
+    RatedItems,
+    RecommendationOptions,
+    ReplacementDraws,
+    ReplacementOptions,
+    RowCodec,
+    SimilarityKind,
+    SimilarityNoise,
+)
+from dprec.exchange import REPLACE, REPLACEMENT_ROUND, ReplacementRequest, XMapSetup
+from dprec.randomness import RunKeys
 from dprec.ratings import RatingScale
-from dprec.run_keys import RunKeys
-from dprec.setups import XMapSetup
 from simulation.auditing.experiments import Experiment, Profile
 from simulation.auditing.listening import numbered
 from simulation.auditing.reuse import Column, Suspicion, of_neighbors, of_one_origin
@@ -62,10 +68,8 @@ def output_findings(
     ----------
     given : CrossDomainOutputs
         With private replacement, private neighbours or both.
-    scale : RatingScale
     trials : int
         Number of draws for each of two neighbours.
-    seed : int
     failure : float
         Probability with which one of the bounds may fail.
     """
@@ -168,17 +172,11 @@ def _of_neighbors(given: CrossDomainOutputs, trials: int, seed: int, failure: fl
 
 @dataclass(frozen=True, eq=False)
 class _Server:
-    """A server that predicts as many items as there are trials, from similarities that are given to it.
-
-    Parameters
-    ----------
-    recommender : ItemBasedRecommender
-    epsilon : float
-        Of a prediction.
-    """
+    """A server that predicts as many items as there are trials, from similarities that are given to it."""
 
     recommender: ItemBasedRecommender
     epsilon: float
+    """Of a prediction."""
 
     @classmethod
     def of(cls, given: CrossDomainOutputs, items: int, seed: int) -> _Server:
@@ -240,13 +238,10 @@ def release_findings(
 
     Parameters
     ----------
-    complete : callable
-    promise : Promise
     scale : RatingScale
         Of the signs.
     trials : int
         Number of completions of each data set; at most `MOST_RELEASES` are made.
-    seed : int
     failure : float
         Probability with which one of the bounds may fail.
     """

@@ -15,27 +15,18 @@ _LEAST = 1e-9
 
 @dataclass(frozen=True)
 class Audit:
-    """The result of an audit.
-
-    Parameters
-    ----------
-    name, protocol, mechanism : str
-    trials : int
-        Number of people per profile.
-    confidence : float
-        Probability with which all lower bounds hold together.
-    findings : tuple of Finding
-    declared_by : dict
-        A digest of the code of each class from outside dprec on whose word the promise rests.
-    """
+    """The result of an audit."""
 
     name: str
     protocol: str
     mechanism: str
     trials: int
+    """Number of people per profile."""
     confidence: float
+    """Probability with which all lower bounds hold together."""
     findings: tuple[Finding, ...]
     declared_by: dict[str, str] = field(default_factory=dict)
+    """A digest of the code of each class from outside dprec on whose word the promise rests."""
 
     @property
     def holds(self) -> bool:

@@ -14,11 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.accounting import PrivacyAccountant
+from dprec.arrays import offsets
 from dprec.auditing import Sent, measured
-from dprec.device_draws import DeviceDraws
 from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.private_als import (
+    TARGET_BITS,
+    UNIT,
+    UNIT_WEIGHT,
     Aggregation,
     Contributions,
     FactorizationOptions,
@@ -26,11 +29,8 @@ from dprec.private_als import (
     SecureAggregation,
     StatisticsLayout,
 )
-from dprec.private_als.layout import TARGET_BITS, UNIT, WHOLE_WEIGHT
-from dprec.ragged import offsets
-from dprec.randomness import uniform_below, uniforms, words
-from dprec.run_keys import ReleaseDraws
-from dprec.secure_sums.noise import honest_shares
+from dprec.randomness import DeviceDraws, ReleaseDraws, uniform_below, uniforms, words
+from dprec.secure_aggregation import honest_shares
 from simulation.auditing.reuse import Column, Suspicion, of_neighbors, of_one_origin
 from simulation.protocols.audited import Finding, Promise
 
@@ -68,11 +68,8 @@ def sum_findings(
 
     Parameters
     ----------
-    released : NoisySums
-    promise : Promise
     trials : int
         Number of items with the user, and without.
-    seed : int
     failure : float
         Probability with which one of the bounds may fail.
     """
@@ -98,17 +95,11 @@ def sum_findings(
 
 @dataclass(frozen=True, eq=False)
 class _Sums(ABC):
-    """Sums of a protocol, released for as many items as there are trials.
-
-    Parameters
-    ----------
-    aggregation : Aggregation
-    multipliers : tuple of float
-        Noise of each release.
-    """
+    """Sums of a protocol, released for as many items as there are trials."""
 
     aggregation: Aggregation
     multipliers: tuple[float, ...]
+    """Noise of each release."""
 
     @property
     @abstractmethod
@@ -121,8 +112,6 @@ class _Sums(ABC):
 
         Parameters
         ----------
-        items : int
-        seed : int
         total : int
             What each sum is without noise, in the units of sums.
         """
@@ -254,7 +243,7 @@ def _for_fewest(aggregation: SecureAggregation) -> SecureAggregation:
 
 
 def _layout(items: int) -> StatisticsLayout:
-    return StatisticsLayout(np.full(items, WHOLE_WEIGHT), 0, 1.0, 1.0, 0.5, limit=1)
+    return StatisticsLayout(np.full(items, UNIT_WEIGHT), 0, 1.0, 1.0, 0.5, limit=1)
 
 
 def _tail(numbers: Numbers, multiplier: float, step: float) -> Column:
@@ -275,7 +264,7 @@ _USERS = (64, 128, 256)
 def _longest_contribution(released: NoisySums, seed: int) -> float:
     """Return the longest of what some users add to a sum, in units of the longest that is allowed."""
     options, aggregation = released.factorization, _for_some(released.aggregation)
-    weights = 1 + uniform_below(WHOLE_WEIGHT, words(seed, "weights of items", 0, _ITEMS))
+    weights = 1 + uniform_below(UNIT_WEIGHT, words(seed, "weights of items", 0, _ITEMS))
     model = replace(ItemModel.begin(_ITEMS, options.rank, 0.0), weights=weights)
     layouts = [model.layout(options, round_index, 1.0) for round_index in (1, 2, options.rounds)]
     return max(_longest(aggregation, layout, options.ratings_per_user, seed) for layout in layouts)

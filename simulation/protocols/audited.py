@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 
 from dprec.accounting import PrivacyAccountant, PrivacyUnit
 from dprec.completion import Observations
-from dprec.crossdomain.alter_ego import ReplacementOptions
-from dprec.crossdomain.recommender import RecommendationOptions
-from dprec.crossdomain.similarity import SimilarityKind
+from dprec.crossdomain import RecommendationOptions, ReplacementOptions, SimilarityKind
+from dprec.exchange import XMapSetup
 from dprec.private_als import Aggregation, FactorizationOptions
-from dprec.setups import XMapSetup
 
 ROUNDING = 1e-9
 """Relative excess over a promise that adding up floating-point numbers may cause."""
@@ -29,24 +27,16 @@ Sample = Callable[[bool, int, int], NDArray[np.int64]]
 
 @dataclass(frozen=True)
 class Promise:
-    """What the devices of a protocol promise.
-
-    Parameters
-    ----------
-    epsilon : float
-        For everything that is sent over all rounds.
-    unit : {"rating", "cell", "user"}
-        What two profiles may differ in.
-    hides_rated_items : bool
-        Whether it holds for which items are rated, too.
-    delta : float
-        Probability beyond which it holds; 0 unless the budget is for composed draws.
-    """
+    """What the devices of a protocol promise."""
 
     epsilon: float
+    """For everything that is sent over all rounds."""
     unit: PrivacyUnit
+    """What two profiles may differ in."""
     hides_rated_items: bool
+    """Whether it holds for which items are rated, too."""
     delta: float = 0.0
+    """Probability beyond which it holds; 0 unless the budget is for composed draws."""
 
     def loss(self, entries: int) -> float:
         """Return the largest loss between two profiles that differ in so many entries.
@@ -62,33 +52,22 @@ class Promise:
 
 @dataclass(frozen=True)
 class Finding:
-    """What one of the tests of an audit measured.
-
-    Parameters
-    ----------
-    test : str
-        What was compared, in words.
-    unit : {"rating", "cell", "user"}
-        Unit of the promise.
-    promised : float
-        Largest epsilon that the configuration allows; 0 for reports that must not depend on each other.
-    at_least : float
-        Lower bound on the true epsilon; the loss itself if it is exact.
-    charged : float or None
-        Epsilon that the run's ledger charges; None if the ledger does not state it.
-    exact : bool
-        Whether the loss was computed from a matrix rather than bounded by samples.
-    power : float
-        Probability that a leak of twice the promise would have been detected, or noise that is reused.
-    """
+    """What one of the tests of an audit measured."""
 
     test: str
+    """What was compared, in words."""
     unit: PrivacyUnit
+    """Unit of the promise."""
     promised: float
+    """Largest epsilon that the configuration allows; 0 for reports that must not depend on each other."""
     at_least: float
+    """Lower bound on the true epsilon; the loss itself if it is exact."""
     charged: float | None
+    """Epsilon that the run's ledger charges; None if the ledger does not state it."""
     exact: bool
+    """Whether the loss was computed from a matrix rather than bounded by samples."""
     power: float
+    """Probability that a leak of twice the promise would have been detected, or noise that is reused."""
 
     @property
     def defect(self) -> str | None:

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from dprec.accounting import DELTA, Guarantee, MatchedBudget, PrivacyBudget
+from dprec.components import Options, as_values, is_ours, option
 from dprec.errors import SettingError
+from dprec.exchange import Setup
 from dprec.mechanisms import Mechanism
-from dprec.options import Options, as_values, option
-from dprec.own_classes import is_ours
-from dprec.personalization.ordinal_process import OrdinalProcess
+from dprec.personalization import OrdinalProcess
 from dprec.ratings import Ratings
-from dprec.setups import Setup
 from simulation.protocols.audited import Auditor, Finding, Promise
 from simulation.protocols.outcome import Outcome, ServerOutcome
 from simulation.protocols.sent import Example, Sent
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 BASELINES = ("nothing-sent", "global-mean", "item-average", "sets-only")
 """Presets that a protocol has to beat to be worth any privacy or bytes; see `Protocol.baseline`."""
 
-_AFTER_REPORTS = frozenset({"delivery", "shuffler", "places"})
+_AFTER_REPORTS = frozenset({"delivery", "shuffler", "item_embeddings"})
 """Settings with and without which devices draw and send the same."""
 
 

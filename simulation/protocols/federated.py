@@ -22,16 +22,14 @@ from dprec.accounting import (
     gaussian_epsilon,
     largest_mu,
 )
-from dprec.completion.local_factors import Profiles
+from dprec.completion import Profiles
+from dprec.components import naming, option
 from dprec.errors import SettingError, within
+from dprec.exchange.setups import FederatedSetup
 from dprec.federated import STEPS, Parameters, UpdateCode, code_of
-from dprec.options import option
-from dprec.own_classes import naming
-from dprec.randomness import generator
+from dprec.predictions import Predict
+from dprec.randomness import ReleaseDraws, generator
 from dprec.ratings import Ratings, RatingScale
-from dprec.recommendation import Predict
-from dprec.run_keys import ReleaseDraws
-from dprec.setups import FederatedSetup
 from simulation.protocols.accounting import budget_at, check_unit, notes_on_failures
 from simulation.protocols.audited import Auditor, Finding
 from simulation.protocols.base import Protocol
@@ -212,7 +210,7 @@ class FederatedProtocol(Protocol):
         """Run the rounds, and evaluate each of them."""
 
         def evaluate(parameters: Parameters) -> dict[str, float | None]:
-            return task.measure(self._predictor(task.train, parameters))
+            return task.metric(self._predictor(task.train, parameters))
 
         with naming(self.model, "a class that computes updates"):
             return self.simulated(task, self.serve(grid, task.for_server(), evaluate))
@@ -247,7 +245,7 @@ class FederatedProtocol(Protocol):
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
         """Promise the composed loss of all rounds, if there is a budget."""
         if self.privacy is None:
-            return Guarantee("none", "server", False, "the updates are sent, and added up, without noise.")
+            return Guarantee("none", "central", False, "the updates are sent, and added up, without noise.")
         epsilon, delta = self.privacy.epsilon, self.privacy.delta
         compared = "Epsilon compares any two profiles of a user."
         if self.sensitivity == 1:
@@ -264,7 +262,7 @@ class FederatedProtocol(Protocol):
             "sum has Gaussian noise; rounds compose exactly. The noise is drawn in double precision and "
             "rounded to the steps of an update."
         )
-        trust: Literal["nobody", "server"] = "nobody" if self.trust == "local" else "server"
+        trust: Literal["local", "central"] = "local" if self.trust == "local" else "central"
         return Guarantee("proved", trust, True, reason, (promised,))
 
 

@@ -16,20 +16,17 @@ from dprec.accounting import (
     PrivacyBudget,
     dominating_channel,
 )
-from dprec.completion.factors import inner_products
-from dprec.completion.item_updates import StepOptions
-from dprec.completion.local_factors import Profiles, solve_user_factors
-from dprec.completion.variational import check_rank
+from dprec.arrays import offsets, segments
+from dprec.completion import Profiles, StepOptions, check_rank, inner_products, solve_user_factors
+from dprec.components import Options, option
 from dprec.errors import RunError, SettingError, within
+from dprec.exchange import IterativeSetup
 from dprec.mechanisms.channel import Channel
 from dprec.metrics import root_mean_squared_error
-from dprec.options import Options, option
-from dprec.ragged import offsets, segments
+from dprec.predictions import Predict
 from dprec.randomness import uniforms, words
 from dprec.ratings import Ratings
-from dprec.recommendation import Predict
-from dprec.setups import IterativeSetup
-from dprec.wire.broadcast import BroadcastOptions
+from dprec.wire import BroadcastOptions
 from simulation.protocols.accounting import budget_at, check_unit, notes_on_failures
 from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyGradient
@@ -198,8 +195,6 @@ class IterativeProtocol(Protocol):
 
         Parameters
         ----------
-        grid : Grid
-        task : ServerTask
         between : BetweenRounds, optional
             What happens between the rounds; by default nothing.
         """
@@ -298,14 +293,14 @@ class IterativeProtocol(Protocol):
         """Promise the loss of a bit, once for each round, if there is a budget."""
         if self.privacy is None:
             why = "gradients at the rated items let the server compute the ratings."
-            return Guarantee("none", "server", False, why)
+            return Guarantee("none", "central", False, why)
         composed = self.privacy.composition == "pld"
         together = f"compose, beyond a probability of {self.privacy.delta:g}" if composed else "add up"
         return Guarantee(
             status="proved",
-            trust="nobody",
+            trust="local",
             hides_rated_items=self.gradient.hides_rated_items,
-            reason="an answer is one bit, drawn in whole draws whose ratio bounds its loss whatever the "
+            reason="an answer is one bit, drawn in integer weights whose ratio bounds its loss whatever the "
             f"ratings, and the rounds {together}.",
             notes=(
                 f"Epsilon holds for everything a user sends in all rounds, {self.epsilon_per_round:.4g} "
@@ -333,27 +328,17 @@ class IterativeProtocol(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class EvaluatedRounds(BetweenRounds):
-    """A simulation: it knows the ratings, so it evaluates rounds, stops early, and keeps checkpoints.
-
-    Parameters
-    ----------
-    task : Task
-    fit : Ratings
-        What the devices learn from.
-    downlink : BroadcastOptions
-    ridge : float
-        As for `OwnFactors`.
-    rounds, evaluate_every : int
-        Rounds at most, and between evaluations.
-    early_stopping : EarlyStopping or None
-    """
+    """A simulation: it knows the ratings, so it evaluates rounds, stops early, and keeps checkpoints."""
 
     task: Task
     fit: Ratings
+    """What the devices learn from."""
     downlink: BroadcastOptions
     ridge: float
+    """As for `OwnFactors`."""
     rounds: int
     evaluate_every: int
+    """Rounds at most, and between evaluations."""
     early_stopping: EarlyStopping | None
 
     def begun(self, state: State) -> State:
@@ -377,7 +362,7 @@ class EvaluatedRounds(BetweenRounds):
         if self.early_stopping is not None:
             self.early_stopping.remember_best(state, predict, self.task.train, self.task.seed)
         if record.round == self.rounds or record.round % self.evaluate_every == 0:
-            state.records[-1] = replace(record, accuracy=self.task.measure(predict))
+            state.records[-1] = replace(record, accuracy=self.task.metric(predict))
         if self.task.checkpoints is not None:
             self.task.checkpoints.save(state)
 
@@ -397,22 +382,16 @@ class OwnFactors:
     """The predictions of devices that hold some item factors.
 
     Only the factors of users who are asked for are solved, and none of them is kept.
-
-    Parameters
-    ----------
-    ratings : Ratings
-        What the devices hold.
-    item_factors : ndarray of float64, shape (items, rank)
-    ridge : float
-        As for `solve_user_factors`.
-    base : ndarray of float64, shape (items,), optional
-        What is predicted without factors; 0 by default.
     """
 
     ratings: Ratings
+    """What the devices hold."""
     item_factors: NDArray[np.float64]
+    """Shape (items, rank)."""
     ridge: float
+    """As for `solve_user_factors`."""
     base: NDArray[np.float64] | None = None
+    """What is predicted without factors; 0 by default; shape (items,)."""
 
     def __call__(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return the predictions of some cells, in any order, shape (cells,)."""

@@ -11,28 +11,36 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dprec.accounting import Guarantee, MatchedBudget, PrivacyAccountant, PrivacyBudget
-from dprec.completion import Observations
-from dprec.completion.averages import ItemAverage
-from dprec.crossdomain.alter_ego import AlterEgos, ReplacementOptions, alter_egos
-from dprec.crossdomain.alter_ego_codec import RowCodec, ValueCode
-from dprec.crossdomain.domains import CrossDomainRatings
-from dprec.crossdomain.layers import LAYER_NAMES, LayeredGraph, layered_graph
-from dprec.crossdomain.recommender import ItemBasedRecommender, RecommendationOptions
-from dprec.crossdomain.replacement import Candidates, ReplacementDraws
-from dprec.crossdomain.similarity import RatedItems, SimilarityKind
-from dprec.crossdomain.xsim import x_sim
+from dprec.arrays import rows_of
+from dprec.completion import ItemAverage, Observations
+from dprec.components import Options, option
+from dprec.crossdomain import (
+    LAYER_NAMES,
+    AlterEgos,
+    Candidates,
+    CrossDomainRatings,
+    ItemBasedRecommender,
+    LayeredGraph,
+    RatedItems,
+    RecommendationOptions,
+    ReplacementDraws,
+    ReplacementOptions,
+    RowCodec,
+    SimilarityKind,
+    ValueCode,
+    alter_egos,
+    layered_graph,
+    x_sim,
+)
 from dprec.errors import InputError, SettingError, within
+from dprec.exchange import ReplacementSetup, XMapSetup
 from dprec.mechanisms import Mechanism
-from dprec.options import Options, option
+from dprec.predictions import Predict
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.device_channel import device_channel
 from dprec.progress import Progress
-from dprec.ragged import rows_of
-from dprec.randomness import words
+from dprec.randomness import seed_for, words
 from dprec.ratings import Ratings
-from dprec.recommendation import Predict
-from dprec.run_keys import seed_for
-from dprec.setups import ReplacementSetup, XMapSetup
 from simulation.protocols.accounting import (
     EXACT_CHANNEL,
     check_private,
@@ -234,8 +242,8 @@ class XMapProtocol(Protocol):
             notes.append(_note_on_recommendation(recommendation, recommendation.epsilon))
         if unprotected := _unprotected_results(replacement, recommendation):
             reason = f"{' and '.join(unprotected)} reveal other users' ratings."
-            return Guarantee("none", "server", False, reason, tuple(notes))
-        return Guarantee("claimed", "server", False, _missing(replacement, recommendation), (*notes, _SUMS))
+            return Guarantee("none", "central", False, reason, tuple(notes))
+        return Guarantee("claimed", "central", False, _missing(replacement, recommendation), (*notes, _SUMS))
 
     def sent(self, example: Example) -> Sent:
         """Return the report of the ratings; AlterEgos follow it in a second round."""
@@ -436,7 +444,7 @@ def _guarantee_of_uploads(mechanism: Mechanism) -> Guarantee:
         f"{which}; X-Sim, AlterEgos and predictions follow from the reports: they tell no more of the values "
         f"than these do{told}."
     )
-    return Guarantee("proved", "nobody", hides, f"{EXACT_CHANNEL}.", (note,))
+    return Guarantee("proved", "local", hides, f"{EXACT_CHANNEL}.", (note,))
 
 
 def _missing(replacement: ReplacementOptions, recommendation: RecommendationOptions) -> str:
@@ -475,7 +483,7 @@ def _note_on_replacement(options: ReplacementOptions) -> str:
 
 def _note_on_recommendation(options: RecommendationOptions, epsilon: float) -> str:
     half = epsilon / 2
-    measure = (
+    metric = (
         "Theorem 2's similarity-based sensitivity is computed from these ratings: it is local, and noise of "
         "that size does not give differential privacy"
         if options.sensitivity == "local"
@@ -483,7 +491,7 @@ def _note_on_recommendation(options: RecommendationOptions, epsilon: float) -> s
     )
     return (
         f"Recommendation: PNSA (private neighbour selection) spends {half:g} and PNCF {half:g} on one "
-        f"prediction, for two target domains that differ in one user; {measure}. PNCF's noise is calibrated "
+        f"prediction, for two target domains that differ in one user; {metric}. PNCF's noise is calibrated "
         f"to one similarity, but a prediction uses {options.neighbors}; the items' means enter it without "
         "noise."
     )

@@ -10,29 +10,28 @@ import pytest
 
 from clients.delivery import receive_lists, receive_table
 from clients.faults import FaultOptions
-from clients.population import Cohort, Received, open_population, write_population
+from clients.population import Partition, Received, open_population, write_population
 from dprec.accounting import PrivacyBudget
-from dprec.datasets.synthetic import Synthetic
+from dprec.datasets import Synthetic
+from dprec.exchange import PRIOR, OneShotSetup, Personalization, Recommendations, Refusal, RefusalCode
 from dprec.mechanisms import ThresholdBit
-from dprec.messages import PRIOR, Personalization, Recommendations
-from dprec.personalization.ordinal_process import OrdinalProcess
-from dprec.refusals import Refusal, RefusalCode
-from dprec.run_keys import RunKeys
-from dprec.setups import OneShotSetup
-from dprec.wire.item_list import ItemListCodec
-from dprec.wire.item_table import ItemTable
+from dprec.personalization import OrdinalProcess
+from dprec.randomness import RunKeys
+from dprec.wire import ItemListCodec, ItemTable
 
 ITEMS = 8
 LISTS = ItemListCodec(ITEMS).encode(np.array([[7, 0, 3], [2, -1, -1]]), np.full((2, 3), 4.5))
 
 
-def cohort(shown: list[Received]) -> Cohort:
-    return cast(Cohort, SimpleNamespace(size=2, population=SimpleNamespace(n_items=ITEMS, show=shown.append)))
+def partition(shown: list[Received]) -> Partition:
+    return cast(
+        Partition, SimpleNamespace(size=2, population=SimpleNamespace(n_items=ITEMS, show=shown.append))
+    )
 
 
 def test_the_ratings_of_a_list_are_shown_to_the_user() -> None:
     shown: list[Received] = []
-    receive_lists(cohort(shown), Recommendations(LISTS))
+    receive_lists(partition(shown), Recommendations(LISTS))
     predicted = shown[0].predictions(OrdinalProcess())
     assert [np.flatnonzero(~np.isnan(row)).tolist() for row in predicted] == [[0, 3, 7], [2]]
     assert np.nanmin(predicted) == np.nanmax(predicted) == 4.5
@@ -44,17 +43,17 @@ def test_the_ratings_of_a_list_are_shown_to_the_user() -> None:
 def test_a_malformed_delivery_is_refused(lists: list[bytes]) -> None:
     shown: list[Received] = []
     with pytest.raises(Refusal) as refusal:
-        receive_lists(cohort(shown), Recommendations(lists))
+        receive_lists(partition(shown), Recommendations(lists))
     assert refusal.value.code == RefusalCode.MALFORMED_REQUEST
     assert not shown
 
 
 TABLE_ITEMS = 12
-EFFECTS = ItemTable.of_effects(np.arange(4.0), np.zeros(TABLE_ITEMS), np.ones(TABLE_ITEMS))
-TABLE = replace(EFFECTS, places=np.ones((TABLE_ITEMS, 3)))
+BIASES = ItemTable.of_biases(np.arange(4.0), np.zeros(TABLE_ITEMS), np.ones(TABLE_ITEMS))
+TABLE = replace(BIASES, places=np.ones((TABLE_ITEMS, 3)))
 
 
-def predicting_cohort(folder: Path, *, predicts: bool = True) -> Cohort:
+def predicting_cohort(folder: Path, *, predicts: bool = True) -> Partition:
     setup = OneShotSetup(mechanism=ThresholdBit(), privacy=PrivacyBudget(epsilon=1.0), predicts=predicts)
     write_population(
         folder,
@@ -64,7 +63,7 @@ def predicting_cohort(folder: Path, *, predicts: bool = True) -> Cohort:
         faults=FaultOptions(),
         setup=setup,
     )
-    return open_population(str(folder)).cohort(1)
+    return open_population(str(folder)).partition(1)
 
 
 def priors(*numbers: float) -> bytes:

@@ -10,7 +10,7 @@ import pytest
 from dprec.accounting import PrivacyBudget
 from dprec.errors import SettingError
 from dprec.private_als import FactorizationOptions, SecureAggregation, TrustedAggregation
-from dprec.run_keys import ReleaseDraws
+from dprec.randomness import ReleaseDraws
 from simulation.auditing.sums import NoisySums, sum_findings
 from simulation.protocols.audited import Finding
 from simulation.protocols.private_als import PrivateAlsProtocol

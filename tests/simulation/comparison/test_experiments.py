@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from simulation.compare import compare
+from simulation import compare
 from simulation.protocols.base import BASELINES
 from tests.paths import CONFIGS
 
@@ -58,7 +58,7 @@ def test_private_least_squares_run_on_a_file_of_movielens_10m(tmp_path: Path) ->
     result = compare(
         EXPERIMENTS / "dp-als-movielens-10m.yaml",
         tmp_path / "out",
-        overrides=[f"dataset.path={tmp_path}", "simulation={backend: local}", "floors=false"],
+        overrides=[f"dataset.path={tmp_path}", "simulation={backend: local}", "baselines=false"],
         page=False,
     )
     assert not result.failures

@@ -10,16 +10,13 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from dprec.component_types import one_of
+from dprec.components import Options, Registry, kind_of, one_of, reference_of
+from dprec.components.registry import ELSEWHERE
+from dprec.components.settings import Group, field_names
 from dprec.errors import InputError
 from dprec.federated import FederatedModel
-from dprec.locations import Group, field_names
-from dprec.options import Options
-from dprec.own_classes import reference_of
-from dprec.registry import ELSEWHERE, Registry, kind_of
 from simulation.comparison.definition import ComparisonConfig
-from simulation.configuration.models import RunConfig
-from simulation.configuration.validation import validated
+from simulation.configuration.models import RunConfig, validated
 from simulation.protocols import PROTOCOLS
 from simulation.protocols.components import COMPONENT_REGISTRIES
 from tests.models import Still

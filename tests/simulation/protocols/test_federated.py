@@ -13,7 +13,7 @@ import pytest
 from dprec.accounting import gaussian_epsilon
 from dprec.errors import InputError, SettingError
 from dprec.federated import STEPS, UpdateCode
-from dprec.run_keys import ReleaseDraws
+from dprec.randomness import ReleaseDraws
 from simulation import audit, load, run
 from simulation.protocols.federated import FederatedProtocol
 from tests.documents.pages import write_files
@@ -60,7 +60,7 @@ def test_the_same_bits_however_users_are_divided(trust: str) -> None:
         assert all((other.traffic[name] == first.traffic[name]).all() for name in ("uplink_message_bytes",))
     privacy = first.summary["privacy"]
     assert privacy["status"] == "proved"
-    assert privacy["trust"] == ("server" if trust == "central" else "nobody")
+    assert privacy["trust"] == ("central" if trust == "central" else "local")
     assert 0.999 * 2.0 < privacy["epsilon_composed"]["max"] <= 2.0
     assert privacy["epsilon_per_user"]["max"] is None
 

@@ -13,16 +13,15 @@ import pytest
 
 from benchmarks.kill_and_resume import configuration, kill_repeatedly, results
 from dprec.accounting import PrivacyLossDistribution, compose
-from dprec.datasets.synthetic import Synthetic
+from dprec.datasets import Synthetic
 from dprec.errors import InputError, RunError
-from dprec.gradients.one_bit import OneBitGradient
-from dprec.gradients.randomizer import unbiased_scale
+from dprec.gradients import OneBitGradient
+from dprec.gradients.one_bit import unbiased_scale
 from dprec.ratings import Ratings
-from simulation import load
+from simulation import load, run
 from simulation.configuration.strict_yaml import dump_yaml
 from simulation.console import command_line
 from simulation.protocols.iterative import EarlyStopping, IterativeProtocol
-from simulation.run import run
 from simulation.storage import checkpoints
 from strategies.iterative import IterativeFactorization, State
 from strategies.participation import RoundRecord

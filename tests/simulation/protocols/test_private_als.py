@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from dprec.accounting import MatchedBudget, PrivacyBudget, gaussian_epsilon, largest_mu
-from dprec.datasets.synthetic import Synthetic
+from dprec.datasets import Synthetic
 from dprec.errors import RunError, SettingError
 from dprec.private_als import FactorizationOptions, ItemModel, SecureAggregation
-from dprec.secure_sums.graph import graph_size
-from dprec.secure_sums.messages import MessageSizes
+from dprec.secure_aggregation import MessageSizes, graph_size
 from simulation import run
 from simulation.protocols.private_als import PrivateAlsProtocol
 from simulation.result import RunResult
@@ -43,7 +42,7 @@ def ran(simulation: dict[str, Any] | None = None, **protocol: Any) -> RunResult:
 
 
 def test_the_bits_do_not_depend_on_cohorts_whatever_fails(tmp_path: Path) -> None:
-    shape = {"rank": 2, "factor_rounds": 1, "effect_rounds": 1, "popular_from": 0.0}
+    shape = {"rank": 2, "factor_rounds": 1, "bias_rounds": 1, "popular_from": 0.0}
     config = values(
         {"faults": {"dropout": 0.2, "straggle": 0.1, "corrupt": 0.2}},
         factorization={**shape, "sampling": "tail", "ratings_per_user": 6},
@@ -58,7 +57,7 @@ def test_the_rounds_compose_to_what_was_asked() -> None:
     multipliers = np.array(PROTOCOL.multipliers)
     assert multipliers.size == PROTOCOL.factorization.rounds
     assert np.sum(multipliers**-2.0) == pytest.approx(base**-2, rel=1e-6)
-    assert np.all(np.array(replace(PROTOCOL, neighbors="replacement").multipliers) == 2 * multipliers)
+    assert np.all(np.array(replace(PROTOCOL, adjacency="replace-one").multipliers) == 2 * multipliers)
     assert set(replace(PROTOCOL, privacy=None).multipliers) == {0.0}
 
 
@@ -67,8 +66,8 @@ def test_everybody_is_charged_for_the_rounds_it_took_part_in() -> None:
     assert result.summary["privacy"]["epsilon_composed"]["max"] == pytest.approx(2.0, rel=1e-6)
     assert result.summary["privacy"]["epsilon_composed"]["max"] <= 2.0
     assert result.summary["privacy"]["epsilon_per_user"]["max"] is None
-    assert (result.summary["privacy"]["status"], result.summary["privacy"]["trust"]) == ("proved", "server")
-    lossy = ran({"faults": {"dropout": 0.3}}, factorization={"rank": 0, "effect_rounds": 2})
+    assert (result.summary["privacy"]["status"], result.summary["privacy"]["trust"]) == ("proved", "central")
+    lossy = ran({"faults": {"dropout": 0.3}}, factorization={"rank": 0, "bias_rounds": 2})
     spent = set(np.round(lossy.traffic["epsilon_composed"], 9).tolist())
     once = round(gaussian_epsilon(largest_mu(2.0, 1e-5) / np.sqrt(2), 1e-5), 9)
     assert sorted(spent) == pytest.approx([0.0, once, 2.0], rel=1e-6)
@@ -84,7 +83,7 @@ def test_between_any_two_profiles_epsilon_is_that_of_twice_the_distance() -> Non
     promised = PROTOCOL.guarantee((1000, 50))
     twice = gaussian_epsilon(2 * largest_mu(1.0, 1e-6), 1e-6)
     assert f"between any two profiles it is {twice:.4g}" in promised.statements[1]
-    either = replace(PROTOCOL, neighbors="replacement").guarantee((1000, 50))
+    either = replace(PROTOCOL, adjacency="replace-one").guarantee((1000, 50))
     assert "any two profiles of a user" in either.statements[1]
 
 
@@ -148,7 +147,7 @@ def secure(faults: dict[str, float] | None = None, **aggregation: Any) -> RunRes
         "protocol": {
             "kind": "dp-als",
             "privacy": {"epsilon": 4.0, "per": "user", "composition": "pld", "delta": 1e-5},
-            "factorization": {"rank": 0, "effect_rounds": ROUNDS},
+            "factorization": {"rank": 0, "bias_rounds": ROUNDS},
             "aggregation": {"kind": "secure", **aggregation},
         },
         "simulation": {"backend": "local", "faults": faults or {}},
@@ -159,7 +158,7 @@ def secure(faults: dict[str, float] | None = None, **aggregation: Any) -> RunRes
 def protocol(**aggregation: Any) -> PrivateAlsProtocol:
     return PrivateAlsProtocol(
         privacy=SECURE_BUDGET,
-        factorization=FactorizationOptions(rank=0, effect_rounds=ROUNDS),
+        factorization=FactorizationOptions(rank=0, bias_rounds=ROUNDS),
         aggregation=SecureAggregation(**aggregation),
     )
 
@@ -174,7 +173,7 @@ def test_everybody_is_charged_for_every_message_of_a_secure_sum() -> None:
     down = sum(sum(size.downlink) for size in sizes)
     models = (ROUNDS + 1) * len(ItemModel.begin(ITEMS, 0, 3.0).encode())
     assert set(result.traffic["downlink_payload_bytes"]) == {models + down}
-    assert result.summary["privacy"]["trust"] == "sum"
+    assert result.summary["privacy"]["trust"] == "secure-aggregation"
     assert result.summary["privacy"]["epsilon_composed"]["max"] <= 4.0
 
 
