@@ -15,6 +15,7 @@ from dprec.exchange import Setup
 from dprec.mechanisms import Mechanism
 from dprec.personalization import OrdinalProcess
 from dprec.ratings import Ratings
+from dprec.renamed import first_names
 from simulation.protocols.audited import Auditor, Finding, Promise
 from simulation.protocols.outcome import Outcome, ServerOutcome
 from simulation.protocols.sent import Example, Sent
@@ -161,8 +162,8 @@ class Protocol(Options):
     @property
     def identity(self) -> str:
         """All settings that devices' draws depend on, as text: not what becomes of their reports."""
-        values = as_values(self)
-        return json.dumps({key: value for key, value in values.items() if key not in _AFTER_REPORTS})
+        values = {key: value for key, value in as_values(self).items() if key not in _AFTER_REPORTS}
+        return json.dumps(first_names(values))
 
     @property
     def picked(self) -> Protocol:
