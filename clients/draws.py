@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from functools import lru_cache
 
 from clients.population import Partition, Population
 from dprec.arrays import offsets
-from dprec.exchange import to_json
+from dprec.components import as_values
 from dprec.randomness import Draws
+from dprec.renamed import first_names
 
 
 def device_draws(partition: Partition, purpose: str) -> Draws:
@@ -23,7 +25,7 @@ def device_draws(partition: Partition, purpose: str) -> Draws:
         partition.items,
         partition.values,
         purpose,
-        to_json(population.setup),
+        json.dumps(first_names(as_values(population.setup))),
     )
 
 

@@ -34,7 +34,10 @@ VALUES = {
 COLUMNS = {"floor": "baseline"}
 """From the old name of a column to the new one."""
 
-_FIRST = {new: old for old, new in (*KEYS.items(), *VALUES.items())}
+_OF_FILES = frozenset({"nobody", "shuffler", "sum", "server"})
+"""Values of columns alone: settings of these names have others' meanings, and draws know nothing of them."""
+
+_FIRST = {new: old for old, new in (*KEYS.items(), *VALUES.items()) if old not in _OF_FILES}
 
 
 def now(old: object, names: object) -> str | None:
