@@ -17,7 +17,7 @@ from choose_on_device import validation_split
 from threadpoolctl import threadpool_limits
 
 from dprec.accounting import MatchedBudget
-from dprec.datasets.movielens import MovieLens100K
+from dprec.datasets import MovieLens100K
 from dprec.mechanisms import BitsAndCounts, FisherOptimal, ThresholdBit
 from simulation import load
 from simulation.execution import run_prepared

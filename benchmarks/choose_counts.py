@@ -19,13 +19,12 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dprec.accounting import PrivacyBudget
-from dprec.completion.base import Observations
-from dprec.completion.calibrated.completion import Calibrated
-from dprec.datasets.movielens import MovieLens100K
+from dprec.arrays import popularity_groups
+from dprec.completion import Calibrated, Observations
+from dprec.datasets import MovieLens100K
 from dprec.mechanisms import BitsAndCounts, Mechanism, ThresholdBit
 from dprec.mechanisms.noisy_counts import NoisyCounts
 from dprec.metrics import root_mean_squared_error
-from dprec.popularity_groups import popularity_groups
 from dprec.privacy.calibrated_counts import CalibratedCounts
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.randomness import words

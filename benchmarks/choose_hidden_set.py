@@ -19,13 +19,12 @@ from threadpoolctl import threadpool_limits
 
 from dprec.accounting import PrivacyBudget
 from dprec.catalogue import Catalogue
-from dprec.completion.base import Observations
-from dprec.completion.calibrated.completion import Calibrated
-from dprec.datasets.movielens import MovieLens100K
+from dprec.completion import Calibrated, Observations
+from dprec.datasets import MovieLens100K
 from dprec.mechanisms import HiddenThreshold, Mechanism, ZhengRandomizedResponse
 from dprec.metrics import root_mean_squared_error
+from dprec.personalization import Devices
 from dprec.personalization.broadcast import calibrated_broadcast
-from dprec.personalization.ordinal_process import Devices
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.randomness import words
 from dprec.ratings import Ratings

@@ -18,9 +18,8 @@ from threadpoolctl import threadpool_limits
 
 from dprec.accounting import PrivacyBudget
 from dprec.catalogue import Catalogue
-from dprec.completion.base import Observations
-from dprec.completion.calibrated.completion import CalibratedModel
-from dprec.datasets.movielens import MovieLens100K
+from dprec.completion import CalibratedModel, Observations
+from dprec.datasets import MovieLens100K
 from dprec.mechanisms.residual_bits import ResidualBits
 from dprec.privacy.residual_calibration import CalibratedResiduals
 from dprec.randomness import words

@@ -20,13 +20,12 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dprec.accounting import PrivacyBudget
-from dprec.completion.base import Observations
-from dprec.completion.calibrated.completion import CalibratedModel
-from dprec.datasets.movielens import MovieLens100K
+from dprec.arrays import offsets, rows_of
+from dprec.completion import CalibratedModel, Observations
+from dprec.datasets import MovieLens100K
 from dprec.mechanisms.symbol_reports import ProfileReports
 from dprec.mechanisms.user_level_bit import UserLevelBit
 from dprec.privacy.profile_calibration import CalibratedProfiles
-from dprec.ragged import offsets, rows_of
 from dprec.randomness import generator, words
 from dprec.ratings import Ratings
 from simulation import load

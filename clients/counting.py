@@ -16,20 +16,16 @@ from flwr.app import Context
 from clients.draws import device_draws
 from clients.memory import Memory
 from clients.one_shot import installed_mechanism, perturbed
-from clients.population import Cohort, Population
-from dprec.messages import COUNT_ROUND, CountRequest
+from clients.population import Partition, Population
+from dprec.exchange import COUNT_ROUND, CountRequest, OneShotSetup, Refusal, RefusalCode
 from dprec.privacy.calibrated_counts import CalibratedCounts
-from dprec.refusals import Refusal, RefusalCode
-from dprec.setups import OneShotSetup
 
 
-def count_reports(cohort: Cohort, request: CountRequest, context: Context) -> list[bytes]:
-    """Return the encoded counts of every user of a cohort.
+def count_reports(partition: Partition, request: CountRequest, context: Context) -> list[bytes]:
+    """Return the encoded counts of every user of a partition.
 
     Parameters
     ----------
-    cohort : Cohort
-    request : CountRequest
     context : Context
         Its state records what the node has answered.
 
@@ -38,16 +34,16 @@ def count_reports(cohort: Cohort, request: CountRequest, context: Context) -> li
     Refusal
         When the devices are not set up to count, the groups are malformed, or they have counted for others.
     """
-    counting = _counting(cohort.population)
+    counting = _counting(partition.population)
     valid, groups = counting.group_codec.decode([request.groups])
     if not valid.all():
         raise Refusal(RefusalCode.MALFORMED_REQUEST, "malformed groups of items")
-    Memory.of(cohort.population, COUNT_ROUND, context).answer_once(COUNT_ROUND, request.groups)
-    cells, of_rating = cohort.counts, groups[0, cohort.items]
-    left = counting.left(perturbed(cohort, counting.calibrated))
+    Memory.of(partition.population, COUNT_ROUND, context).answer_once(COUNT_ROUND, request.groups)
+    cells, of_rating = partition.counts, groups[0, partition.items]
+    left = counting.left(perturbed(partition, counting.calibrated))
     sizes = counting.grouped(cells, of_rating, left)
-    counts = counting.grouped(cells, of_rating, left & (cohort.levels >= counting.least_level))
-    draws = device_draws(cohort, "counts").asked(request.groups)
+    counts = counting.grouped(cells, of_rating, left & (partition.levels >= counting.least_level))
+    draws = device_draws(partition, "counts").asked(request.groups)
     words = np.column_stack([draws.per_user(group, COUNT_ROUND) for group in range(sizes.shape[1])])
     return counting.codec.encode(counting.perturb(cells, counts, sizes, words))
 

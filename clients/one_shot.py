@@ -14,51 +14,51 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clients.draws import device_draws
-from clients.population import Cohort, Population
+from clients.population import Partition, Population
+from dprec.arrays import blocks, offsets, rows_of
+from dprec.exchange import ReportSetup
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.profile_calibration import CalibratedProfiles
 from dprec.privacy.residual_calibration import CalibratedResiduals, calibrated_for
-from dprec.ragged import blocks, offsets, rows_of
-from dprec.setups import ReportSetup
 from dprec.wire import ReportCodec
 
 _REPORT, _CHOICE, _ROUND = "report", "choice", 1
 _CELLS_AT_ONCE = 1 << 20
-"""Bounds the memory of a worker, whatever the size of its cohorts and profiles."""
+"""Bounds the memory of a worker, whatever the size of its partitions and profiles."""
 
 
-def reports(cohort: Cohort) -> list[bytes]:
-    """Return the encoded report of every user of a cohort.
+def reports(partition: Partition) -> list[bytes]:
+    """Return the encoded report of every user of a partition.
 
     A user's noise is drawn from random words of its own, so it does not depend on other people.
     """
-    calibrated, codec = installed_mechanism(cohort.population)
-    return [report for part in _parts(cohort, calibrated) for report in _encoded(part, calibrated, codec)]
+    calibrated, codec = installed_mechanism(partition.population)
+    return [report for part in _parts(partition, calibrated) for report in _encoded(part, calibrated, codec)]
 
 
-def _encoded(cohort: Cohort, calibrated: CalibratedMechanism, codec: ReportCodec) -> list[bytes]:
-    """Return the encoded reports of part of a cohort."""
+def _encoded(partition: Partition, calibrated: CalibratedMechanism, codec: ReportCodec) -> list[bytes]:
+    """Return the encoded reports of part of a partition."""
     if isinstance(calibrated, CalibratedProfiles):
-        return _about_profiles(cohort, calibrated)
+        return _about_profiles(partition, calibrated)
     if calibrated.mechanism.hides_rated_items:
-        return _whole_rows(cohort, calibrated, codec)
-    return codec.encode(offsets(cohort.counts), cohort.items, perturbed(cohort, calibrated))
+        return _whole_rows(partition, calibrated, codec)
+    return codec.encode(offsets(partition.counts), partition.items, perturbed(partition, calibrated))
 
 
-def perturbed(cohort: Cohort, calibrated: CalibratedMechanism) -> NDArray[np.uint16]:
+def perturbed(partition: Partition, calibrated: CalibratedMechanism) -> NDArray[np.uint16]:
     """Return the symbols of the rated items, the same whenever they are computed, shape (ratings,)."""
-    counts = cohort.counts
-    noise = device_draws(cohort, _REPORT).per_cell(counts, cohort.items, _ROUND)
+    counts = partition.counts
+    noise = device_draws(partition, _REPORT).per_cell(counts, partition.items, _ROUND)
     if isinstance(calibrated, CalibratedResiduals):
-        choice = device_draws(cohort, _CHOICE).per_cell(counts, cohort.items, _ROUND)
-        return calibrated.answers(counts, cohort.levels, choice, noise)
-    return calibrated.perturb(counts, cohort.levels, noise)
+        choice = device_draws(partition, _CHOICE).per_cell(counts, partition.items, _ROUND)
+        return calibrated.answers(counts, partition.levels, choice, noise)
+    return calibrated.perturb(counts, partition.levels, noise)
 
 
-def _about_profiles(cohort: Cohort, calibrated: CalibratedProfiles) -> list[bytes]:
+def _about_profiles(partition: Partition, calibrated: CalibratedProfiles) -> list[bytes]:
     """Answer about whole profiles; every user gives the same number of answers."""
-    counts, elements = calibrated.elements(cohort.counts, cohort.items, cohort.levels)
-    choice, noise = device_draws(cohort, _CHOICE), device_draws(cohort, _REPORT)
+    counts, elements = calibrated.elements(partition.counts, partition.items, partition.levels)
+    choice, noise = device_draws(partition, _CHOICE), device_draws(partition, _REPORT)
     rows = [
         calibrated.code.answers(
             counts, elements, choice.per_user(answer, _ROUND), noise.per_user(answer, _ROUND)
@@ -68,7 +68,7 @@ def _about_profiles(cohort: Cohort, calibrated: CalibratedProfiles) -> list[byte
     return calibrated.numbers.encode(np.stack(rows, axis=1))
 
 
-def _whole_rows(rows: Cohort, calibrated: CalibratedMechanism, codec: ReportCodec) -> list[bytes]:
+def _whole_rows(rows: Partition, calibrated: CalibratedMechanism, codec: ReportCodec) -> list[bytes]:
     """Report every item of the catalogue, rated or not."""
     n_items = rows.population.n_items
     cells = np.full(rows.size, n_items)
@@ -81,12 +81,12 @@ def _whole_rows(rows: Cohort, calibrated: CalibratedMechanism, codec: ReportCode
     return codec.encode(offsets(counts), shown % n_items, symbols[shown])
 
 
-def _parts(cohort: Cohort, calibrated: CalibratedMechanism) -> Iterator[Cohort]:
-    """Divide a cohort into parts that report about `_CELLS_AT_ONCE` cells each."""
-    counts = cohort.counts
+def _parts(partition: Partition, calibrated: CalibratedMechanism) -> Iterator[Partition]:
+    """Divide a partition into parts that report about `_CELLS_AT_ONCE` cells each."""
+    counts = partition.counts
     cells = np.full_like(counts, calibrated.n_items) if calibrated.mechanism.hides_rated_items else counts
     for users in blocks(cells, _CELLS_AT_ONCE):
-        yield Cohort(cohort.population, cohort.start + users.start, cohort.start + users.stop)
+        yield Partition(partition.population, partition.start + users.start, partition.start + users.stop)
 
 
 @lru_cache(maxsize=4)

@@ -26,15 +26,10 @@ _NEWTON_STEPS = 12
 
 @dataclass(frozen=True, eq=False)
 class LogisticRegression:
-    """A linear score of features, whose sign says which class is likelier.
-
-    Parameters
-    ----------
-    weights : ndarray of float64, shape (features,)
-    intercept : float
-    """
+    """A linear score of features, whose sign says which class is likelier."""
 
     weights: NDArray[np.float64]
+    """Shape (features,)."""
     intercept: float
 
     @classmethod
@@ -76,21 +71,16 @@ _LEARNERS = 4000
 
 @dataclass(frozen=True, eq=False)
 class Sent:
-    """What people with the same profile sent.
-
-    Parameters
-    ----------
-    rounds : tuple of ndarray of int64, shape (people,)
-        One array per round; equal reports have equal numbers, from 0.
-    symbols : tuple of ndarray of int64, shape (people,)
-        The symbols that the reports hold, one array per round and cell; empty if they were not decoded.
-    features : ndarray of float32, shape (people, features)
-        Numbers that a classifier may use.
-    """
+    """What people with the same profile sent."""
 
     rounds: tuple[NDArray[np.int64], ...]
+    """One array per round; equal reports have equal numbers, from 0; shape (people,)."""
     symbols: tuple[NDArray[np.int64], ...]
+    """The symbols that the reports hold, one array per round and cell; empty if they were not decoded;
+    shape (people,).
+    """
     features: NDArray[np.float32]
+    """Numbers that a classifier may use; shape (people, features)."""
 
     @classmethod
     def of_rounds(cls, rounds: Sequence[NDArray[np.int64]]) -> Self:
@@ -129,10 +119,6 @@ def scores_of(one: Sent, other: Sent) -> Iterator[Scores]:
 
     These are the log-likelihood ratios of the reports, added up over the rounds; of all rounds taken as one
     report; of the symbols, added up over cells and rounds; and the score of a classifier.
-
-    Parameters
-    ----------
-    one, other : Sent
     """
     yield _sum_of_ratios(one.rounds, other.rounds)
     if len(one.rounds) > 1:
@@ -187,7 +173,6 @@ def proportion_below(successes: ArrayLike, trials: int, failure: float) -> NDArr
     ----------
     successes : array_like of int
         From 0 to ``trials``.
-    trials : int
     failure : float
         Between 0 and 1.
     """
@@ -203,31 +188,22 @@ def proportion_above(successes: ArrayLike, trials: int, failure: float) -> NDArr
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """How well the best pair of profiles could be distinguished.
-
-    Parameters
-    ----------
-    pair : int
-        Index of the pair that was chosen.
-    at_least : float
-        Lower bound on the loss; 0 if none was detected.
-    trials : int
-        Number of people per profile whose reports bound it.
-    failure : float
-        Probability with which the bound may fail.
-    delta : float
-        Probability beyond which the loss is bounded.
-    curve : ndarray of float64, shape (events, 2)
-        Probabilities of events under the profile that they favour, bounded from below, and under the other,
-        bounded from above, so that few people do not promise much power.
-    """
+    """How well the best pair of profiles could be distinguished."""
 
     pair: int
+    """Index of the pair that was chosen."""
     at_least: float
+    """Lower bound on the loss; 0 if none was detected."""
     trials: int
+    """Number of people per profile whose reports bound it."""
     failure: float
+    """Probability with which the bound may fail."""
     delta: float
+    """Probability beyond which the loss is bounded."""
     curve: NDArray[np.float64]
+    """Probabilities of events under the profile that they favour, bounded from below, and under the other,
+    bounded from above, so that few people do not promise much power; shape (events, 2).
+    """
 
     def power(self, promised: float) -> float:
         """Return the probability that a leak of twice the promise would be detected; see `power_of`."""
@@ -242,7 +218,6 @@ def measured(pairs: Sequence[tuple[Sent, Sent]], failure: float, delta: float = 
 
     Parameters
     ----------
-    pairs : sequence of tuple of Sent
     failure : float
         Probability with which the bound may fail, between 0 and 1.
     delta : float
@@ -363,7 +338,6 @@ def detection(
         True probabilities of the event.
     trials : int
         Number of people per profile.
-    promised : float
     failure : float
         Of each of the two Clopper-Pearson bounds.
     delta : float

@@ -12,9 +12,9 @@ from flwr.app import Message
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
+from dprec.arrays import popularity_groups
 from dprec.completion import Observations
-from dprec.messages import COUNT, COUNT_ROUND, CountRequest, bitmap_of
-from dprec.popularity_groups import popularity_groups
+from dprec.exchange import COUNT, COUNT_ROUND, CountRequest, bitmap_of
 from dprec.privacy.calibrated_counts import CalibratedCounts
 from strategies.envelope import request_content
 from strategies.report_collection import Collected
@@ -25,19 +25,12 @@ from strategies.rounds import RoundAccount
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """Result of the collection.
-
-    Parameters
-    ----------
-    observations : Observations
-        Those of the reports, with the counts.
-    sizes : ndarray of int64, shape (users, groups)
-        Ratings in each count that was asked for.
-    record : RoundRecord
-    """
+    """Result of the collection."""
 
     observations: Observations
+    """Those of the reports, with the counts."""
     sizes: NDArray[np.int64]
+    """Ratings in each count that was asked for; shape (users, groups)."""
     record: RoundRecord
 
 
@@ -46,25 +39,18 @@ class CountCollection:
     """One query to every user whose report was accepted, which its device answers with its counts.
 
     Items are grouped by how often the reports show them as rated.
-
-    Parameters
-    ----------
-    counting : CalibratedCounts
-        What the devices apply; the server knows it but cannot change it.
-    group : str
-        Run key under which the devices find their setup.
     """
 
     counting: CalibratedCounts
+    """What the devices apply; the server knows it but cannot change it."""
     group: str
+    """Run key under which the devices find their setup."""
 
     def collect(self, grid: Grid, roster: Roster, collected: Collected) -> Counted:
         """Ask for the counts; the traffic of the reports is charged in place.
 
         Parameters
         ----------
-        grid : Grid
-        roster : Roster
         collected : Collected
             The reports, with their symbols.
         """
@@ -99,9 +85,9 @@ class CountCollection:
         asked = collected.accepted
         account.charge_request(asked, request_content(CountRequest(groups)), len(groups))
         contents = {}
-        for partition in range(len(roster.node_ids)):
-            cohort = roster.cohort(partition)
-            own = asked[cohort.start : cohort.stop]
+        for partition_id in range(len(roster.node_ids)):
+            partition = roster.partition(partition_id)
+            own = asked[partition.start : partition.stop]
             if own.any():
-                contents[partition] = request_content(CountRequest(groups, bitmap_of(own)))
+                contents[partition_id] = request_content(CountRequest(groups, bitmap_of(own)))
         return roster.ask(grid, COUNT, contents, self.group)

@@ -13,16 +13,15 @@ from flwr.app import RecordDict
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
+from dprec.arrays import GrowingArray, rows_of
 from dprec.catalogue import Catalogue
 from dprec.completion import Observations
 from dprec.errors import RunError
-from dprec.growing import GrowingArray
-from dprec.messages import REPORT
+from dprec.exchange import REPORT
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.profile_calibration import CalibratedProfiles
 from dprec.privacy.residual_calibration import CalibratedResiduals
-from dprec.ragged import rows_of
-from dprec.wire.traffic import TrafficLedger
+from dprec.wire import TrafficLedger
 from strategies.arrivals import Arrivals
 from strategies.roster import Roster
 from strategies.round_record import RoundRecord
@@ -31,46 +30,30 @@ from strategies.rounds import RoundAccount
 
 @dataclass(frozen=True, eq=False)
 class Collected:
-    """Result of the collection.
-
-    Parameters
-    ----------
-    observations : Observations
-        The cells that the accepted reports show as rated.
-    sent, accepted : ndarray of bool, shape (users,)
-        Whose report arrived, and whose was valid.
-    traffic : TrafficLedger
-    record : RoundRecord
-    """
+    """Result of the collection."""
 
     observations: Observations
+    """The cells that the accepted reports show as rated."""
     sent: NDArray[np.bool_]
     accepted: NDArray[np.bool_]
+    """Whose report arrived, and whose was valid; shape (users,)."""
     traffic: TrafficLedger
     record: RoundRecord
 
 
 @dataclass(frozen=True, eq=False)
 class ReportCollection:
-    """One query to every user, which its device answers with its report.
-
-    Parameters
-    ----------
-    calibrated : CalibratedMechanism
-        The mechanism that the devices apply; the server knows it but cannot change it.
-    group : str
-        Run key under which the devices find their setup.
-    likelihood, symbols : bool
-        Whether the observations carry the likelihood of what was received, and the symbols themselves.
-    catalogue : Catalogue or None
-        Public data about the items, for the observations.
-    """
+    """One query to every user, which its device answers with its report."""
 
     calibrated: CalibratedMechanism
+    """The mechanism that the devices apply; the server knows it but cannot change it."""
     group: str
+    """Run key under which the devices find their setup."""
     likelihood: bool = False
     symbols: bool = False
+    """Whether the observations carry the likelihood of what was received, and the symbols themselves."""
     catalogue: Catalogue | None = None
+    """Public data about the items, for the observations."""
 
     def collect(self, grid: Grid, roster: Roster) -> Collected:
         """Ask every user for its report.
@@ -147,10 +130,6 @@ class ReportCollection:
 
 class _Received:
     """Decoded reports, of the users in ascending order.
-
-    Parameters
-    ----------
-    n_users, n_items : int
 
     Attributes
     ----------

@@ -23,15 +23,12 @@ from numpy.typing import NDArray
 from clients.device.durable import OWNER_ONLY, PART, State, sync_folder, write_durably, write_state
 from clients.device.ledger import DeviceOptions, Limits
 from clients.device.profile import Profile, profile_text, read_profile
-from dprec.device_draws import Draws
+from dprec.components import Options, as_values, option, reference_of, user_defined_classes
 from dprec.errors import InputError
-from dprec.options import Options, as_values, option, own_classes
-from dprec.own_classes import reference_of
-from dprec.personalization.ordinal_process import OrdinalProcess
+from dprec.exchange import AnySetup, Setup, from_json, to_json
+from dprec.personalization import OrdinalProcess
+from dprec.randomness import SECRET_BYTES, Draws, InstalledKeys, Key, SecretDraws
 from dprec.ratings import RatingScale
-from dprec.run_keys import InstalledKeys, Key
-from dprec.secret_draws import SECRET_BYTES, SecretDraws
-from dprec.setups import AnySetup, Setup, from_json, to_json
 
 _DEVICE = "a folder of a device, as dprec deploy prepare makes them"
 _ACCEPTED = f"{SECRET_BYTES} random bytes that only their owner can read (mode 0600)"
@@ -71,8 +68,6 @@ class Agreement(Options):
 
         Parameters
         ----------
-        setup : Setup
-        scale : RatingScale
         item_ids : sequence of str
             The data set's own, in the order of the catalogue.
         public : str
@@ -85,7 +80,7 @@ class Agreement(Options):
         InputError
             When the setup has classes from outside this distribution, which no file describes.
         """
-        own = [reference_of(component) for component in own_classes(setup)]
+        own = [reference_of(component) for component in user_defined_classes(setup)]
         if own:
             raise InputError("protocol", " and ".join(own), "components of dprec itself, on a device")
         return cls(
@@ -135,25 +130,17 @@ class SecretKeys:
 
     The same question in the same run gets the same answer, which costs nothing. In another run, under
     another protocol or from another profile all noise is independent, so nothing can be replayed.
-
-    Parameters
-    ----------
-    secret : bytes
-    run : str
-        Flower's number of the run.
-    fingerprint : str
-        Of the protocol.
-    public_seed : int
-        The seed of what devices and server share.
-    network_seed : int
-        Draws no faults: those of a real network happen.
     """
 
     secret: bytes
     run: str
+    """Flower's number of the run."""
     fingerprint: str
+    """Of the protocol."""
     public_seed: int
+    """The seed of what devices and server share."""
     network_seed: int = 0
+    """Draws no faults: those of a real network happen."""
 
     def draws(
         self,
@@ -192,12 +179,7 @@ def _read_secret(path: Path) -> bytes:
 
 @dataclass(frozen=True)
 class DeviceFolder:
-    """The files of a device.
-
-    Parameters
-    ----------
-    path : Path
-    """
+    """The files of a device."""
 
     path: Path
 
@@ -386,7 +368,6 @@ def write_device(
         Number under which the server enrols the device.
     limits : Limits
         What the device may spend.
-    agreement : Agreement
     item_ids : sequence of str
         Those of the agreement.
     node_key : bytes

@@ -1,7 +1,7 @@
 """The privacy ledger of a device: ledger.jsonl, a line for each answer that cost something, and its limits.
 
 A line is on disk before the answer that it is for leaves. Every line carries a digest of all lines up to it.
-The memory of the device (`clients.device.state`), which is written just before, holds the last line too: if
+The memory of the device (`clients.device.durable`), which is written just before, holds the last line too: if
 the process or the machine dies while the line is written, the line is written again from there, and counts.
 It may then be for an answer that never left; a loss that was not suffered may be charged, but none that was
 suffered is forgotten. A ledger that lacks more than its last line is not used at all.
@@ -18,9 +18,9 @@ from pathlib import Path
 
 from clients.device.durable import append_durably
 from dprec.accounting import Loss
+from dprec.components import Options, option
 from dprec.errors import InputError
-from dprec.options import Options, option
-from dprec.setups import from_json, to_json
+from dprec.exchange import from_json, to_json
 
 _CHAIN = "chain"
 """Key of the digest of a line and all before it."""
@@ -28,22 +28,16 @@ _CHAIN = "chain"
 
 @dataclass(frozen=True)
 class Price:
-    """What an answer costs a profile, and what it could cost any profile.
-
-    Parameters
-    ----------
-    round_index : int
-        The round that is answered, from 1.
-    paid : Loss
-        What the user's own profile loses.
-    most : Loss
-        What no profile loses more of. Limits are held against this: it follows from the protocol alone, so
-        whether an answer is refused says nothing about the profile.
-    """
+    """What an answer costs a profile, and what it could cost any profile."""
 
     round_index: int
+    """The round that is answered, from 1."""
     paid: Loss
+    """What the user's own profile loses."""
     most: Loss
+    """What no profile loses more of. Limits are held against this: it follows from the protocol alone, so
+    whether an answer is refused says nothing about the profile.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,22 +136,14 @@ def _loss(per_rating: float | None, per_user: float | None) -> Loss:
 
 @dataclass(frozen=True, eq=False)
 class Ledger:
-    """What a device has spent.
-
-    Parameters
-    ----------
-    path : Path
-    charges : tuple of Charge
-    size : int
-        Bytes of the file.
-    chain : str
-        Digest of all lines.
-    """
+    """What a device has spent."""
 
     path: Path
     charges: tuple[Charge, ...] = ()
     size: int = 0
+    """Bytes of the file."""
     chain: str = ""
+    """Digest of all lines."""
 
     @classmethod
     def open(cls, path: Path, lines: int, last: bytes) -> Ledger:
@@ -165,7 +151,6 @@ class Ledger:
 
         Parameters
         ----------
-        path : Path
         lines : int
             Lines that the ledger must have.
         last : bytes

@@ -13,9 +13,9 @@ from clients.device.ledger import Price
 from clients.device.profile import emptied
 from clients.gradient_perturbation import installed_on
 from clients.one_shot import installed_mechanism, perturbed
-from clients.population import Cohort
+from clients.population import Partition
 from dprec.accounting import Loss
-from dprec.messages import (
+from dprec.exchange import (
     COUNT,
     COUNT_ROUND,
     DELIVER,
@@ -29,81 +29,82 @@ from dprec.messages import (
     TRAIN,
     CountRequest,
     GradientRequest,
+    IterativeSetup,
     Record,
     ReplacementRequest,
     SlopesRequest,
+    XMapSetup,
 )
 from dprec.privacy.calibrated_counts import CalibratedCounts
 from dprec.privacy.calibration import CalibratedMechanism
-from dprec.setups import IterativeSetup, XMapSetup
 
 LOG = logging.getLogger("dprec.device")
 
 _ROUNDING = 1 + 1e-9
 """What losses of profiles of different sizes may differ by when they are rounded."""
 
-PriceOf = Callable[[Cohort, Record], Price]
-"""From the cohort of one user and a request that was answered, to what the answer costs."""
+PriceOf = Callable[[Partition, Record], Price]
+"""From the partition of one user and a request that was answered, to what the answer costs."""
 
 
-def _of_report(cohort: Cohort, record: Record) -> Price:
+def _of_report(partition: Partition, record: Record) -> Price:
     """Return the price of a report: that of its channel, for the ratings that are not left for counts."""
-    calibrated, _ = installed_mechanism(cohort.population)
+    calibrated, _ = installed_mechanism(partition.population)
     counting, most = CalibratedCounts.of(calibrated), of_any(calibrated)
     if counting is None:
-        return Price(1, calibrated.accountant(cohort.counts, np.ones(1, dtype=np.bool_)).loss_of(0), most)
-    bits = int((~counting.left(perturbed(cohort, calibrated))).sum())
-    epsilon = float(counting.epsilons(cohort.counts)[0])
-    return Price(1, Loss(_of_rated(cohort, epsilon), epsilon * bits), most)
+        return Price(1, calibrated.accountant(partition.counts, np.ones(1, dtype=np.bool_)).loss_of(0), most)
+    bits = int((~counting.left(perturbed(partition, calibrated))).sum())
+    epsilon = float(counting.epsilons(partition.counts)[0])
+    return Price(1, Loss(_of_rated(partition, epsilon), epsilon * bits), most)
 
 
-def _of_counts(cohort: Cohort, record: Record) -> Price:
+def _of_counts(partition: Partition, record: Record) -> Price:
     """Return the price of counts.
 
     A rating is in a bit or in a count and loses at most epsilon in either, which the report was charged; see
     `CHARGED_WITH`. A whole profile loses no more by its bits and counts than by bits alone, which is what the
     report could have cost any profile.
     """
-    calibrated, _ = installed_mechanism(cohort.population)
+    calibrated, _ = installed_mechanism(partition.population)
     counting = CalibratedCounts.of(calibrated)
     assert counting is not None, "counts of devices that are not set up to count"
     _, groups = counting.group_codec.decode([CountRequest.of(record).groups])
-    left = counting.left(perturbed(cohort, calibrated))
-    sizes = counting.grouped(cohort.counts, groups[0, cohort.items], left)
-    drawn = counting.drawn(cohort.counts, sizes)
+    left = counting.left(perturbed(partition, calibrated))
+    sizes = counting.grouped(partition.counts, groups[0, partition.items], left)
+    drawn = counting.drawn(partition.counts, sizes)
     assert drawn.added is not None, "counts without their losses"
     return Price(COUNT_ROUND, Loss(0.0, float(drawn.added[0])), Loss(0.0, 0.0))
 
 
-def _of_gradient(cohort: Cohort, record: Record) -> Price:
+def _of_gradient(partition: Partition, record: Record) -> Price:
     """Return the price of a gradient report: one round's share, per rating and per user alike."""
-    setup = cohort.population.installed(IterativeSetup)
+    setup = partition.population.installed(IterativeSetup)
     share = math.inf if setup.epsilon_per_round is None else setup.epsilon_per_round
     loss = setup.gradient.exact_epsilon(share)
     round_index = GradientRequest.of(record).round_index
-    return Price(round_index, Loss(_of_rated(cohort, loss), loss), Loss(loss, loss))
+    return Price(round_index, Loss(_of_rated(partition, loss), loss), Loss(loss, loss))
 
 
-def _of_slopes(cohort: Cohort, record: Record) -> Price:
+def _of_slopes(partition: Partition, record: Record) -> Price:
     """Return the price of slopes: each rating has one of its own."""
-    loss = installed_on(cohort.population).channel.epsilon
-    paid = _of_rated(cohort, loss), _of_many(loss, int(cohort.counts[0]))
-    most = Loss(loss, _of_many(loss, cohort.population.n_items))
+    loss = installed_on(partition.population).channel.epsilon
+    paid = _of_rated(partition, loss), _of_many(loss, int(partition.counts[0]))
+    most = Loss(loss, _of_many(loss, partition.population.n_items))
     return Price(SlopesRequest.of(record).round_index, Loss(*paid), most)
 
 
-def _of_statistics(cohort: Cohort, record: Record) -> Price:
+def _of_statistics(partition: Partition, record: Record) -> Price:
     """Return the price of a contribution: others are to add the noise, the device protects nothing."""
-    paid = Loss(_of_rated(cohort, math.inf), math.inf)
+    paid = Loss(_of_rated(partition, math.inf), math.inf)
     return Price(GradientRequest.of(record).round_index, paid, Loss(math.inf, math.inf))
 
 
-def _of_replacement(cohort: Cohort, record: Record) -> Price:
+def _of_replacement(partition: Partition, record: Record) -> Price:
     """Return the price of replacements: each item outside the target domain has a draw of its own."""
-    request, setup = ReplacementRequest.of(record), cohort.population.installed(XMapSetup).replacement
-    replaced = int(((cohort.items < request.start) | (cohort.items >= request.stop)).sum())
+    request, setup = ReplacementRequest.of(record), partition.population.installed(XMapSetup).replacement
+    replaced = int(((partition.items < request.start) | (partition.items >= request.stop)).sum())
     loss = math.inf if setup.epsilon is None else setup.epsilon
-    sources = cohort.population.n_items - (request.stop - request.start)
+    sources = partition.population.n_items - (request.stop - request.start)
     paid = Loss(loss if replaced else 0.0, _of_many(loss, replaced))
     return Price(request.round_index, paid, Loss(loss, _of_many(loss, sources)))
 
@@ -122,9 +123,9 @@ def of_any(calibrated: CalibratedMechanism) -> Loss:
     return Loss(float(per_rating.max()) * rounding, float(per_user.max()) * rounding)
 
 
-def _of_rated(cohort: Cohort, loss: float) -> float:
+def _of_rated(partition: Partition, loss: float) -> float:
     """Return the loss of a rating, 0 if there is none."""
-    return loss if cohort.counts[0] else 0.0
+    return loss if partition.counts[0] else 0.0
 
 
 def _of_many(loss: float, draws: int) -> float:
@@ -143,7 +144,7 @@ PRICES: Mapping[str, PriceOf] = {
 """By the type of the message."""
 
 
-def price_of(kind: str, cohort: Cohort, record: Record, name: str) -> Price:
+def price_of(kind: str, partition: Partition, record: Record, name: str) -> Price:
     """Return what an answer costs.
 
     Should a defect keep that from being known for some profiles, it must not be seen: the user is charged
@@ -153,7 +154,7 @@ def price_of(kind: str, cohort: Cohort, record: Record, name: str) -> Price:
     ----------
     kind : str
         The type of the message that is answered.
-    cohort : Cohort
+    partition : Partition
         Of one user.
     record : Record
         What the message asks for.
@@ -161,10 +162,10 @@ def price_of(kind: str, cohort: Cohort, record: Record, name: str) -> Price:
         Of the device, for its owner.
     """
     try:
-        return PRICES[kind](cohort, record)
+        return PRICES[kind](partition, record)
     except Exception:
         LOG.exception("%s: a defect; charged what the answer could cost any profile", name)
-    price = PRICES[kind](emptied(cohort), record)
+    price = PRICES[kind](emptied(partition), record)
     return replace(price, paid=price.most)
 
 

@@ -28,25 +28,18 @@ _SAME_FOR_ALL = -1
 
 @dataclass(eq=False)
 class PrivacyAccountant:
-    """The privacy losses of users.
-
-    Parameters
-    ----------
-    rated : ndarray of bool, shape (users,)
-        Users who have a rating to protect; everybody if the rated items are hidden.
-    history : list of Event
-        All events, in order.
-    adjacency : {"add-or-remove-one", "replace-one"}
-        What losses by sums with noise compare; reports compare any two profiles.
-    claimed : PrivacyAccountant or None
-        The accountant of the same exchanges at the losses that are claimed or declared without a proof; None
-        where none are. What this one holds is proved; infinite where nothing is.
-    """
+    """The privacy losses of users."""
 
     rated: NDArray[np.bool_]
+    """Users who have a rating to protect; everybody if the rated items are hidden; shape (users,)."""
     history: list[Event] = field(default_factory=list)
+    """All events, in order."""
     adjacency: Adjacency = "add-or-remove-one"
+    """What losses by sums with noise compare; reports compare any two profiles."""
     claimed: PrivacyAccountant | None = None
+    """The accountant of the same exchanges at the losses that are claimed or declared without a proof; None
+    where none are. What this one holds is proved; infinite where nothing is.
+    """
 
     @property
     def n_users(self) -> int:

@@ -27,17 +27,13 @@ Adjacency = Literal["add-or-remove-one", "replace-one"]
 
 @dataclass(frozen=True)
 class Loss:
-    """What one person loses, in both units.
-
-    Parameters
-    ----------
-    per_rating, per_user : float
-        Epsilon for the change of one rating, and for that of the whole profile; infinite if nothing is
-        protected. Per rating, 0 if there is no rating.
-    """
+    """What one person loses, in both units."""
 
     per_rating: float
     per_user: float
+    """Epsilon for the change of one rating, and for that of the whole profile; infinite if nothing is
+    protected. Per rating, 0 if there is no rating.
+    """
 
     @classmethod
     def composed(cls, losses: Iterable[Self]) -> Self:
@@ -84,23 +80,17 @@ class ChannelDraws(EventMechanism):
     """Independent draws about every user, from one channel per user; they compose by their PLDs.
 
     Draws from a channel compare any two profiles, whatever the adjacency is.
-
-    Parameters
-    ----------
-    channels : tuple of Channel
-    channel : int, or ndarray of int64, shape (users,)
-        Place in `channels` of each user's; of no meaning without draws.
-    draws : int, or ndarray of int64, shape (users,)
-        Number of draws about each user.
-    added : ndarray of float64, shape (users,), optional
-        A loss of each user that is added to the composed one: of few draws about many ratings each, which
-        composition would hardly lower.
     """
 
     channels: tuple[Channel, ...]
     channel: int | NDArray[np.int64] = 0
+    """Place in `channels` of each user's; of no meaning without draws; shape (users,)."""
     draws: int | NDArray[np.int64] = 1
+    """Number of draws about each user; shape (users,)."""
     added: NDArray[np.float64] | None = None
+    """A loss of each user that is added to the composed one: of few draws about many ratings each, which
+    composition would hardly lower; shape (users,).
+    """
 
     @classmethod
     def composed(
@@ -139,17 +129,11 @@ class ChannelDraws(EventMechanism):
 
 @dataclass(frozen=True, eq=False)
 class Shuffled(EventMechanism):
-    """Draws whose reports came through shufflers: what holds of the draws, or by amplification if less.
-
-    Parameters
-    ----------
-    draws : ChannelDraws
-    hidden : ShuffledReports or ShuffledProfiles
-        The reports, and among how many each is hidden.
-    """
+    """Draws whose reports came through shufflers: what holds of the draws, or by amplification if less."""
 
     draws: ChannelDraws
     hidden: ShuffledReports | ShuffledProfiles
+    """The reports, and among how many each is hidden."""
 
     @classmethod
     def composed(
@@ -168,21 +152,14 @@ class Shuffled(EventMechanism):
 
 @dataclass(frozen=True, eq=False)
 class NoisySum(EventMechanism):
-    """A sum over users with noise, released once: Gaussian DP, or what its noise costs.
-
-    Parameters
-    ----------
-    distance : float
-        How far a user's profile moves the sum beside none, in standard deviations of the noise.
-    cost : callable
-        From the distance of all sums together, the root of the summed squares, and delta to epsilon.
-    between_profiles : float
-        How much further than a profile beside none two profiles of a user are apart, at most.
-    """
+    """A sum over users with noise, released once: Gaussian DP, or what its noise costs."""
 
     distance: float
+    """How far a user's profile moves the sum beside none, in standard deviations of the noise."""
     cost: Callable[[float, float], float] = gaussian_epsilon
+    """From the distance of all sums together, the root of the summed squares, and delta to epsilon."""
     between_profiles: float = 2.0
+    """How much further than a profile beside none two profiles of a user are apart, at most."""
 
     @property
     def group(self) -> Hashable:
@@ -205,26 +182,22 @@ class NoisySum(EventMechanism):
 
 @dataclass(frozen=True, eq=False)
 class Event:
-    """What was released about those who took part in one exchange, and what it costs by itself.
-
-    Parameters
-    ----------
-    round_index : int
-        The round that it belongs to, from 1; 0 for none, where nothing is sent.
-    users : ndarray of uint8, shape (ceil(users / 8),)
-        Who took part: one bit per user, in user order, the highest bit of a byte first.
-    per_rating, per_user : float, or ndarray of float64 of shape (users,)
-        Its epsilons, without a delta; one number if all participants lose the same. Entries of users who did
-        not take part have no meaning; nor have those per rating of users without a rating to protect.
-    mechanism : EventMechanism or None
-        None if nothing but the epsilons is known, which add up.
-    """
+    """What was released about those who took part in one exchange, and what it costs by itself."""
 
     round_index: int
+    """The round that it belongs to, from 1; 0 for none, where nothing is sent."""
     users: NDArray[np.uint8]
+    """Who took part: one bit per user, in user order, the highest bit of a byte first;
+    shape (ceil(users / 8),).
+    """
     per_rating: Epsilon
     per_user: Epsilon
+    """Its epsilons, without a delta; one number if all participants lose the same. Entries of users who did
+    not take part have no meaning; nor have those per rating of users without a rating to protect.
+    Shape (users,).
+    """
     mechanism: EventMechanism | None = None
+    """None if nothing but the epsilons is known, which add up."""
 
     def took_part(self, n_users: int) -> NDArray[np.bool_]:
         """Return who took part, shape (users,)."""

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
-from dprec.secure_sums.skellam_shares import DISTANCE
+from dprec.secure_aggregation import DISTANCE
 
 _PRECISION = 1e-12
 """Relative error of a root; results are moved by as much to the side that costs more."""

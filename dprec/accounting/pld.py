@@ -30,18 +30,12 @@ POINTS = 128
 
 @dataclass(frozen=True, eq=False)
 class PrivacyLossDistribution:
-    """Pr(privacy loss = j step) for one draw from a dominating pair.
-
-    Parameters
-    ----------
-    step : float
-        Distance of two points of the grid, above 0, a natural logarithm.
-    masses : ndarray of float64, shape (2 points + 1,)
-        The probabilities, for j from -points to points.
-    """
+    """Pr(privacy loss = j step) for one draw from a dominating pair."""
 
     step: float
+    """Distance of two points of the grid, above 0, a natural logarithm."""
     masses: NDArray[np.float64]
+    """The probabilities, for j from -points to points; shape (2 points + 1,)."""
 
     @classmethod
     def of(cls, channel: Channel, step: float | None = None) -> PrivacyLossDistribution:
@@ -68,7 +62,6 @@ class PrivacyLossDistribution:
 
         Parameters
         ----------
-        step : float
         divergences : ndarray of float64, shape (points + 1,)
             Bounds on h(a) at a = exp(j step), whichever of the two is the first; the last one is 0.
         """
@@ -189,22 +182,15 @@ _FINEST = 32 * POINTS
 
 @dataclass(frozen=True, eq=False)
 class ComposedLoss:
-    """The distribution of a sum of privacy losses.
-
-    Parameters
-    ----------
-    losses, masses : ndarray of float64, shape (points,)
-        Losses, evenly spaced and ascending, and their probabilities.
-    error : float
-        Most by which the probability of a range of losses can be too small.
-    largest : float
-        Sum of the epsilons, which the loss cannot exceed.
-    """
+    """The distribution of a sum of privacy losses."""
 
     losses: NDArray[np.float64]
     masses: NDArray[np.float64]
+    """Losses, evenly spaced and ascending, and their probabilities; shape (points,)."""
     error: float
+    """Most by which the probability of a range of losses can be too small."""
     largest: float
+    """Sum of the epsilons, which the loss cannot exceed."""
 
     @classmethod
     def of_transform(
@@ -216,7 +202,6 @@ class ComposedLoss:
         ----------
         masses : ndarray of float64, shape (length,)
             As transformed back: of the losses j step, j modulo the length.
-        step : float
         first : int
             The least j.
         count, points : int

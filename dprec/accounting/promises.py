@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from dprec.accounting.pld import largest_share
+from dprec.components import Options, option
 from dprec.errors import SettingError
-from dprec.exact_loss import even_share
 from dprec.mechanisms.channel import Channel
-from dprec.options import Options, option
+from dprec.randomness import even_share
 
 PrivacyUnit = Literal["rating", "cell", "user"]
 """What two neighbouring profiles differ in, for a loss.
@@ -49,7 +49,7 @@ def unit_from_text(text: Any) -> Any:
 
 
 LARGEST_CELL_EPSILON = 20.0
-"""Largest loss of one cell for which whole draws out of 2**60 preserve the ratios that epsilon requires."""
+"""Largest loss of one cell for which integer weights out of 2**60 preserve the ratios that epsilon requires."""
 
 DELTA = 1e-6
 """Default: less than one in the number of users of any data set here."""
@@ -98,32 +98,20 @@ class PrivacyBudget(Options):
 
 @dataclass(frozen=True)
 class MatchedBudget:
-    """A budget in a unit that all protocols share.
-
-    Parameters
-    ----------
-    epsilon : float
-        Above 0.
-    unit : {"rating", "user"}
-    delta : float, optional
-        Probability beyond which epsilon holds; per user only. A protocol whose draws about a user compose
-        keeps to (epsilon, delta), and any other to the sum of its losses, which holds at every delta. By
-        default, each protocol composes as it is configured.
-    """
+    """A budget in a unit that all protocols share."""
 
     epsilon: float
+    """Above 0."""
     unit: ComparableUnit = "rating"
     delta: float | None = None
+    """Probability beyond which epsilon holds; per user only. A protocol whose draws about a user compose
+    keeps to (epsilon, delta), and any other to the sum of its losses, which holds at every delta. By default,
+    each protocol composes as it is configured.
+    """
 
 
 def note_on_delta(delta: float, users: int) -> str | None:
-    """Return a warning with the reason if delta is above one in the number of users; otherwise None.
-
-    Parameters
-    ----------
-    delta : float
-    users : int
-    """
+    """Return a warning with the reason if delta is above one in the number of users; otherwise None."""
     if delta * users <= 1:
         return None
     return (
@@ -140,10 +128,10 @@ paper claims an epsilon, and something is missing from its proof. ``declared``: 
 distribution says so, and nothing here follows its code. ``none``: nothing is promised.
 """
 
-Trust = Literal["server", "sum", "shuffler", "nobody"]
+Trust = Literal["central", "secure-aggregation", "shuffle", "local"]
 """Whom users trust with true ratings: the server, one that adds up or shuffles reports, or nobody."""
 
-LEAST_TRUST_FIRST: tuple[Trust, ...] = ("nobody", "shuffler", "sum", "server")
+LEAST_TRUST_FIRST: tuple[Trust, ...] = ("local", "shuffle", "secure-aggregation", "central")
 """Who trusts one of these can take part in what needs any before it."""
 
 _OPENINGS: dict[Status, str] = {
@@ -156,34 +144,24 @@ _OPENINGS: dict[Status, str] = {
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What a protocol promises to everybody who takes part in it.
-
-    Parameters
-    ----------
-    status : {"proved", "claimed", "declared", "none"}
-        Of what was asked for. The ledger holds what is proved in any case.
-    trust : {"server", "sum", "shuffler", "nobody"}
-    hides_rated_items : bool
-        Whether it stays hidden which items a user rated.
-    reason : str
-        The theorem, or what is missing from one: what follows a colon, to its full stop.
-    notes : tuple of str
-        What else a reader of the figures must know about the guarantee.
-    unlinked : bool
-        Whether the server can tell of nothing that it sees whose it is, or what else is of the same user.
-    """
+    """What a protocol promises to everybody who takes part in it."""
 
     status: Status
+    """Of what was asked for. The ledger holds what is proved in any case."""
     trust: Trust
     hides_rated_items: bool
+    """Whether it stays hidden which items a user rated."""
     reason: str
+    """The theorem, or what is missing from one: what follows a colon, to its full stop."""
     notes: tuple[str, ...] = ()
+    """What else a reader of the figures must know about the guarantee."""
     unlinked: bool = False
+    """Whether the server can tell of nothing that it sees whose it is, or what else is of the same user."""
 
     @property
     def trusts_server(self) -> bool:
         """Whether the server sees true ratings."""
-        return self.trust == "server"
+        return self.trust == "central"
 
     @property
     def statements(self) -> tuple[str, ...]:

@@ -27,27 +27,22 @@ from scipy.optimize import brentq
 
 from dprec.accounting.expected_excess import expected_excess
 from dprec.accounting.pld import POINTS, PrivacyLossDistribution, compose_many, points_up_to
+from dprec.arrays import cut
 from dprec.mechanisms.channel import Channel
-from dprec.ragged import cut
 
 _BLANKET_MARGIN = 1 + 1e-8
 """Factor that covers what rounding does to probabilities and gains before they are summed."""
 
 _DIGITS = 12
-"""Decimals of the logarithms in which pairs of rows are compared: whole draws make more of no difference."""
+"""Decimals of the logarithms in which pairs of rows are compared: integer weights make more of no difference."""
 
 
 @dataclass(frozen=True, eq=False)
 class PrivacyBlanket:
-    """The blanket of a channel.
-
-    Parameters
-    ----------
-    channel : Channel
-        With a finite epsilon.
-    """
+    """The blanket of a channel."""
 
     channel: Channel
+    """With a finite epsilon."""
 
     @cached_property
     def masses(self) -> NDArray[np.float64]:
@@ -181,8 +176,6 @@ def closed_form_epsilon(reports: int, local_epsilon: float, delta: float) -> flo
 
     Parameters
     ----------
-    reports : int
-    local_epsilon : float
     delta : float
         Above 0.
 
@@ -250,15 +243,10 @@ def least_epsilon(delta_at: Callable[[float], float], largest: float, delta: flo
 
 @dataclass(frozen=True, eq=False)
 class ShuffledChannel:
-    """A channel whose reports are shuffled, none of them linked to another.
-
-    Parameters
-    ----------
-    channel : Channel
-        With a finite epsilon above 0.
-    """
+    """A channel whose reports are shuffled, none of them linked to another."""
 
     channel: Channel
+    """With a finite epsilon above 0."""
     _epsilons: dict[tuple[int, float], float] = field(default_factory=dict, init=False)
     _losses: dict[tuple[int, float], PrivacyLossDistribution] = field(default_factory=dict, init=False)
 
@@ -307,7 +295,6 @@ class ShuffledChannel:
 
         Parameters
         ----------
-        reports : int
         step : float
             Distance of two points of the grid.
         """
@@ -341,22 +328,14 @@ _USERS_AT_ONCE = 1 << 14
 
 @dataclass(frozen=True, eq=False)
 class ShuffledReports:
-    """Reports through one channel, each a message that cannot be linked to another.
-
-    Parameters
-    ----------
-    channel : Channel
-        With a finite epsilon above 0.
-    users : ndarray of int, shape (reports,)
-        Who sent each report, ascending.
-    mixed : ndarray of int64, shape (reports,)
-        Among how many reports each is shuffled, itself included.
-    n_users : int
-    """
+    """Reports through one channel, each a message that cannot be linked to another."""
 
     channel: Channel
+    """With a finite epsilon above 0."""
     users: NDArray[np.integer]
+    """Who sent each report, ascending; shape (reports,)."""
     mixed: NDArray[np.int64]
+    """Among how many reports each is shuffled, itself included; shape (reports,)."""
     n_users: int
 
     @cached_property
@@ -423,18 +402,14 @@ def with_the_same_items(counts: NDArray[np.int64], items: NDArray[np.integer]) -
 
 @dataclass(frozen=True, eq=False)
 class ShuffledProfiles:
-    """Messages with all reports of a user, of which only those that show the same items hide each other.
-
-    Parameters
-    ----------
-    losses : ndarray of float64, shape (users,)
-        What each message loses if it is not shuffled, without a delta.
-    mixed : ndarray of int64, shape (users,)
-        Among how many messages each is hidden, itself included; 0 for users without an accepted report.
-    """
+    """Messages with all reports of a user, of which only those that show the same items hide each other."""
 
     losses: NDArray[np.float64]
+    """What each message loses if it is not shuffled, without a delta; shape (users,)."""
     mixed: NDArray[np.int64]
+    """Among how many messages each is hidden, itself included; 0 for users without an accepted report;
+    shape (users,).
+    """
 
     def per_user(self, delta: float) -> NDArray[np.float64]:
         """Return an epsilon for all that a user reports that holds with delta, shape (users,).

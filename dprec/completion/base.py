@@ -13,85 +13,67 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from dprec.arrays import offsets
 from dprec.catalogue import Catalogue
-from dprec.completion.placement import AS_THEY_ARE, Placement
+from dprec.completion.base import AS_THEY_ARE, EmbeddingRelease
+from dprec.components import Options, is_ours, naming, reference_of
 from dprec.errors import InputError
 from dprec.mechanisms.noisy_counts import NoisyCounts
 from dprec.mechanisms.symbol_reports import ProfileReports, ResidualReports, SymbolReports
-from dprec.options import Options
-from dprec.own_classes import is_ours, naming, reference_of
 from dprec.predictions import checked_predictions
 from dprec.progress import Progress, silent
-from dprec.ragged import offsets
 from dprec.ratings import RatingScale
 
 
 @dataclass(frozen=True, eq=False)
 class RatedSets:
-    """Which items each user rated, where that is known apart from how.
-
-    Parameters
-    ----------
-    users, items : ndarray of int32, shape (cells,)
-        By user, items ascending within a user.
-    n_users : int
-    """
+    """Which items each user rated, where that is known apart from how."""
 
     users: NDArray[np.int32]
     items: NDArray[np.int32]
+    """By user, items ascending within a user; shape (cells,)."""
     n_users: int
 
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """The cells that the server saw as rated, by user, items ascending within a user.
-
-    Parameters
-    ----------
-    users, items : ndarray of int32, shape (cells,)
-    values : ndarray of float64, shape (cells,)
-        The ratings that the published decoder reads from the reports; may lie outside the scale.
-    shape : tuple of int
-        Users and items of the whole catalogue, observed or not.
-    scale : RatingScale
-        The scale of the true ratings.
-    noise_variance : float, optional
-        Mean variance of a value given the true rating, due to the mechanism alone, in squared rating
-        units; None if the server does not know the mechanism.
-    likelihood : ndarray of float64, shape (cells, levels), optional
-        Probability of what was received given each level of the scale, for completions that ask for
-        it (`Completion.needs_likelihood`).
-    symbols : SymbolReports, optional
-        The symbols themselves and the channels that they came through, for completions that ask for
-        them (`Completion.needs_symbols`).
-    residuals : ResidualReports, optional
-        Answers about residuals, instead of symbols, from mechanisms that compare a user's ratings.
-    catalogue : Catalogue, optional
-        Public data about the items, if the data set has any.
-    counts : NoisyCounts, optional
-        How many ratings of some cells reach a level; the symbols of these cells say nothing.
-    profiles : ProfileReports, optional
-        Answers about whole profiles, instead of cells.
-    rated : RatedSets, optional
-        Who rated which items, where the reports cannot be linked and this is known apart from them.
-    placement : Placement
-        What completions may read from the item sets as a whole, where all devices are sent what they learn.
-    """
+    """The cells that the server saw as rated, by user, items ascending within a user."""
 
     users: NDArray[np.int32]
     items: NDArray[np.int32]
+    """Shape (cells,)."""
     values: NDArray[np.float64]
+    """The ratings that the published decoder reads from the reports; may lie outside the scale;
+    shape (cells,).
+    """
     shape: tuple[int, int]
+    """Users and items of the whole catalogue, observed or not."""
     scale: RatingScale
+    """The scale of the true ratings."""
     noise_variance: float | None = None
+    """Mean variance of a value given the true rating, due to the mechanism alone, in squared rating units;
+    None if the server does not know the mechanism.
+    """
     likelihood: NDArray[np.float64] | None = None
+    """Probability of what was received given each level of the scale, for completions that ask for it
+    (`Completion.needs_likelihood`); shape (cells, levels).
+    """
     symbols: SymbolReports | None = None
+    """The symbols themselves and the channels that they came through, for completions that ask for them
+    (`Completion.needs_symbols`).
+    """
     residuals: ResidualReports | None = None
+    """Answers about residuals, instead of symbols, from mechanisms that compare a user's ratings."""
     catalogue: Catalogue | None = None
+    """Public data about the items, if the data set has any."""
     counts: NoisyCounts | None = None
+    """How many ratings of some cells reach a level; the symbols of these cells say nothing."""
     profiles: ProfileReports | None = None
+    """Answers about whole profiles, instead of cells."""
     rated: RatedSets | None = None
-    placement: Placement = AS_THEY_ARE
+    """Who rated which items, where the reports cannot be linked and this is known apart from them."""
+    embedding_release: EmbeddingRelease = AS_THEY_ARE
+    """What completions may read from the item sets as a whole, where all devices are sent what they learn."""
 
     @property
     def mean(self) -> float:
@@ -140,18 +122,12 @@ class Observations:
 
 @dataclass(frozen=True, eq=False)
 class Completed(ABC):
-    """A completed rating matrix.
-
-    Parameters
-    ----------
-    diagnostics : dict
-        What the method learned and how it ended, for the run's summary; JSON values only.
-    notes : tuple of str
-        Sentences that a reader of the results must not miss.
-    """
+    """A completed rating matrix."""
 
     diagnostics: dict[str, Any] = field(kw_only=True, default_factory=dict)
+    """What the method learned and how it ended, for the run's summary; JSON values only."""
     notes: tuple[str, ...] = field(kw_only=True, default=())
+    """Sentences that a reader of the results must not miss."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Have the predictions of a class from outside checked, and the class named if they are none."""
@@ -215,10 +191,8 @@ class Completion(Options):
 
         Parameters
         ----------
-        observations : Observations
         seed : int
             Seed of the initial factors and of randomised algebra.
-        progress : callable, optional
 
         Raises
         ------

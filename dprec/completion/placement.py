@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dprec.accounting import NoisySum, gaussian_epsilon, largest_mu
-from dprec.options import Options, option
+from dprec.components import Options, option
 
 LEAST_RATERS = 5
 """By default; benchmarks/choose_least_raters.py holds it against others."""
@@ -17,7 +17,7 @@ _BETWEEN_PROFILES = float(np.sqrt(2))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Placement(Options):
+class EmbeddingRelease(Options):
     """From how many raters on items have places that everybody is sent, and with what noise."""
 
     least_raters: int = option(
@@ -48,5 +48,5 @@ class Placement(Options):
         return NoisySum(self.distance, between_profiles=_BETWEEN_PROFILES)
 
 
-AS_THEY_ARE = Placement(least_raters=1)
+AS_THEY_ARE = EmbeddingRelease(least_raters=1)
 """Where nobody but the server reads the places."""

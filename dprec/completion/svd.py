@@ -18,7 +18,7 @@ from dprec.completion.base import Completion, Observations
 from dprec.completion.factors import BiasedFactors
 from dprec.completion.spectral import SparsePlusLowRank
 from dprec.completion.variational import check_rank, naming_iteration
-from dprec.options import option
+from dprec.components import option
 from dprec.progress import Progress, silent
 
 

@@ -1,5 +1,6 @@
 """Local mechanisms, each a channel from true levels to symbols."""
 
+from dprec.components import Registry
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.binary_flip import BinaryFlip
 from dprec.mechanisms.bits_and_counts import BitsAndCounts
@@ -22,7 +23,6 @@ from dprec.mechanisms.threshold_bit import ThresholdBit
 from dprec.mechanisms.user_level_bit import UserLevelBit
 from dprec.mechanisms.zheng_laplace import ZhengLaplace
 from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
-from dprec.registry import Registry
 
 MECHANISMS: Registry[Mechanism] = Registry(
     "mechanism",

@@ -12,13 +12,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dprec.errors import InputError
+from dprec.components import Options, is_ours, naming, reference_of
+from dprec.errors import InputError, shown
 from dprec.mechanisms.channel import Channel
-from dprec.options import Options
-from dprec.own_classes import is_ours, naming, reference_of
 from dprec.randomness import DRAWS
 from dprec.ratings import RatingScale
-from dprec.validation import shown
 
 _STARS = RatingScale.evenly(1, 5, 1)
 

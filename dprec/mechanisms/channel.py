@@ -1,6 +1,6 @@
 """A mechanism is a channel: the matrix Q[x, z] = Pr(symbol z is sent | true level x).
 
-The matrix is held in integers: row x gives each symbol a whole number of 2**60 equally likely
+The matrix is held in integers: row x gives each symbol an integer of 2**60 equally likely
 draws. What the device does (compare a random word with the cumulative weights), how private it is
 (the largest ratio in a column) and what the server may infer (the likelihood of a report) all follow
 from these same integers, so the privacy reported is that of the draws that are made, with no
@@ -17,9 +17,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dprec.exact_loss import loss_of_draws
 from dprec.mechanisms.rounding import rounded_to_draws
-from dprec.randomness import DRAW_BITS, DRAWS, whole_draws
+from dprec.randomness import DRAW_BITS, DRAWS, integer_weights, loss_of_draws
 
 _TABLE_BITS = 12
 """First bits of a draw, by which a table says where its symbol is."""
@@ -33,27 +32,22 @@ _NEARLY = 2.0**-50
 
 @dataclass(frozen=True, eq=False)
 class Channel:
-    """A row-stochastic matrix from true levels to symbols.
-
-    Parameters
-    ----------
-    weights : ndarray of uint64, shape (inputs, symbols)
-        Draws out of 2**60 that turn each input into each symbol; rows sum to 2**60.
-    inputs : ndarray of float64, shape (inputs,)
-        The rating each row stands for; a first row of NaN is "not rated".
-    values : ndarray of float64, shape (symbols,)
-        The rating that a published decoder reads from each symbol; NaN reads as "not rated".
-    """
+    """A row-stochastic matrix from true levels to symbols."""
 
     weights: NDArray[np.uint64]
+    """Draws out of 2**60 that turn each input into each symbol; rows sum to 2**60; shape (inputs, symbols).
+    """
     inputs: NDArray[np.float64]
+    """The rating each row stands for; a first row of NaN is "not rated"; shape (inputs,)."""
     values: NDArray[np.float64]
+    """The rating that a published decoder reads from each symbol; NaN reads as "not rated"; shape (symbols,).
+    """
 
     @classmethod
     def from_probabilities(
         cls, probabilities: ArrayLike, inputs: ArrayLike, values: ArrayLike, epsilon: float
     ) -> Channel:
-        """Round a matrix of probabilities to whole draws that lose no more than epsilon.
+        """Round a matrix of probabilities to integer weights that lose no more than epsilon.
 
         Parameters
         ----------
@@ -110,7 +104,7 @@ class Channel:
         most, fewest = most[most > 0], fewest[most > 0]
         if not fewest.all():
             return math.inf
-        # Floating point finds the columns that may be the worst, whole numbers the one that is.
+        # Floating point finds the columns that may be the worst, integers the one that is.
         growths = (most - fewest) / fewest
         worst = np.flatnonzero(growths >= growths.max() * (1 - _NEARLY))
         pairs = zip(most[worst].tolist(), fewest[worst].tolist(), strict=True)
@@ -140,7 +134,10 @@ class Channel:
         symbols = np.empty(levels.size, dtype=np.uint16)
         for start in range(0, levels.size, _CELLS_AT_ONCE):
             block = slice(start, start + _CELLS_AT_ONCE)
-            rows, draws = levels[block].astype(np.int64) - self.first_level, whole_draws(random_words[block])
+            rows, draws = (
+                levels[block].astype(np.int64) - self.first_level,
+                integer_weights(random_words[block]),
+            )
             # A table pays for itself with many cells only.
             look_up = self._looked_up if levels.size >= _CELLS_AT_ONCE else self._searched
             symbols[block] = look_up(rows, draws)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from dprec.components import option
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.channel import Channel
 from dprec.mechanisms.laplace_grid import cell_probabilities, wide_grid
-from dprec.options import option
 from dprec.ratings import RatingScale
 
 

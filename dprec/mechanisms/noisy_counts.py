@@ -10,24 +10,16 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class NoisyCounts:
-    """Counts over disjoint sets of cells, each of one user.
-
-    Parameters
-    ----------
-    cells, row_of : ndarray of int64, shape (cells,)
-        Places among the observed cells of those that are counted, and the row of each.
-    users, values, sizes : ndarray of int64, shape (rows,)
-        The user of each row, its noisy count, and the number of its cells, at least 1.
-    epsilons : ndarray of float64, shape (rows,)
-        Of the two-sided geometric noise; a value is clamped to 0 and the size of its row.
-    least_level : int
-        The lowest level that is counted, from 2.
-    """
+    """Counts over disjoint sets of cells, each of one user."""
 
     cells: NDArray[np.int64]
     row_of: NDArray[np.int64]
+    """Places among the observed cells of those that are counted, and the row of each; shape (cells,)."""
     users: NDArray[np.int64]
     values: NDArray[np.int64]
     sizes: NDArray[np.int64]
+    """The user of each row, its noisy count, and the number of its cells, at least 1; shape (rows,)."""
     epsilons: NDArray[np.float64]
+    """Of the two-sided geometric noise; a value is clamped to 0 and the size of its row; shape (rows,)."""
     least_level: int
+    """The lowest level that is counted, from 2."""

@@ -12,11 +12,11 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import places_of
+from dprec.components import option
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.channel import Channel
 from dprec.mechanisms.threshold_bit import ThresholdBit
-from dprec.options import option
-from dprec.ragged import places_of
 from dprec.randomness import shuffled_within
 from dprec.ratings import RatingScale
 
@@ -33,7 +33,7 @@ class ResidualBits(Mechanism):
     compares_ratings: ClassVar[bool] = True
     bits: int | None = option(
         "Ratings of a user that are reported on, among which its budget is divided; by default one, or "
-        "the nearest whole number to half of epsilon if that is more.",
+        "the nearest integer to half of epsilon if that is more.",
         None,
         ge=1,
         le=_MOST_BITS,
@@ -70,7 +70,6 @@ def sides_of_the_mean(
         Ratings of each user.
     levels : ndarray of uint8, shape (ratings,)
         By user.
-    scale : RatingScale
     """
     ratings, users = scale.values[levels - 1], np.repeat(np.arange(counts.size), counts)
     sums = np.bincount(users, weights=ratings, minlength=counts.size)
@@ -87,7 +86,6 @@ def drawn_ratings(
     ----------
     counts : ndarray of int64, shape (users,)
         Ratings of each user.
-    most : int
     random_words : ndarray of uint64, shape (ratings,)
         By user.
     """

@@ -1,4 +1,4 @@
-"""Rounding of a matrix of probabilities to whole draws that keep to a budget."""
+"""Rounding of a matrix of probabilities to integer weights that keep to a budget."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.exact_loss import most_draws
-from dprec.randomness import DRAWS
+from dprec.randomness import DRAWS, most_draws
 
 _KEPT = 4096
 """Draws by which floating-point rounding may miss the sum of a row, and more."""
@@ -18,7 +17,7 @@ _TOLERANCE = 1e-7
 
 
 def rounded_to_draws(probabilities: NDArray[np.float64], epsilon: float) -> NDArray[np.int64]:
-    """Return whole draws with nearly the given probabilities, whose exact loss is at most epsilon.
+    """Return integer weights with nearly the given probabilities, whose exact loss is at most epsilon.
 
     Parameters
     ----------
@@ -36,7 +35,7 @@ def rounded_to_draws(probabilities: NDArray[np.float64], epsilon: float) -> NDAr
     Raises
     ------
     ValueError
-        When the probabilities cost more than epsilon, or whole draws are too coarse for so small an one.
+        When the probabilities cost more than epsilon, or integer weights are too coarse for so small an one.
     """
     used = (probabilities.max(axis=0) > 0) & math.isfinite(epsilon)
     rows = np.maximum(probabilities / probabilities.sum(axis=1, keepdims=True), used / DRAWS)
@@ -63,6 +62,6 @@ def _filled(draws: NDArray[np.int64], most: NDArray[np.int64]) -> NDArray[np.int
         likeliest = np.where(draws < most, draws, -1).argmax(axis=1)
         added = np.minimum(left, most[likeliest] - draws[inputs, likeliest])
         if np.any((added == 0) & (left > 0)):
-            raise ValueError("so small an epsilon that whole draws are too coarse for it")
+            raise ValueError("so small an epsilon that integer weights are too coarse for it")
         draws[inputs, likeliest] += added
     return draws

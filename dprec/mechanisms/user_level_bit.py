@@ -9,11 +9,11 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import places_of, rows_of
+from dprec.components import option
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.channel import Channel
 from dprec.mechanisms.profile_code import ProfileCode
-from dprec.options import option
-from dprec.ragged import places_of, rows_of
 from dprec.ratings import RatingScale
 
 _BUDGET_OF_AN_ANSWER, _MOST_ANSWERS = 4.0, 64
@@ -72,7 +72,6 @@ def profile_elements(
     items : ndarray of int, shape (ratings,)
         By user.
     levels : ndarray of uint8, shape (ratings,)
-    scale : RatingScale
     most : int
         Elements of a user at most: of its ratings farthest from the mean, the first ones if equally far.
 

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.accounting import ChannelDraws, PrivacyAccountant, dominating_channel
+from dprec.arrays import rows_of
 from dprec.errors import SettingError
 from dprec.mechanisms.bits_and_counts import BitsAndCounts
 from dprec.mechanisms.count_noise import CountNoise
 from dprec.mechanisms.noisy_counts import NoisyCounts
 from dprec.privacy.calibration import CalibratedMechanism
-from dprec.ragged import rows_of
-from dprec.wire.fixed_fields import FixedFields
+from dprec.wire import FixedFields
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,15 +24,10 @@ class CalibratedCounts:
 
     A count loses no more when one of its ratings changes than the channel of the same user does, and no
     rating is in both, so a rating costs what the channel says. A whole profile costs its bits and counts.
-
-    Parameters
-    ----------
-    calibrated : CalibratedMechanism
-        Of the first part.
-    mechanism : BitsAndCounts
     """
 
     calibrated: CalibratedMechanism
+    """Of the first part."""
     mechanism: BitsAndCounts
 
     @classmethod

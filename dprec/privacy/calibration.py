@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from dprec.accounting import LARGEST_CELL_EPSILON, ChannelDraws, PrivacyAccountant, PrivacyBudget
 from dprec.errors import InputError, SettingError, within
-from dprec.exact_loss import even_share
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.channel import Channel
 from dprec.mechanisms.symbol_reports import HiddenSets, SymbolReports
+from dprec.randomness import even_share
 from dprec.ratings import RatingScale
-from dprec.wire.report import ReportCodec
+from dprec.wire import ReportCodec
 
 _SMALLEST_CELL_EPSILON = 1e-9
 
@@ -31,14 +31,6 @@ _SMALLEST_CELL_EPSILON = 1e-9
 @dataclass(frozen=True, eq=False)
 class CalibratedMechanism:
     """A mechanism at a budget, for one scale and one catalogue.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-    budget : PrivacyBudget or None
-        None for a mechanism that is not private.
-    scale : RatingScale
-    n_items : int
 
     Raises
     ------
@@ -48,6 +40,7 @@ class CalibratedMechanism:
 
     mechanism: Mechanism
     budget: PrivacyBudget | None
+    """None for a mechanism that is not private."""
     scale: RatingScale
     n_items: int
     compares_ratings: ClassVar[bool] = False
@@ -114,7 +107,7 @@ class CalibratedMechanism:
         return channel
 
     def _within(self, epsilon: float) -> Channel | None:
-        """Return the mechanism's channel at epsilon; None if whole draws are too coarse, or it costs more."""
+        """Return the mechanism's channel at epsilon; None if integer weights are too coarse, or it costs more."""
         if epsilon < _SMALLEST_CELL_EPSILON:
             return None
         try:
@@ -168,7 +161,7 @@ class CalibratedMechanism:
     def perturb(
         self, cells: NDArray[np.int64], levels: NDArray[np.uint8], random_words: NDArray[np.uint64]
     ) -> NDArray[np.uint16]:
-        """Send the cells of a cohort through each user's channel.
+        """Send the cells of a partition through each user's channel.
 
         Parameters
         ----------

@@ -16,7 +16,7 @@ from dprec.mechanisms.symbol_reports import ProfileReports
 from dprec.mechanisms.user_level_bit import UserLevelBit, profile_elements
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.randomness import DRAWS
-from dprec.wire.fixed_fields import FixedFields
+from dprec.wire import FixedFields
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from dprec.mechanisms.symbol_reports import ResidualReports
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.profile_calibration import CalibratedProfiles
 from dprec.ratings import RatingScale
-from dprec.wire.report import ReportCodec
+from dprec.wire import ReportCodec
 
 _ANSWERED = 1 / 16
 """Share of the ratings with an answer for which the code of a report is made; about s in n."""

@@ -15,13 +15,11 @@ from pydantic import TypeAdapter
 from scipy import stats
 
 from dprec.binarization import binary_scale
-from dprec.component_types import one_of
+from dprec.components import as_values, one_of, packed, unpacked
 from dprec.errors import InputError
 from dprec.mechanisms import MECHANISMS
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.channel import Channel
-from dprec.options import as_values
-from dprec.packing import packed, unpacked
 from dprec.randomness import DRAWS, words
 from dprec.ratings import RatingScale
 
@@ -93,7 +91,7 @@ class MechanismContract:
         assert tried
 
     def test_rows_are_distributions_over_the_symbols(self, mechanism: Mechanism) -> None:
-        """Every input has a row of whole draws with the right sum, and every level is an input."""
+        """Every input has a row of integer weights with the right sum, and every level is an input."""
         hidden = mechanism.hides_rated_items
         for name, scale in self.scales.items():
             for channel in list(self.channels(mechanism, scale).values())[-4:]:

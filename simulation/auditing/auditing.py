@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dprec.auditing import measured
+from dprec.components import sources_of
 from dprec.errors import InputError, within
-from dprec.own_sources import sources_of
+from dprec.exchange import ReportSetup
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings, RatingScale
-from dprec.setups import ReportSetup
 from simulation.auditing import experiments
 from simulation.auditing.decoding import fewest_items, leaves_counts
 from simulation.auditing.exact import exact_findings, worst_levels
@@ -38,9 +38,8 @@ from simulation.protocols.iterative import IterativeProtocol
 from simulation.protocols.private_als import PrivateAlsProtocol
 from simulation.protocols.trusted_server import TrustedServerProtocol
 from simulation.protocols.x_map import XMapProtocol
-from simulation.storage.atomic import write_files
-from simulation.storage.claims import check_unused
-from simulation.storage.names import AUDIT, CONFIG, REPORT
+from simulation.storage.directories import AUDIT, CONFIG, REPORT, check_unused
+from simulation.storage.files import write_files
 
 _LEAST_TRIALS = 100
 _SUSPICIONS = 6
@@ -60,7 +59,6 @@ def audit(
 
     Parameters
     ----------
-    config : RunConfig
     output : str or Path, optional
         Directory for config.yaml, audit.json and report.html.
     trials : int
@@ -69,7 +67,6 @@ def audit(
         Seed of the audit's runs; by default, that of the configuration.
     confidence : float
         Probability with which all lower bounds hold together.
-    progress : callable, optional
 
     Raises
     ------
@@ -111,34 +108,24 @@ def check_options(trials: int, confidence: float) -> None:
     InputError
     """
     if not isinstance(trials, int) or trials < _LEAST_TRIALS:
-        raise InputError("trials", repr(trials), f"a whole number, at least {_LEAST_TRIALS}")
+        raise InputError("trials", repr(trials), f"an integer, at least {_LEAST_TRIALS}")
     if not isinstance(confidence, int | float) or not 0 < confidence < 1:
         raise InputError("confidence", repr(confidence), "a number between 0 and 1")
 
 
 @dataclass(frozen=True)
 class Auditor:
-    """A protocol, reduced for an audit.
-
-    Parameters
-    ----------
-    config : RunConfig
-        With as little work as possible, but the same reports.
-    promise : Promise
-    scale : RatingScale
-        Rating scale of the configuration's data set.
-    fewest_items : int
-        Items of a catalogue about which devices report as they do about that of the data set.
-    trials : int
-        Number of people per profile.
-    confidence : float
-    """
+    """A protocol, reduced for an audit."""
 
     config: RunConfig
+    """With as little work as possible, but the same reports."""
     promise: Promise
     scale: RatingScale
+    """Rating scale of the configuration's data set."""
     fewest_items: int
+    """Items of a catalogue about which devices report as they do about that of the data set."""
     trials: int
+    """Number of people per profile."""
     confidence: float
 
     @classmethod

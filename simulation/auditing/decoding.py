@@ -8,18 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.one_bit.slope_channel import slope_channel
+from dprec.arrays import rows_of
+from dprec.completion import slope_channel
+from dprec.exchange import GradientPerturbationSetup, ReportSetup
 from dprec.mechanisms.bits_and_counts import BitsAndCounts
 from dprec.mechanisms.channel import Channel
 from dprec.privacy.calibrated_counts import CalibratedCounts
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.profile_calibration import CalibratedProfiles
 from dprec.privacy.residual_calibration import calibrated_for
-from dprec.ragged import rows_of
 from dprec.ratings import Ratings
-from dprec.setups import GradientPerturbationSetup, ReportSetup
-from dprec.wire import ReportCodec
-from dprec.wire.symbol_rows import SymbolRows
+from dprec.wire import ReportCodec, SymbolRows
 from simulation.protocols.base import Protocol
 
 _DIVISIONS = 8
@@ -103,17 +102,11 @@ def decoder_of(protocol: Protocol, people: Ratings) -> Decoder | None:
 
 @dataclass(frozen=True, eq=False)
 class _Blocks:
-    """Reads answers about profiles: which of some elements one names, and how it divides all into blocks.
-
-    Parameters
-    ----------
-    calibrated : CalibratedProfiles
-    elements : ndarray of int64, shape (elements,)
-        Of all items that anybody has rated.
-    """
+    """Reads answers about profiles: which of some elements one names, and how it divides all into blocks."""
 
     calibrated: CalibratedProfiles
     elements: NDArray[np.int64]
+    """Of all items that anybody has rated; shape (elements,)."""
 
     @classmethod
     def of(cls, calibrated: CalibratedProfiles, people: Ratings) -> _Blocks:

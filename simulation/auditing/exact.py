@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dprec.accounting import worst_pair
+from dprec.exchange import GradientPerturbationSetup, IterativeSetup
 from dprec.ratings import Ratings, RatingScale
-from dprec.setups import GradientPerturbationSetup, IterativeSetup
 from simulation.auditing.decoding import answers_of, channel_of, counts_of
 from simulation.auditing.experiments import of_profiles
 from simulation.auditing.promise import Promise
@@ -24,8 +24,6 @@ def exact_findings(
 
     Parameters
     ----------
-    protocol : Protocol
-    promise : Promise
     scale : RatingScale
         Of the ratings.
     fewest_items : int

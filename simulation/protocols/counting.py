@@ -24,21 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class AfterReports:
-    """What a server knows of one-shot devices once there is nothing more to ask for.
-
-    Parameters
-    ----------
-    observations : Observations
-    sizes : ndarray of int64, shape (users, groups), or None
-        Ratings in each count that was asked for; None if the mechanism has no counts.
-    rounds : tuple of RoundRecord
-        Those after the reports.
-    notes : tuple of str
-    """
+    """What a server knows of one-shot devices once there is nothing more to ask for."""
 
     observations: Observations
     sizes: NDArray[np.int64] | None = None
+    """Ratings in each count that was asked for; None if the mechanism has no counts; shape (users, groups).
+    """
     rounds: tuple[RoundRecord, ...] = ()
+    """Those after the reports."""
     notes: tuple[str, ...] = ()
 
     def accountant(

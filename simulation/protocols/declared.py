@@ -12,10 +12,9 @@ from typing import TypeVar
 import numpy as np
 
 from dprec.accounting import Guarantee
+from dprec.components import Options, redefined, reference_of, user_defined_classes
 from dprec.errors import InputError
-from dprec.options import Options, own_classes
-from dprec.own_classes import redefined, reference_of
-from dprec.setups import ReportSetup
+from dprec.exchange import ReportSetup
 from simulation.protocols.base import Protocol
 from simulation.protocols.outcome import ServerOutcome
 
@@ -24,7 +23,7 @@ OutcomeT = TypeVar("OutcomeT", bound=ServerOutcome)
 
 def declaring(protocol: Protocol) -> tuple[type[Options], ...]:
     """Return the classes from outside on whose word alone the losses of a protocol rest."""
-    own = dict.fromkeys([*own_classes(protocol), *own_classes(protocol.picked)])
+    own = dict.fromkeys([*user_defined_classes(protocol), *user_defined_classes(protocol.picked)])
     return tuple(
         each for each in own if each.without_loss is not None and redefined(each) - each.without_loss
     )
@@ -35,7 +34,6 @@ def guarantee_of(protocol: Protocol, shape: tuple[int, int]) -> Guarantee:
 
     Parameters
     ----------
-    protocol : Protocol
     shape : tuple of int
         Users and items.
     """

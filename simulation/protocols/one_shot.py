@@ -8,26 +8,27 @@ from typing import TYPE_CHECKING, Literal, Self
 import numpy as np
 
 from dprec.accounting import Guarantee, MatchedBudget
-from dprec.completion.averages import ItemAverage
-from dprec.completion.base import Completed
-from dprec.completion.calibrated.completion import Calibrated
-from dprec.completion.calibrated.item_effects import ItemEffects
-from dprec.completion.one_bit.completion import HiddenMatrix, OneBit
-from dprec.completion.placement import AS_THEY_ARE, Placement
+from dprec.completion import (
+    AS_THEY_ARE,
+    Calibrated,
+    Completed,
+    EmbeddingRelease,
+    HiddenMatrix,
+    ItemAverage,
+    ItemBiases,
+    OneBit,
+)
+from dprec.components import option
 from dprec.errors import SettingError, within
+from dprec.exchange import PRIOR, OneShotSetup
 from dprec.mechanisms import BitsAndCounts
-from dprec.messages import PRIOR
-from dprec.options import option
 from dprec.ordinal import level_shares
-from dprec.personalization.broadcast import broadcast_of
-from dprec.personalization.derived_broadcast import TableOptions
-from dprec.personalization.ordinal_process import Devices, OrdinalProcess
+from dprec.personalization import Devices, OrdinalProcess, TableOptions, broadcast_of
+from dprec.predictions import PredictRows
 from dprec.privacy.calibrated_counts import CalibratedCounts
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.residual_calibration import calibrated_for
-from dprec.recommendation import PredictRows
-from dprec.setups import OneShotSetup
-from dprec.wire.item_table import ItemTable
+from dprec.wire import ItemTable
 from simulation.protocols.accounting import EXACT_CHANNEL, check_private, mechanism_budget
 from simulation.protocols.components import AnyCompletion, AnyMechanism
 from simulation.protocols.counting import after_reports
@@ -37,7 +38,7 @@ from simulation.protocols.outcome import Outcome, ServerOutcome
 from simulation.protocols.reported_cells import RatedCells, note_on_made_up_cells
 from simulation.protocols.seen_set import (
     ALL_VALUES,
-    SET_IS_SEEN,
+    ITEM_SET_IS_REVEALED,
     WHOLE_PROFILE,
     note_on_reading,
     notes_on_table,
@@ -78,7 +79,9 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
     table: TableOptions = option(
         "What devices that predict are sent if the completion is not calibrated.", TableOptions()
     )
-    places: Placement = option("What devices that predict are sent of everybody's item sets.", Placement())
+    item_embeddings: EmbeddingRelease = option(
+        "What devices that predict are sent of everybody's item sets.", EmbeddingRelease()
+    )
     delivery: TopN | None = option(DELIVERY, TopN())
     max_symbols: int = option(
         "Most symbols, users times items, for a mechanism that reports every item.",
@@ -94,7 +97,7 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
     @property
     def draws_noise(self) -> bool:
         """Whether the mechanism does, or the server for the table of items."""
-        return self.private or self.places.epsilon is not None
+        return self.private or self.item_embeddings.epsilon is not None
 
     def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget; if the item set is hidden, per rating means per cell."""
@@ -138,22 +141,22 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
             self.shuffler.check(self.mechanism, self.privacy, self.completion, on_device)
         with within("table"):
             level_shares(self.table.histogram, train.scale.levels)
-        if self.places.epsilon is not None:
-            with within("places"):
-                self._check_noisy_places(self.places.epsilon)
+        if self.item_embeddings.epsilon is not None:
+            with within("item_embeddings"):
+                self._check_noisy_embeddings(self.item_embeddings.epsilon)
 
-    def _check_noisy_places(self, epsilon: float) -> None:
+    def _check_noisy_embeddings(self, epsilon: float) -> None:
         """Refuse noise on item sets where none are read, or nobody but the server reads what they say."""
         if self.personalization == "none":
             found, accepted = f"{epsilon:g}, where the server predicts", "none, or personalization: on-device"
             raise SettingError("epsilon", found, accepted)
-        unseen = isinstance(self.completion, ItemEffects) and not self.completion.dimensions
+        unseen = isinstance(self.completion, ItemBiases) and not self.completion.dimensions
         if unseen or self.mechanism.hides_rated_items:
             found = f"{epsilon:g}, where the server does not know who rated which items"
             raise SettingError("epsilon", found, "none: the table says nothing of item sets")
-        if self.places.delta > self.delta:
+        if self.item_embeddings.delta > self.delta:
             found, accepted = (
-                f"{self.places.delta:g}",
+                f"{self.item_embeddings.delta:g}",
                 f"at most {self.delta:g}, the delta of the run's losses",
             )
             raise SettingError("delta", found, accepted)
@@ -166,7 +169,7 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
     def _check_calibrated(self) -> None:
         """Refuse what a calibrated completion cannot learn from the reports of the mechanism."""
         alone = not (self.mechanism.hides_rated_items or self.mechanism.compares_ratings)
-        if isinstance(self.completion, ItemEffects) and not alone:
+        if isinstance(self.completion, ItemBiases) and not alone:
             found = f"{self.completion.kind}, with mechanism {self.mechanism.kind}"
             accepted = "a mechanism that shows which items were rated and reports on each alone"
             raise SettingError("kind", found, accepted)
@@ -193,7 +196,9 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
     def audited(self) -> Self:
         """Return the protocol without a costly completion; see `Protocol.audited`."""
         check_private(self.mechanism)
-        return replace(self, completion=ItemAverage(), delivery=None, shuffler=None, places=Placement())
+        return replace(
+            self, completion=ItemAverage(), delivery=None, shuffler=None, item_embeddings=EmbeddingRelease()
+        )
 
     @property
     def assumed(self) -> OrdinalProcess | None:
@@ -220,7 +225,7 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
         collected = collection.collect(grid, task.roster)
         record, sent_table = collected.record, None
         after = after_reports(grid, task, calibrated, collected)
-        observed = replace(after.observations, placement=self._placement)
+        observed = replace(after.observations, embedding_release=self._embedding_release)
         if self.shuffler is not None:
             spent = self.shuffler.charged(calibrated, collected, task.group)
             record, observed = record.with_traffic(spent), self.shuffler.received(observed)
@@ -236,7 +241,9 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
                 grid, task, completed, seen, collected.traffic, self.completion_name
             )
             record = record.with_traffic(spent)
-        return ServedReports(calibrated, collected, after, completed, record, sent_table, self._placement)
+        return ServedReports(
+            calibrated, collected, after, completed, record, sent_table, self._embedding_release
+        )
 
     def served(self, task: ServerTask, held: ServedReports) -> ServerOutcome:
         """Return what the server knows; a rating that no accepted report shows is not counted."""
@@ -272,9 +279,9 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
         )
 
     @property
-    def _placement(self) -> Placement:
+    def _embedding_release(self) -> EmbeddingRelease:
         """What may be told of item sets; where the server predicts, it tells nobody."""
-        return self.places if self.personalization == "on-device" else AS_THEY_ARE
+        return self.item_embeddings if self.personalization == "on-device" else AS_THEY_ARE
 
     @property
     def _table_options(self) -> TableOptions:
@@ -287,7 +294,7 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
         """Send everybody what the completion knows of the items; return it, and the bytes charged."""
         from strategies.personalization import broadcast_table
 
-        observed = replace(collected.observations, placement=self._placement)
+        observed = replace(collected.observations, embedding_release=self._embedding_release)
         broadcast = broadcast_of(completed, observed, self._table_options, task.server_seed)
         encoded, priors = broadcast.table.encode(), broadcast.priors
         spent = broadcast_table(grid, task.roster, task.group, encoded, priors, collected.traffic)
@@ -311,24 +318,24 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
         """Promise the loss of the channel, if there is a budget."""
         on_device, sends = self.personalization == "on-device", self.mechanism.sends_values
         if self.mechanism.reports_profiles:
-            return Guarantee("proved", "nobody", True, f"{EXACT_CHANNEL}.", notes=(WHOLE_PROFILE,))
-        seen = [SET_IS_SEEN]
+            return Guarantee("proved", "local", True, f"{EXACT_CHANNEL}.", notes=(WHOLE_PROFILE,))
+        seen = [ITEM_SET_IS_REVEALED]
         if on_device or isinstance(self.completion, Calibrated):
             seen.append(note_on_reading(on_device=on_device, sends_values=sends))
         if on_device and not self.mechanism.hides_rated_items:
             alone = not sends and isinstance(self.completion, Calibrated)
             groups = isinstance(self.mechanism, BitsAndCounts)
-            seen += notes_on_table(self.places, has_effects=not alone, groups_items=groups)
+            seen += notes_on_table(self.item_embeddings, has_biases=not alone, groups_items=groups)
         if not sends:
             why = "devices send which items were rated, and nothing that depends on how."
-            return Guarantee("proved", "nobody", False, why, notes=tuple(seen))
+            return Guarantee("proved", "local", False, why, notes=tuple(seen))
         if self.privacy is None:
-            return Guarantee("none", "server", False, "the server receives the true ratings.")
+            return Guarantee("none", "central", False, "the server receives the true ratings.")
         if self.mechanism.hides_rated_items:
             note = "Which items a user rated is hidden: epsilon holds for every cell, rated or not."
-            return Guarantee("proved", "nobody", True, f"{EXACT_CHANNEL}.", notes=(note,))
+            return Guarantee("proved", "local", True, f"{EXACT_CHANNEL}.", notes=(note,))
         if self.mechanism.compares_ratings:
             seen[0] = ALL_VALUES
         if isinstance(self.mechanism, BitsAndCounts):
             seen.append(ONE_PART_EACH)
-        return Guarantee("proved", "nobody", False, f"{EXACT_CHANNEL}.", notes=tuple(seen))
+        return Guarantee("proved", "local", False, f"{EXACT_CHANNEL}.", notes=tuple(seen))

@@ -9,46 +9,34 @@ from dprec.accounting import (
     Guarantee,
     PrivacyAccountant,
 )
+from dprec.predictions import Predict, PredictRows
 from dprec.privacy.device_channel import DeviceChannel
-from dprec.recommendation import Predict, PredictRows
-from dprec.wire.traffic import TrafficLedger
+from dprec.wire import TrafficLedger
 from strategies.round_record import RoundRecord
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ServerOutcome:
-    """What a server knows of a protocol that has ended.
-
-    Parameters
-    ----------
-    traffic : TrafficLedger
-    accountant : PrivacyAccountant
-        What was released about the users, and what is proved of their losses.
-    guarantee : Guarantee
-    rounds : tuple of RoundRecord
-        Empty where nothing is sent.
-    channel : DeviceChannel or None
-        The channel that the devices applied to their ratings; None if it adds no noise.
-    notes : tuple of str
-        What a reader of the figures must know.
-    diagnostics : dict
-        What the completion learned; JSON values only.
-    distance : dict
-        Root mean square difference between the reports and the ratings, and a bound on it, if a paper
-        gives one.
-    seconds : float
-        How long the protocol took in this process, measured by the caller.
-    """
+    """What a server knows of a protocol that has ended."""
 
     traffic: TrafficLedger
     accountant: PrivacyAccountant
+    """What was released about the users, and what is proved of their losses."""
     guarantee: Guarantee
     rounds: tuple[RoundRecord, ...]
+    """Empty where nothing is sent."""
     channel: DeviceChannel | None = None
+    """The channel that the devices applied to their ratings; None if it adds no noise."""
     notes: tuple[str, ...] = ()
+    """What a reader of the figures must know."""
     diagnostics: dict[str, Any] = field(default_factory=dict)
+    """What the completion learned; JSON values only."""
     distance: dict[str, float | None] = field(default_factory=dict)
+    """Root mean square difference between the reports and the ratings, and a bound on it, if a paper gives
+    one.
+    """
     seconds: float = 0.0
+    """How long the protocol took in this process, measured by the caller."""
 
     @property
     def clients_seconds(self) -> float:
@@ -63,20 +51,15 @@ class ServerOutcome:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Outcome(ServerOutcome):
-    """What a protocol produces in a simulation, which knows what every device predicts.
-
-    Parameters
-    ----------
-    predict : callable
-        From arrays of users and items to predicted ratings, not clipped.
-    predict_rows : callable or None
-        From users and the number of items to predicted ratings of all items, where that is cheaper than
-        cell by cell.
-    hidden : callable or None
-        From arrays of users and items to the entries of the hidden matrix behind the ratings, if the
-        completion models one.
-    """
+    """What a protocol produces in a simulation, which knows what every device predicts."""
 
     predict: Predict
+    """From arrays of users and items to predicted ratings, not clipped."""
     predict_rows: PredictRows | None = None
+    """From users and the number of items to predicted ratings of all items, where that is cheaper than cell
+    by cell.
+    """
     hidden: Predict | None = None
+    """From arrays of users and items to the entries of the hidden matrix behind the ratings, if the
+    completion models one.
+    """

@@ -13,18 +13,12 @@ from dprec.ratings import Ratings
 
 @dataclass(frozen=True, eq=False)
 class RatedCells:
-    """The cells that are both reported as rated and truly rated.
-
-    Parameters
-    ----------
-    among_reported : ndarray of int64, shape (cells,)
-        Their positions among the observations.
-    among_rated : ndarray of int64, shape (cells,)
-        Their positions among the ratings that the devices hold.
-    """
+    """The cells that are both reported as rated and truly rated."""
 
     among_reported: NDArray[np.int64]
+    """Their positions among the observations; shape (cells,)."""
     among_rated: NDArray[np.int64]
+    """Their positions among the ratings that the devices hold; shape (cells,)."""
 
     @classmethod
     def of(cls, train: Ratings, observed: Observations) -> RatedCells:

@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.base import Completed
-from dprec.completion.calibrated.completion import CalibratedModel
-from dprec.completion.calibrated.item_effects import ItemEffectsModel
-from dprec.completion.placement import Placement
+from dprec.completion import CalibratedModel, Completed, EmbeddingRelease, ItemBiasesModel
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.device_channel import device_channel
-from dprec.wire.item_table import ItemTable
+from dprec.wire import ItemTable
 from simulation.protocols.accounting import notes_on_failures
 from simulation.protocols.counting import AfterReports
 from simulation.protocols.seen_set import notes_on_catalogue
@@ -26,47 +23,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SentTable:
-    """What devices that predict were sent, as they decode it.
-
-    Parameters
-    ----------
-    table : ItemTable
-    priors : ndarray of float64, shape (users, 1 + factors)
-        What each user's rated items say about its level and its factors.
-    """
+    """What devices that predict were sent, as they decode it."""
 
     table: ItemTable
     priors: NDArray[np.float64]
+    """What each user's rated items say about its level and its factors; shape (users, 1 + factors)."""
 
 
 @dataclass(frozen=True, eq=False)
 class ServedReports:
-    """What the server of a one-shot protocol holds at the end.
-
-    Parameters
-    ----------
-    calibrated : CalibratedMechanism
-        The mechanism that the devices apply.
-    collected : Collected
-        The reports.
-    after : AfterReports
-        What is known once there is nothing more to ask for.
-    completed : Completed
-    record : RoundRecord
-        Of the round of the reports, with the bytes of what devices were sent.
-    sent_table : SentTable or None
-        None if the server predicts.
-    placement : Placement
-        What the table may say of everybody's item sets.
-    """
+    """What the server of a one-shot protocol holds at the end."""
 
     calibrated: CalibratedMechanism
+    """The mechanism that the devices apply."""
     collected: Collected
+    """The reports."""
     after: AfterReports
+    """What is known once there is nothing more to ask for."""
     completed: Completed
     record: RoundRecord
+    """Of the round of the reports, with the bytes of what devices were sent."""
     sent_table: SentTable | None
-    placement: Placement
+    """None if the server predicts."""
+    embedding_release: EmbeddingRelease
+    """What the table may say of everybody's item sets."""
 
     @property
     def seen_counts(self) -> NDArray[np.int64]:
@@ -82,12 +62,12 @@ class ServedReports:
         counts : ndarray of int64, shape (users,)
             Number of ratings of each user, as far as it is known.
         """
-        sent, placement = self.collected.sent, self.placement
+        sent, embedding_release = self.collected.sent, self.embedding_release
         accountant = self.after.accountant(self.calibrated, counts, sent)
-        if placement.epsilon is not None:
-            accountant.step(1, sent, 0.0, placement.epsilon, placement.released)
+        if embedding_release.epsilon is not None:
+            accountant.step(1, sent, 0.0, embedding_release.epsilon, embedding_release.released)
         notes = self.completed.notes + notes_on_failures([self.record]) + self.after.notes
-        if isinstance(self.completed, CalibratedModel | ItemEffectsModel):
+        if isinstance(self.completed, CalibratedModel | ItemBiasesModel):
             notes += notes_on_catalogue(self.completed.catalogue)
         return {
             "traffic": self.collected.traffic,

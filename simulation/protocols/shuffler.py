@@ -16,17 +16,14 @@ from dprec.accounting import (
     ShuffledReports,
     with_the_same_items,
 )
-from dprec.completion import ItemAverage, ItemEffects
-from dprec.completion.base import Completion, Observations
+from dprec.arrays import offsets
+from dprec.completion import Completion, ItemAverage, ItemBiases, Observations
+from dprec.components import Options, option
 from dprec.errors import SettingError
+from dprec.exchange import REPORT
 from dprec.mechanisms import BitsAndCounts, Mechanism
-from dprec.messages import REPORT
-from dprec.options import Options, option
 from dprec.privacy.calibration import CalibratedMechanism
-from dprec.ragged import offsets
-from dprec.wire.item_sets import ItemSets
-from dprec.wire.onion import onion_bytes, record_bytes
-from dprec.wire.traffic import WITH_RECORD
+from dprec.wire import WITH_RECORD, ItemSets, onion_bytes, record_bytes
 
 if TYPE_CHECKING:
     from strategies.report_collection import Collected
@@ -93,7 +90,7 @@ class Shuffler(Options):
         about_sets = local.notes if self.says_sets or not self.unlinks else (_SETS_UNSENT,)
         about_links = _UNLINKED if self.unlinks else _LINKED
         unlinked = self.unlinks and not self.says_sets
-        return replace(local, trust="shuffler", notes=(_ALONE, about_links, *about_sets), unlinked=unlinked)
+        return replace(local, trust="shuffle", notes=(_ALONE, about_links, *about_sets), unlinked=unlinked)
 
     def check(
         self, mechanism: Mechanism, privacy: PrivacyBudget | None, completion: Completion, on_device: bool
@@ -102,9 +99,6 @@ class Shuffler(Options):
 
         Parameters
         ----------
-        mechanism : Mechanism
-        privacy : PrivacyBudget or None
-        completion : Completion
         on_device : bool
             Whether devices predict.
 
@@ -134,12 +128,12 @@ class Shuffler(Options):
         if privacy.per == "user":
             found = "per-item, with a budget per user, which gives users different channels"
             raise SettingError("shuffler.reports", found, "per-user, or privacy.per: rating")
-        if not completion.works_unlinked or (on_device and not isinstance(completion, ItemEffects)):
+        if not completion.works_unlinked or (on_device and not isinstance(completion, ItemBiases)):
             others = "" if on_device else f" or {ItemAverage.kind}"
             found = f"per-item, with completion {completion.kind}, which has to know whose the reports are"
-            accepted = f"per-user, or completion {ItemEffects.kind}{others}"
+            accepted = f"per-user, or completion {ItemBiases.kind}{others}"
             raise SettingError("shuffler.reports", found, accepted)
-        if isinstance(completion, ItemEffects) and completion.dimensions and not self.says_sets:
+        if isinstance(completion, ItemBiases) and completion.dimensions and not self.says_sets:
             found = f"unsent, with {completion.dimensions} dimensions of places, which follow from item sets"
             raise SettingError("shuffler.item_sets", found, "linked, or completion.dimensions: 0")
 
@@ -154,8 +148,6 @@ class Shuffler(Options):
 
         Parameters
         ----------
-        calibrated : CalibratedMechanism
-        collected : Collected
         losses : ndarray of float64, shape (users,)
             What all of a user's reports lose if they are not shuffled.
         """
@@ -187,7 +179,6 @@ class Shuffler(Options):
 
         Parameters
         ----------
-        calibrated : CalibratedMechanism
         collected : Collected
             Its traffic is changed in place; nothing but the reports has been sent up.
         group : str

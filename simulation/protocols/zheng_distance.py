@@ -35,11 +35,8 @@ def distance_per_cell(
 
     Parameters
     ----------
-    calibrated : CalibratedMechanism
-    train : Ratings
     accepted : ndarray of bool, shape (users,)
         Users whose report was used; the bound covers these users alone.
-    observed : Observations
     rated : RatedCells
         The reported cells that are truly rated.
 

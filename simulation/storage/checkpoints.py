@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dprec.accounting import PrivacyAccountant
 from dprec.errors import InputError
-from simulation.storage.atomic import write_atomically
+from simulation.storage.files import write_atomically
 from strategies.round_record import RoundRecord
 
 if TYPE_CHECKING:
@@ -37,18 +37,12 @@ _DIGEST_BYTES = hashlib.sha256().digest_size
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """Where the state of a run is kept between rounds.
-
-    Parameters
-    ----------
-    path : Path
-        The file: a NumPy archive, followed by its SHA-256.
-    depends : dict
-        What the run depends on, by dotted key; a checkpoint is refused if any of it differs.
-    """
+    """Where the state of a run is kept between rounds."""
 
     path: Path
+    """The file: a NumPy archive, followed by its SHA-256."""
     depends: dict[str, Any]
+    """What the run depends on, by dotted key; a checkpoint is refused if any of it differs."""
 
     def save(self, state: State) -> None:
         """Write the state after a round."""

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from dprec.accounting import PrivacyAccountant
 from dprec.errors import InputError
-from simulation.storage.archives import read_archive, write_archive
-from simulation.storage.names import LEDGER
+from simulation.storage.directories import LEDGER
+from simulation.storage.files import read_archive, write_archive
 from simulation.storage.summary import FileSummary
 
 _ACCEPTED = "the privacy ledger that `dprec run` wrote"

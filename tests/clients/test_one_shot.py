@@ -10,7 +10,8 @@ from clients import one_shot
 from clients.faults import FaultOptions
 from clients.population import Population, open_population, write_population
 from dprec.accounting import PrivacyBudget, PrivacyUnit
-from dprec.datasets.synthetic import Synthetic
+from dprec.datasets import Synthetic
+from dprec.exchange import OneShotSetup
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import RandomizedResponse
@@ -21,10 +22,8 @@ from dprec.mechanisms.zheng_laplace import ZhengLaplace
 from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
 from dprec.privacy.profile_calibration import CalibratedProfiles
 from dprec.privacy.residual_calibration import calibrated_for
-from dprec.randomness import DRAWS
+from dprec.randomness import DRAWS, RunKeys
 from dprec.ratings import Ratings, RatingScale
-from dprec.run_keys import RunKeys
-from dprec.setups import OneShotSetup
 from dprec.wire import ReportCodec
 
 USERS, ITEMS = 25, 30
@@ -70,7 +69,7 @@ def populate(
 
 def all_reports(population: Population) -> list[bytes]:
     nodes = -(-population.n_users // population.users_per_node)
-    return [report for node in range(nodes) for report in one_shot.reports(population.cohort(node))]
+    return [report for node in range(nodes) for report in one_shot.reports(population.partition(node))]
 
 
 @pytest.mark.parametrize(("mechanism", "budget"), MECHANISMS)
@@ -129,7 +128,7 @@ def test_another_run_at_the_same_seed_has_other_noise(tmp_path: Path, ratings: R
 def test_a_node_without_users_sends_no_report(tmp_path: Path, ratings: Ratings) -> None:
     for name, (mechanism, budget) in enumerate(MECHANISMS):
         population = populate(tmp_path / str(name), ratings, mechanism, budget, 7)
-        assert one_shot.reports(population.cohort(100)) == []
+        assert one_shot.reports(population.partition(100)) == []
 
 
 def profiles_of_one_to_three(users: int, items: int) -> Ratings:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dprec.popularity_groups import popularity_groups
+from dprec.arrays import popularity_groups
 
 
 def test_groups_have_about_the_same_number_of_ratings() -> None:

@@ -7,15 +7,9 @@ from typing import Any
 import pytest
 
 from dprec.accounting import PrivacyBudget
+from dprec.components import Options, option
 from dprec.errors import InputError
-from dprec.gradients import GRADIENTS
-from dprec.gradients.full import FullGradient
-from dprec.mechanisms import MECHANISMS
-from dprec.mechanisms.binary_flip import BinaryFlip
-from dprec.mechanisms.bounded_laplace import BoundedLaplace
-from dprec.mechanisms.raw import Raw
-from dprec.options import Options, option
-from dprec.setups import (
+from dprec.exchange import (
     AnySetup,
     GradientPerturbationSetup,
     IterativeSetup,
@@ -27,7 +21,12 @@ from dprec.setups import (
     from_json,
     to_json,
 )
-from dprec.wire.broadcast import BroadcastOptions
+from dprec.gradients import GRADIENTS, FullGradient
+from dprec.mechanisms import MECHANISMS
+from dprec.mechanisms.binary_flip import BinaryFlip
+from dprec.mechanisms.bounded_laplace import BoundedLaplace
+from dprec.mechanisms.raw import Raw
+from dprec.wire import BroadcastOptions
 
 
 @dataclass(frozen=True, kw_only=True)

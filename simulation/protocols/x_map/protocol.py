@@ -9,17 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.accounting import Guarantee, MatchedBudget, PrivacyAccountant, PrivacyBudget
-from dprec.completion.averages import ItemAverage
-from dprec.crossdomain.alter_ego import AlterEgos, ReplacementOptions
-from dprec.crossdomain.domains import CrossDomainRatings
-from dprec.crossdomain.recommender import RecommendationOptions
+from dprec.completion import ItemAverage
+from dprec.components import option
+from dprec.crossdomain import AlterEgos, CrossDomainRatings, RecommendationOptions, ReplacementOptions
 from dprec.errors import InputError, SettingError, within
-from dprec.options import option
+from dprec.exchange import ReplacementSetup, XMapSetup
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.device_channel import device_channel
+from dprec.randomness import seed_for
 from dprec.ratings import Ratings
-from dprec.run_keys import seed_for
-from dprec.setups import ReplacementSetup, XMapSetup
 from simulation.protocols.accounting import (
     check_private,
     mechanism_budget,

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from dprec.accounting import LARGEST_CELL_EPSILON, ChannelDraws, PrivacyBudget
 from dprec.errors import InputError
-from dprec.exact_loss import even_share
 from dprec.mechanisms import MECHANISMS
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.binary_flip import BinaryFlip
@@ -20,7 +19,7 @@ from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.mechanisms.raw import Raw
 from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
 from dprec.privacy.calibration import CalibratedMechanism
-from dprec.randomness import words
+from dprec.randomness import even_share, words
 from dprec.ratings import RatingScale
 
 STARS = RatingScale.evenly(1, 5, 1)

@@ -9,17 +9,16 @@ import pytest
 
 from dprec.accounting import PrivacyBudget
 from dprec.catalogue import Catalogue
-from dprec.completion.averages import ItemAverage
-from dprec.completion.base import Completed, Completion, Observations
-from dprec.datasets.item_columns import ItemColumns
-from dprec.datasets.table import DelimitedTable
+from dprec.completion import Completed, Completion, ItemAverage, Observations
+from dprec.datasets import DelimitedTable
+from dprec.datasets.table import ItemColumns
 from dprec.errors import InputError
 from dprec.mechanisms.threshold_bit import ThresholdBit
 from dprec.progress import Progress, silent
 from dprec.splits import LeaveNPerUser
+from simulation import run
 from simulation.configuration.models import RunConfig, SimulationOptions
 from simulation.protocols.one_shot import OneShotProtocol
-from simulation.run import run
 
 SEEN: list[Catalogue | None] = []
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from dprec.accounting import PrivacyLossDistribution, compose
-from dprec.gradients.randomizer import unbiased_scale
+from dprec.gradients.one_bit import unbiased_scale
 from simulation import load
 from simulation.protocols.iterative import IterativeProtocol
 

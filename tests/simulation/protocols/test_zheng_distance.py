@@ -16,8 +16,7 @@ from dprec.mechanisms.published_noise import modified_laplace_bound, randomized_
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.randomness import words
 from dprec.ratings import Ratings, RatingScale
-from simulation import run
-from simulation.compare import compare
+from simulation import compare, run
 from simulation.protocols.reported_cells import RatedCells
 from simulation.protocols.zheng_distance import RATING_NOISE, TOLERANCE, distance_per_cell
 from tests.paths import CONFIGS
@@ -97,7 +96,7 @@ def test_other_mechanisms_have_none(tiny: dict[str, Any]) -> None:
     assert run(tiny).summary["distance"] == {}
 
 
-def test_a_run_measures_what_its_server_sees(tiny: dict[str, Any]) -> None:
+def test_a_run_metrics_what_its_server_sees(tiny: dict[str, Any]) -> None:
     """Without noise to speak of, the server sees the train ratings."""
     tiny["protocol"]["mechanism"] = {"kind": "zheng-randomized-response"}
     tiny["protocol"]["privacy"] = {"epsilon": 20.0, "per": "cell"}

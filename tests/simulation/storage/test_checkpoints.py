@@ -12,8 +12,7 @@ from dprec.errors import InputError
 from dprec.randomness import generator
 from simulation.configuration.models import parse_config
 from simulation.execution import load_ratings
-from simulation.storage.checkpoints import CHECKPOINT, Checkpoints
-from simulation.storage.run_directory import RunDirectory
+from simulation.storage.run_directory import CHECKPOINT, Checkpoints, RunDirectory
 from strategies.iterative import State
 from strategies.round_record import RoundRecord
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from dprec.accounting import PrivacyAccountant
 from dprec.errors import InputError
 from dprec.randomness import generator
-from simulation.run import run
-from simulation.storage.ledger_file import read_ledger, write_ledger
+from simulation import run
+from simulation.storage.run_files import read_ledger, write_ledger
 
 
 def contents(ledger: PrivacyAccountant) -> dict[str, tuple[str, Any]]:

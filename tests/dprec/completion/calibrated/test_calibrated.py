@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from dprec.completion import Calibrated, ItemAverage, MatrixFactorization
-from dprec.completion.base import Observations
+from dprec.completion import Calibrated, ItemAverage, MatrixFactorization, Observations
 from dprec.errors import SettingError
 from dprec.mechanisms import Mechanism, RandomizedResponse, SetOnly, ThresholdBit
 from dprec.mechanisms.symbol_reports import SymbolReports

@@ -7,9 +7,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from dprec.completion.base import Observations
-from dprec.completion.calibrated.completion import Calibrated
-from dprec.completion.calibrated.noisy_counts import CountLikelihood
+from dprec.completion import Calibrated, Observations
+from dprec.completion.calibrated.latent_ratings import CountLikelihood
 from dprec.mechanisms.noisy_counts import NoisyCounts
 from dprec.mechanisms.symbol_reports import SymbolReports
 from dprec.mechanisms.threshold_bit import ThresholdBit

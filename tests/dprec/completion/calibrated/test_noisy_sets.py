@@ -9,7 +9,7 @@ from scipy import stats
 
 from dprec.accounting import gaussian_epsilon
 from dprec.completion.calibrated import noisy_sets
-from dprec.completion.calibrated.noisy_sets import (
+from dprec.completion.calibrated.embedding import (
     RATINGS_PER_USER,
     NoisySets,
     sums_of_squares,
