@@ -38,7 +38,8 @@ from dprec.privacy.calibration import CalibratedMechanism
 from dprec.randomness import generator, words
 from dprec.ratings import Ratings
 from dprec.splits import Holdout
-from dprec.wire import ItemTable, item_table
+from dprec.wire import ItemTable
+from dprec.wire import downlink as item_table
 from simulation import load
 
 PROTOCOL: Any = load("one-bit-on-device").protocol

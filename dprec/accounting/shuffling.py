@@ -34,7 +34,7 @@ _BLANKET_MARGIN = 1 + 1e-8
 """Factor that covers what rounding does to probabilities and gains before they are summed."""
 
 _DIGITS = 12
-"""Decimals of the logarithms in which pairs of rows are compared: integer weights make more of no difference."""
+"""Decimals of the logarithms in which pairs of rows are compared: more is of no difference to integer weights."""
 
 
 @dataclass(frozen=True, eq=False)

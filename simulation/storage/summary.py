@@ -6,18 +6,17 @@ A key that does not apply is null; one that was not set is not written.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from types import UnionType
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import Field
 
 from dprec.accounting import Status, Trust
 from simulation.configuration.strict_yaml import flatten
 from simulation.storage.directories import SUMMARY
-from simulation.storage.files import Document, parse_document, read_text, write_atomically
-
-Count = Annotated[int, Field(ge=0)]
+from simulation.storage.files import Count, Document, FileSummary, parse_document, read_text, write_atomically
 
 
 class DatasetSummary(Document):
@@ -198,13 +197,6 @@ class TimeSummary(Document):
     server_s: float = Field(description="The protocol outside its rounds.")
 
 
-class FileSummary(Document):
-    """A file beside the summary, at the time it was written."""
-
-    rows: Count | None = Field(description="Lines without the header; null for a file without lines.")
-    sha256: str = Field(pattern="^[0-9a-f]{64}$", description="SHA-256 of its bytes, in hexadecimal.")
-
-
 class Summary(Document):
     """The figures of a run."""
 
@@ -248,6 +240,54 @@ class Summary(Document):
         """Return the contents of summary.json."""
         dumped = self.model_dump(mode="json", by_alias=True, exclude_unset=True)
         return {"schema": self.schema_version, **dumped}
+
+
+LEFT_OUT = (
+    "schema",
+    "name",
+    "time",
+    "peak_memory_mb",
+    "environment",
+    "completion_diagnostics",
+    "item_names",
+    "nothing_sent",
+    "privacy.notes",
+    "files",
+)
+"""Keys that are not figures of a protocol, or differ from one machine to the next.
+
+What is reached with nothing sent is a line of its own.
+"""
+
+_PREFIXES = ("accuracy.", "privacy.", "traffic.", "dataset.", "time.")
+"""Beginnings of keys that the names of columns do without."""
+
+
+def column_of(key: str) -> str:
+    """Return the name of the column for a key of the summary."""
+    if key == "dataset.kind":
+        return "dataset"
+    prefix = next((prefix for prefix in _PREFIXES if key.startswith(prefix)), "")
+    return key.removeprefix(prefix).replace(".", "_")
+
+
+def columns_of(type_: type) -> frozenset[str]:
+    """Return the columns of comparison.csv that follow from values of a type, such as text."""
+    return frozenset(
+        column_of(key) for key, held in _types(Summary) if held is type_ and not key.startswith(LEFT_OUT)
+    )
+
+
+def _types(model: type[Document], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Yield the dotted keys of a summary with the types of their values, which may be null besides."""
+    for name, field in model.model_fields.items():
+        held: Any = field.annotation
+        for each in get_args(held) if isinstance(held, UnionType) else (held,):
+            if isinstance(each, type) and issubclass(each, Document):
+                yield from _types(each, f"{prefix}{name}.")
+            else:
+                words = get_origin(each) is Literal
+                yield f"{prefix}{name}", str if words else each
 
 
 def write_summary(directory: Path, summary: Summary) -> None:

@@ -52,7 +52,8 @@ from dprec.personalization import Devices, OrdinalProcess
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.residual_calibration import calibrated_for
 from dprec.ratings import Ratings
-from dprec.wire import ItemTable, encode_broadcast, item_table
+from dprec.wire import ItemTable, encode_broadcast
+from dprec.wire import downlink as item_table
 from tests.clients.device.devices import (
     ITEMS,
     UNLIMITED,
