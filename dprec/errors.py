@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+from dprec.renamed import now
+
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
@@ -106,7 +108,7 @@ def within(prefix: str) -> Iterator[None]:
 
 
 class RunError(RuntimeError):
-    """A run that started and could not be completed; why is one line, which no terminal takes for commands."""
+    """A run that could not be completed; why is one line, which no terminal takes for commands."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(_printable(reason))
@@ -173,7 +175,9 @@ def shown(text: str) -> str:
 
 
 def listed(names: Sequence[str], given: object) -> str:
-    """Return the accepted names, with the one that is most similar to the given name, if any."""
+    """Return the accepted names, with the new name of the given one or the most similar to it, if any."""
+    if new := now(given, names):
+        return f"{new}, as {given} is called now"
     nearest = get_close_matches(str(given), names, n=1)
     meant = f"; did you mean {nearest[0]}?" if nearest else ""
     return ", ".join(names) + meant

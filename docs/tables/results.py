@@ -281,7 +281,7 @@ def source_of(result: Result) -> str:
 
 
 def _is_baseline(result: Result, name: str) -> bool:
-    """Return whether a result is a baseline in the form that it has for other ratings of the same comparison."""
+    """Return whether a result is a baseline in its form for other ratings of the same comparison."""
     return result.baseline and result.preset.startswith(f"{name}-")
 
 

@@ -107,7 +107,7 @@ class CalibratedMechanism:
         return channel
 
     def _within(self, epsilon: float) -> Channel | None:
-        """Return the mechanism's channel at epsilon; None if integer weights are too coarse, or it costs more."""
+        """Return the mechanism's channel at epsilon; None if the weights are too coarse, or it costs more."""
         if epsilon < _SMALLEST_CELL_EPSILON:
             return None
         try:

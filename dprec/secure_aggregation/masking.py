@@ -115,7 +115,7 @@ def masked_vector(
 
 @dataclass(frozen=True, eq=False)
 class RevealedShares:
-    """What neighbours reveal of each device: of its seed if it is present, of its mask key if it dropped out."""
+    """What neighbours reveal of each device: of its seed if it is there, else of its mask key."""
 
     points: NDArray[np.int64]
     """Where the neighbours' shares are, from 1; shape (users, threshold)."""

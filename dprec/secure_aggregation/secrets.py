@@ -225,7 +225,7 @@ class SharedSecrets:
 
     mask_keys: NDArray[np.uint64]
     self_seeds: NDArray[np.uint64]
-    """The secrets are the constants; see `dprec.secure_aggregation.secrets`; shape (users, threshold, elements)."""
+    """The secrets are the constants; shape (users, threshold, elements)."""
 
     @classmethod
     def of(cls, keys: Sequence[bytes], threshold: int) -> SharedSecrets:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dprec.accounting import LEAST_TRUST_FIRST, ComparableUnit, Status, Trust
-from dprec.errors import InputError
+from dprec.errors import InputError, listed
+from dprec.renamed import COLUMNS
 from simulation.analysis.vocabulary import (
     METRICS,
     Average,
@@ -268,7 +269,9 @@ def read_rows(path: Path, needed: Sequence[str] = ()) -> list[Row]:
     InputError
     """
     lines = read_lines(path, needed, "a table that `dprec compare` wrote")
-    _, header = next(lines)
+    where, header = next(lines)
+    for column in COLUMNS.keys() & set(header):
+        raise InputError(f"{where}: {column}", "a column of an earlier version", COLUMNS[column])
     rows = [
         {column: _cell(column, text, where) for column, text in zip(header, cells, strict=True)}
         for where, cells in lines
@@ -304,6 +307,8 @@ def _cell(column: str, text: str, where: str) -> str | float | bool | None:
         raise InputError(f"{where}: {column}", repr(text), "a name of characters that can be printed")
     if column == "baseline" and text not in BASELINES:
         raise InputError(f"{where}: {column}", repr(text), f"{', '.join(BASELINES)}, or nothing")
+    if column == "trust" and text not in LEAST_TRUST_FIRST:
+        raise InputError(f"{where}: {column}", repr(text), listed(LEAST_TRUST_FIRST, text))
     if column in _FLAGS and text not in ("True", "False"):
         raise InputError(f"{where}: {column}", repr(text), "True, False, or nothing")
     if column in _TEXT or column in _FLAGS:

@@ -222,7 +222,7 @@ def _unknown(readers: Sequence[ProtocolResult]) -> str | None:
     verb = "predicts" if len(names) == 1 else "predict"
     return (
         f"{listed(names)} {verb} also from which items were rated, since that is seen; what it gives without "
-        f"a report of any value, the baseline {SETS_ONLY} would say. Where the set is hidden, none of it holds."
+        f"a report of any value, the baseline {SETS_ONLY} says. Where the set is hidden, none of it holds."
     )
 
 

@@ -49,7 +49,7 @@ _TRUST_WORDS = (
     "The most accurate protocol of each trust that is proved to keep its budget. It beats nothing sent where "
     "the interval of the difference excludes 0. Where a protocol that needs less trust is at least as "
     "accurate, that is named: nothing is gained by trusting more. Where values only are protected, the rated "
-    "items are seen, and most of the accuracy may come from them: the baseline of such a protocol is sets-only, "
+    "items are seen, and most of the accuracy may come from them: its baseline is sets-only, "
     "and it does not compare with one that protects the whole profile."
 )
 
@@ -235,7 +235,7 @@ def _unless_labelled(reference: float | None) -> str:
 
 
 def _spreads(figures_of_users: Iterable[tuple[ProtocolResult, str, NDArray[np.float64]]]) -> list[Spread]:
-    """Return what can be drawn on a logarithmic axis: not the baseline that sends nothing and loses nothing."""
+    """Return what can be drawn on a logarithmic axis: not the baseline that sends and loses nothing."""
     return [
         Spread(result.name, label, np.percentile(values, SPREAD_QUANTILES))
         for result, label, values in figures_of_users

@@ -125,7 +125,7 @@ class PrivacySummary(Document):
     epsilon_per_rating: float | None = Field(description="Largest proved loss of one rating, of any user.")
     epsilon_per_user: LossSpread = Field(
         description="Sum of the proved losses of everything a user sends, for profiles of the same items if "
-        "they are seen, and of what everybody is sent about it with noise (item_embeddings.epsilon, with its delta)."
+        "they are seen, and of what everybody is sent about it with noise (item_embeddings.epsilon, delta)."
     )
     epsilon_composed: LossSpread = Field(
         description="The same by composition: holds with delta, where the sum holds without."
@@ -200,8 +200,8 @@ class TimeSummary(Document):
 class Summary(Document):
     """The figures of a run."""
 
-    schema_version: Literal[1] = Field(
-        default=1, alias="schema", description="Raised when a key changes its meaning or is removed."
+    schema_version: Literal[2] = Field(
+        default=2, alias="schema", description="Raised when a key changes its meaning or is removed."
     )
     name: str = Field(description="Name of the configuration.")
     protocol: str = Field(description="Kind of the protocol.")

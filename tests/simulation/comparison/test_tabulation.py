@@ -41,7 +41,7 @@ def line(name: str, seed: int, errors: np.ndarray, **changes: Any) -> dict[str, 
 
 
 def of_two(seeds: int, shift: float, noise: float) -> tuple[list[dict[str, Any]], Errors, np.ndarray]:
-    """Return lines and errors of a baseline and of a protocol whose errors are smaller, and the differences."""
+    """Return lines and errors of a baseline and of a protocol with smaller errors, and the differences."""
     random = generator(seeds, "errors")
     rows, errors, gains = [], {}, []
     for seed in range(1, seeds + 1):
