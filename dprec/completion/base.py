@@ -27,6 +27,9 @@ from dprec.ratings import RatingScale
 LEAST_RATERS = 5
 """By default; benchmarks/choose_least_raters.py holds it against others."""
 
+_BETWEEN_PROFILES = float(np.sqrt(2))
+"""How much further two profiles are apart than one is from none."""
+
 
 _BETWEEN_PROFILES = float(np.sqrt(2))
 """How much further two profiles are apart than one is from none."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from dprec.accounting import Adjacency, Guarantee, MatchedBudget, PrivacyAccountant, PrivacyBudget
+from dprec.accounting import Guarantee, MatchedBudget, PrivacyAccountant, PrivacyBudget
 from dprec.completion import check_rank
 from dprec.components import option
 from dprec.errors import RunError, SettingError, within
@@ -205,7 +205,7 @@ class PrivateAlsProtocol(Protocol):
         popular = int(held.learner.learned.popular.sum())
         return {
             "traffic": held.traffic,
-            "accountant": replace(held.accountant, adjacency=self._adjacency),
+            "accountant": replace(held.accountant, adjacency=self.adjacency),
             "guarantee": self.guarantee((task.n_users, task.n_items)),
             "rounds": tuple(held.records),
             "notes": (*notes_on_failures(held.records), *_notes_on_releases(held.failed, len(held.records))),
@@ -215,14 +215,10 @@ class PrivateAlsProtocol(Protocol):
     def accountant(self, longest: float = 1.0) -> PrivacyAccountant:
         """Return the accountant of one user who takes part in all rounds, with contributions up to a norm."""
         alone = np.ones(1, dtype=np.bool_)
-        accountant = PrivacyAccountant(rated=alone, adjacency=self._adjacency)
+        accountant = PrivacyAccountant(rated=alone, adjacency=self.adjacency)
         for done, multiplier in enumerate(self.multipliers, start=1):
             accountant.step(done, alone, np.inf, np.inf, self.aggregation.noisy_sum(multiplier / longest))
         return accountant
-
-    @property
-    def _adjacency(self) -> Adjacency:
-        return "add-or-remove-one" if self.adjacency == "add-or-remove-one" else "replace-one"
 
     def sent(self, example: Example) -> Sent:
         """Return the contributions, one in each round."""

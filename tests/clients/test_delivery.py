@@ -50,7 +50,7 @@ def test_a_malformed_delivery_is_refused(lists: list[bytes]) -> None:
 
 TABLE_ITEMS = 12
 BIASES = ItemTable.of_biases(np.arange(4.0), np.zeros(TABLE_ITEMS), np.ones(TABLE_ITEMS))
-TABLE = replace(BIASES, places=np.ones((TABLE_ITEMS, 3)))
+TABLE = replace(BIASES, embeddings=np.ones((TABLE_ITEMS, 3)))
 
 
 def predicting_cohort(folder: Path, *, predicts: bool = True) -> Partition:
@@ -74,7 +74,7 @@ def test_a_cohort_takes_the_table_and_the_levels_of_its_users(tmp_path: Path) ->
     sent = Personalization(TABLE.encode(), priors(0.5, -1, 0, 2))
     table, received = receive_table(predicting_cohort(tmp_path / "run"), sent)
     assert received.tolist() == [[0.5], [-1], [0], [2]]
-    np.testing.assert_allclose(table.places, TABLE.places)
+    np.testing.assert_allclose(table.embeddings, TABLE.embeddings)
 
 
 @pytest.mark.parametrize(

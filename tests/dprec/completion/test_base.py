@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dprec.accounting import gaussian_delta, gaussian_epsilon
+from dprec.accounting import gaussian_epsilon
+from dprec.accounting.noisy_sums import gaussian_delta
 from dprec.completion import EmbeddingRelease
 from dprec.errors import SettingError
 
