@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from functools import lru_cache
 
 from clients.population import Partition, Population
 from dprec.arrays import offsets
-from dprec.components import as_values
+from dprec.exchange import drawn_as
 from dprec.randomness import Draws
-from dprec.renamed import first_names
 
 
 def device_draws(partition: Partition, purpose: str) -> Draws:
@@ -25,7 +23,7 @@ def device_draws(partition: Partition, purpose: str) -> Draws:
         partition.items,
         partition.values,
         purpose,
-        json.dumps(first_names(as_values(population.setup))),
+        drawn_as(population.setup),
     )
 
 

@@ -24,6 +24,7 @@ from dprec.mechanisms.channel import Channel
 from dprec.privacy.residual_calibration import calibrated_for
 from dprec.private_als import AGGREGATIONS, Aggregation, FactorizationOptions
 from dprec.ratings import Ratings
+from dprec.renamed import first_names
 from dprec.sent_symbols import SentSymbols, symbols_of_mechanism, symbols_of_slopes
 from dprec.wire import BroadcastOptions
 
@@ -226,6 +227,11 @@ InstalledT = TypeVar("InstalledT", bound=Options)
 def to_json(installed: Options) -> str:
     """Return what is installed as JSON."""
     return json.dumps(as_values(installed))
+
+
+def drawn_as(installed: Options) -> str:
+    """Return what is installed as random words are keyed by it, under the first names of settings."""
+    return json.dumps(first_names(as_values(installed)))
 
 
 def from_json(kind: type[InstalledT], text: str, where: str) -> InstalledT:
