@@ -15,6 +15,7 @@ from dprec.completion import COMPLETIONS, PERTURBATIONS
 from dprec.components import Registry, kind_of, summary_of
 from dprec.datasets import DATASETS
 from dprec.errors import InputError
+from dprec.federated import MODELS
 from dprec.gradients import GRADIENTS
 from dprec.mechanisms import MECHANISMS, Mechanism
 from dprec.private_als import AGGREGATIONS
@@ -22,6 +23,7 @@ from dprec.splits import SPLITS
 
 REGISTRIES = [
     AGGREGATIONS,
+    MODELS,
     BINARIZATIONS,
     COMPLETIONS,
     DATASETS,
