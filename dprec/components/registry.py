@@ -49,7 +49,7 @@ class Registry(Generic[OptionsT]):
 
     def __getitem__(self, kind: str) -> type[OptionsT]:
         if kind not in self._components:
-            raise InputError(self.name, repr(kind), listed(self.kinds, kind))
+            raise InputError(self.name, repr(kind), listed(self.kinds, kind) or ELSEWHERE)
         return self._components[kind]
 
     @property
