@@ -32,7 +32,7 @@ from simulation.protocols.declared import with_declared_losses
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_files import RunRecord, prediction_columns, shown_names, traffic_columns
 from simulation.storage.summarise import summarise
-from strategies.round_record import RoundRecord
+from strategies.participation import RoundRecord
 
 RoundEnded = Callable[[RoundRecord], None]
 """Called with the record of a round."""
@@ -177,7 +177,7 @@ def run_in(
     if outcome.rounds:
         *earlier, last = outcome.rounds
         outcome = replace(outcome, rounds=(*earlier, replace(last, accuracy=measured)))
-    composed = outcome.composed(config.protocol.delta)
+    composed = outcome.accountant.get_epsilon(config.protocol.delta)
     return RunRecord(
         config=config,
         summary=summarise(
@@ -196,7 +196,7 @@ def run_in(
         traffic=traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network),
         rounds=outcome.rounds,
         channel=outcome.channel,
-        privacy=outcome.privacy,
+        privacy=outcome.accountant,
     )
 
 

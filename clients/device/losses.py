@@ -9,11 +9,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from clients.device.limits import Loss, Price
+from clients.device.ledger import Price
 from clients.device.profile import emptied
 from clients.gradient_perturbation import installed_on
 from clients.one_shot import installed_mechanism, perturbed
 from clients.population import Partition
+from dprec.accounting import Loss
 from dprec.exchange import (
     COUNT,
     COUNT_ROUND,
@@ -34,6 +35,7 @@ from dprec.exchange import (
     SlopesRequest,
     XMapSetup,
 )
+from dprec.exchange.messages import UPDATE
 from dprec.privacy.calibrated_counts import CalibratedCounts
 from dprec.privacy.calibration import CalibratedMechanism
 
@@ -51,9 +53,7 @@ def _of_report(partition: Partition, record: Record) -> Price:
     calibrated, _ = installed_mechanism(partition.population)
     counting, most = CalibratedCounts.of(calibrated), of_any(calibrated)
     if counting is None:
-        per_rating, per_user = calibrated.losses(partition.counts)
-        paid = Loss(0.0 if math.isnan(per_rating[0]) else float(per_rating[0]), float(per_user[0]))
-        return Price(1, paid, most)
+        return Price(1, calibrated.accountant(partition.counts, np.ones(1, dtype=np.bool_)).loss_of(0), most)
     bits = int((~counting.left(perturbed(partition, calibrated))).sum())
     epsilon = float(counting.epsilons(partition.counts)[0])
     return Price(1, Loss(_of_rated(partition, epsilon), epsilon * bits), most)
@@ -72,9 +72,9 @@ def _of_counts(partition: Partition, record: Record) -> Price:
     _, groups = counting.group_codec.decode([CountRequest.of(record).groups])
     left = counting.left(perturbed(partition, calibrated))
     sizes = counting.grouped(partition.counts, groups[0, partition.items], left)
-    released = counting.releases(partition.counts, sizes)
-    assert released.added is not None, "releases of counts without their losses"
-    return Price(COUNT_ROUND, Loss(0.0, float(released.added[0])), Loss(0.0, 0.0))
+    drawn = counting.drawn(partition.counts, sizes)
+    assert drawn.added is not None, "counts without their losses"
+    return Price(COUNT_ROUND, Loss(0.0, float(drawn.added[0])), Loss(0.0, 0.0))
 
 
 def _of_gradient(partition: Partition, record: Record) -> Price:
@@ -95,7 +95,7 @@ def _of_slopes(partition: Partition, record: Record) -> Price:
 
 
 def _of_statistics(partition: Partition, record: Record) -> Price:
-    """Return the price of a contribution: others are to add the noise, the device protects nothing."""
+    """Return the price of a contribution: without a delta, nothing is protected, whoever adds the noise."""
     paid = Loss(_of_rated(partition, math.inf), math.inf)
     return Price(GradientRequest.of(record).round_index, paid, Loss(math.inf, math.inf))
 
@@ -140,6 +140,7 @@ PRICES: Mapping[str, PriceOf] = {
     TRAIN: _of_gradient,
     SLOPES: _of_slopes,
     STATISTICS: _of_statistics,
+    UPDATE: _of_statistics,
     REPLACE: _of_replacement,
 }
 """By the type of the message."""

@@ -17,12 +17,11 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import LEAST_DELTA, Trust, skellam_epsilon, skellam_multiplier
 from dprec.arrays import rows_of
 from dprec.components import option
 from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
-from dprec.privacy.guarantee import Trust
-from dprec.privacy.skellam import LEAST_DELTA, skellam_epsilon, skellam_multiplier
 from dprec.private_als.aggregation import Aggregation, FurtherMessages
 from dprec.private_als.statistics import UNIT, Contributions, StatisticsLayout
 from dprec.randomness import ReleaseDraws, generator
@@ -187,6 +186,7 @@ class SecureAggregation(Aggregation):
         "adds a share, and releases compose by Renyi divergences. The server follows the protocol"
     )
 
+    devices_add_noise: ClassVar[bool] = True
     deploys: ClassVar[bool] = False
 
     dropouts: float = option("Largest share of the devices that may drop out.", 0.1, ge=0, lt=0.5)

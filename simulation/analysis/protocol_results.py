@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dprec.accounting import LEAST_TRUST_FIRST, ComparableUnit, Status, Trust
 from dprec.errors import InputError, listed
-from dprec.privacy.guarantee import LEAST_TRUST_FIRST, Status, Trust
-from dprec.privacy.units import ComparableUnit
 from dprec.renamed import COLUMNS
 from simulation.analysis.vocabulary import (
     METRICS,
@@ -25,7 +24,7 @@ from simulation.analysis.vocabulary import (
     profiles_compared,
     server_sees,
 )
-from simulation.protocols.floors import BASELINES
+from simulation.protocols.base import BASELINES
 from simulation.storage.directories import check_table
 from simulation.storage.summary import columns_of
 from simulation.storage.tables import Row, read_lines
@@ -180,7 +179,7 @@ class ProtocolResult:
 
     @property
     def baseline(self) -> str | None:
-        """Which baseline it is: one of `simulation.protocols.baselines`; None for a protocol."""
+        """Which baseline it is: one of `simulation.protocols.base.BASELINES`; None for a protocol."""
         return self._text("baseline")
 
     @property

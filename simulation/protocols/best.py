@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
+from dprec.accounting import Guarantee, MatchedBudget, PrivacyBudget
 from dprec.completion import Calibrated, EmbeddingRelease
 from dprec.components import option
 from dprec.errors import SettingError
@@ -23,9 +24,6 @@ from dprec.mechanisms import (
     ThresholdBit,
     UserLevelBit,
 )
-from dprec.privacy.calibration import PrivacyBudget
-from dprec.privacy.guarantee import Guarantee
-from dprec.privacy.matched_budget import MatchedBudget
 from dprec.ratings import Ratings
 from simulation.protocols.accounting import budget_at
 from simulation.protocols.base import Protocol
@@ -56,6 +54,7 @@ class BestProtocol(Protocol):
     """The one-shot protocol that is best at the budget; it says which one that is, and why."""
 
     kind: Literal["best"] = "best"
+    not_deployed: ClassVar[str] = ""
     _sizes: ClassVar[Sizes | None] = None
     privacy: PrivacyBudget = option("What is promised.")
     predicts: Literal["device", "server"] = option("Who predicts.", "device")
@@ -163,6 +162,10 @@ class BestProtocol(Protocol):
         if self.privacy.per == "user" and self.item_set == "revealed" and self.predicts == "server":
             found = "'server', with a budget per user and the item set visible"
             raise SettingError("predicts", found, "'device', which knows its user's mean")
+
+    def check_deployed(self) -> None:
+        """Refuse what the picked protocol refuses."""
+        self.picked.check_deployed()
 
     def audited(self) -> Protocol:
         """Return the picked protocol for an audit."""

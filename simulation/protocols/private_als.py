@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dprec.accounting import Guarantee, MatchedBudget, PrivacyAccountant, PrivacyBudget
 from dprec.completion import check_rank
 from dprec.components import option
 from dprec.errors import RunError, SettingError, within
 from dprec.exchange import PrivateAlsSetup
-from dprec.privacy.calibration import PrivacyBudget
-from dprec.privacy.guarantee import Guarantee
-from dprec.privacy.matched_budget import MatchedBudget
 from dprec.private_als import FactorizationOptions, ItemModel, TrustedAggregation, with_level
 from dprec.ratings import Ratings
 from simulation.protocols.accounting import budget_at, check_unit, notes_on_failures
+from simulation.protocols.audited import Auditor, Finding
 from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyAggregation
-from simulation.protocols.deployable import DeployableProtocol
+from simulation.protocols.iterative import OwnFactors
 from simulation.protocols.outcome import Outcome, ServerOutcome
-from simulation.protocols.own_factors import OwnFactors
 from simulation.protocols.sent import Example, Sent
 from simulation.protocols.task import ServerTask, Sizes, Task
 
@@ -39,10 +36,11 @@ Evaluate = Callable[[ItemModel], dict[str, float | None]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
+class PrivateAlsProtocol(Protocol):
     """Users contribute to sums with Gaussian noise, from which the server solves for the items."""
 
     kind: Literal["dp-als"] = "dp-als"
+    not_deployed: ClassVar[str] = ""
     papers: ClassVar[tuple[str, ...]] = ("chien2021", "krichene2023")
     privacy: PrivacyBudget | None = option(
         "What is promised for all rounds together, per user and by composition.", None
@@ -123,6 +121,11 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
         """Return the protocol itself if anybody adds noise; see `Protocol.audited`."""
         return self if self.private else super().audited()
 
+    def audit(self, auditor: Auditor) -> Iterator[Finding]:
+        """Compare sums with noise: devices protect nothing by themselves."""
+        sums = self.factorization, self.aggregation, self.multipliers, self.sensitivity
+        return auditor.of_sums(*sums, self.accountant)
+
     def check_deployed(self) -> None:
         """Refuse an aggregation for which devices would have to exchange keys."""
         if not self.aggregation.deploys:
@@ -156,15 +159,13 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
             roster=task.roster,
         )
         rounds = self.factorization.rounds
-        for done in range(1, rounds + 1):
-            strategy.run_round(grid)
-            if evaluate is not None:
-                accuracy = evaluate(strategy.learner.learned)
-                strategy.records[-1] = replace(strategy.records[-1], accuracy=accuracy)
-            task.ended(strategy.records[-1])
-            task.progress("rounds", done, rounds)
-        if not any(record.replies for record in strategy.records):
-            raise RunError(f"no usable report arrived in any round (rounds: {rounds})")
+        strategy.run_rounds(
+            grid,
+            rounds,
+            ended=task.ended,
+            progress=task.progress,
+            evaluate=None if evaluate is None else lambda: evaluate(strategy.learner.learned),
+        )
         if strategy.failed == rounds:
             raise RunError(f"too many devices dropped out in every round (rounds: {rounds})")
         strategy.deliver(grid)
@@ -204,30 +205,20 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
         popular = int(held.learner.learned.popular.sum())
         return {
             "traffic": held.traffic,
-            "privacy": held.privacy,
-            "losses_at": self._losses_at(held) if self.private else None,
+            "accountant": replace(held.accountant, adjacency=self.adjacency),
             "guarantee": self.guarantee((task.n_users, task.n_items)),
             "rounds": tuple(held.records),
             "notes": (*notes_on_failures(held.records), *_notes_on_releases(held.failed, len(held.records))),
             "diagnostics": {"items_with_factors": popular, "noise": list(self.multipliers)},
         }
 
-    def _losses_at(self, held: PrivateAls) -> Callable[[float], NDArray[np.float64]]:
-        """Return a function from delta to every user's loss: the rounds that it took part in, composed."""
-        precision = np.zeros(held.roster.n_users)
-        for charge in held.privacy.history:
-            took_part = charge.took_part(precision.size)
-            precision[took_part] += (self.sensitivity / self.multipliers[charge.round_index - 1]) ** 2
-
-        def losses(delta: float) -> NDArray[np.float64]:
-            kinds, of_user = np.unique(precision, return_inverse=True)
-            return np.array([self.composed(kind, delta) for kind in kinds.tolist()])[of_user]
-
-        return losses
-
-    def composed(self, precision: float, delta: float) -> float:
-        """Return what releases cost of which the squares of 1 / multiplier add up to ``precision``."""
-        return self.aggregation.epsilon(1 / float(np.sqrt(precision)), delta) if precision else 0.0
+    def accountant(self, longest: float = 1.0) -> PrivacyAccountant:
+        """Return the accountant of one user who takes part in all rounds, with contributions up to a norm."""
+        alone = np.ones(1, dtype=np.bool_)
+        accountant = PrivacyAccountant(rated=alone, adjacency=self.adjacency)
+        for done, multiplier in enumerate(self.multipliers, start=1):
+            accountant.step(done, alone, np.inf, np.inf, self.aggregation.noisy_sum(multiplier / longest))
+        return accountant
 
     def sent(self, example: Example) -> Sent:
         """Return the contributions, one in each round."""
@@ -258,8 +249,7 @@ class PrivateAlsProtocol(DeployableProtocol["PrivateAls"]):
         if self.privacy is None:
             return Guarantee("none", aggregation.trust, False, "the sums are released without noise.")
         epsilon, delta = self.privacy.epsilon, self.privacy.delta
-        precision = sum(multiplier**-2 for multiplier in self.multipliers)
-        twice = self.composed(4 * precision, delta)
+        twice = float(self.accountant().get_epsilon(delta, adjacency="replace-one")[0])
         between = f"it is {twice:.4g}" if np.isfinite(twice) else "none is proved"
         compared = (
             f"Epsilon compares a user's profile with none; between any two profiles {between}."

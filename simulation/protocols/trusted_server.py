@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion import CalibratedNoise, OneBit, OutputPerturbation
+from dprec.accounting import Guarantee, MatchedBudget, PrivacyAccountant, PrivacyBudget
+from dprec.completion import CalibratedNoise, Observations, OneBit
 from dprec.components import option
 from dprec.errors import within
 from dprec.exchange import OneShotSetup
 from dprec.mechanisms.raw import Raw
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
-from dprec.privacy.guarantee import Guarantee
-from dprec.privacy.ledger import PrivacyLedger
-from dprec.privacy.matched_budget import MatchedBudget
+from dprec.privacy.calibration import CalibratedMechanism
 from dprec.randomness import seed_for
 from dprec.ratings import Ratings
 from simulation.protocols.accounting import (
@@ -25,6 +24,7 @@ from simulation.protocols.accounting import (
     check_unit,
     notes_on_failures,
 )
+from simulation.protocols.audited import Auditor, Finding
 from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyPerturbation
 from simulation.protocols.delivery import DELIVERY, TopN
@@ -73,7 +73,7 @@ class TrustedServerProtocol(Protocol):
     @property
     def shared_fit(self) -> OneBit | None:
         """The completion of true signs, if noise is only added to what it estimates."""
-        return self.completion if isinstance(self.perturbation, OutputPerturbation) else None
+        return self.completion if self.perturbation.fits_without_noise else None
 
     def check(self, train: Ratings) -> None:
         """Refuse a budget, calibration, completion and ratings that do not fit together."""
@@ -88,6 +88,16 @@ class TrustedServerProtocol(Protocol):
     def audited(self) -> Self:
         """Return the protocol as it is; see `Protocol.audited`."""
         return self
+
+    def audit(self, auditor: Auditor) -> Iterator[Finding]:
+        """Compare what the server releases: devices protect nothing."""
+
+        def complete(observed: Observations, seed: int) -> NDArray[np.float64]:
+            epsilon = self.privacy.epsilon
+            completed = self.perturbation.complete(self.completion, observed, epsilon, seed)
+            return completed.hidden(observed.users, observed.items)
+
+        return auditor.of_releases(complete)
 
     def setup(self) -> OneShotSetup:
         """Return the setup of devices that send true signs."""
@@ -119,8 +129,10 @@ class TrustedServerProtocol(Protocol):
             predict=completed.predict,
             predict_rows=completed.predict_rows,
             traffic=collected.traffic,
-            privacy=_ledger(noise.proved, times, counts, collected),
-            claimed=self._claimed(noise, counts, collected),
+            accountant=replace(
+                _accountant(noise.proved, times, counts, collected),
+                claimed=self._claimed(noise, counts, collected),
+            ),
             guarantee=self.guarantee(collected.observations.shape),
             rounds=(record,),
             notes=completed.notes + notes_on_failures([record]),
@@ -156,17 +168,17 @@ class TrustedServerProtocol(Protocol):
 
     def _claimed(
         self, noise: CalibratedNoise, counts: NDArray[np.int64], collected: Collected
-    ) -> PrivacyLedger | None:
+    ) -> PrivacyAccountant | None:
         """Charge what the paper claims of a changed rating, once per rating of a profile."""
         asked = self.privacy.epsilon
-        return None if noise.proved <= asked else _ledger(asked, counts, counts, collected)
+        return None if noise.proved <= asked else _accountant(asked, counts, counts, collected)
 
 
-def _ledger(
+def _accountant(
     per_rating: float, times: NDArray[np.int64], counts: NDArray[np.int64], collected: Collected
-) -> PrivacyLedger:
+) -> PrivacyAccountant:
     """Charge everybody whose report arrived, a whole profile so many times as much as a rating."""
-    ledger = PrivacyLedger(rated=counts > 0)
-    per_user = np.where(ledger.rated, per_rating * np.maximum(times, 1), 0.0)
-    ledger.charge(1, collected.sent, per_rating, per_user)
-    return ledger
+    accountant = PrivacyAccountant(rated=counts > 0)
+    per_user = np.where(accountant.rated, per_rating * np.maximum(times, 1), 0.0)
+    accountant.step(1, collected.sent, per_rating, per_user)
+    return accountant

@@ -12,6 +12,7 @@ from flwr.common.serde import message_to_proto
 from clients.app import client_app
 from clients.faults import FaultOptions
 from clients.population import write_population
+from dprec.accounting import PrivacyBudget
 from dprec.completion import MatrixFactorization
 from dprec.datasets import Synthetic
 from dprec.errors import RunError
@@ -20,15 +21,14 @@ from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.calibration import CalibratedMechanism
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
 from dprec.wire import ReportCodec
 from simulation.engine.grids import LocalGrid, stamped
-from strategies.arrivals import arrivals_of
-from strategies.envelope import message_size
 from strategies.report_collection import Collected, ReportCollection
-from strategies.roster import Roster, identify
+from strategies.roster import Roster, arrivals_of, identify
+from strategies.rounds import message_size
 
 USERS, ITEMS, GROUP = 30, 40, "00000001"
 SIZE = 5

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from dprec.privacy.guarantee import Guarantee
-from dprec.privacy.ledger import PrivacyLedger
+from dprec.accounting import Guarantee, PrivacyAccountant
 from dprec.wire import TrafficLedger
 from simulation.protocols import Outcome
-from strategies.round_record import RoundRecord
+from strategies.participation import RoundRecord
 
 
 @pytest.mark.parametrize(("seconds", "server"), [(10.0, 4.0), (6.0, 0.0), (1.0, 0.0)])
@@ -15,7 +14,7 @@ def test_the_server_works_outside_the_rounds(seconds: float, server: float) -> N
     outcome = Outcome(
         predict=lambda users, items: np.zeros(users.size),
         traffic=TrafficLedger(1),
-        privacy=PrivacyLedger(rated=np.ones(1, dtype=np.bool_)),
+        accountant=PrivacyAccountant(rated=np.ones(1, dtype=np.bool_)),
         guarantee=Guarantee("none", "central", False, "the server receives the true ratings."),
         rounds=tuple(RoundRecord(number, 1, 0, None, 0, 0, 0, 0, 2.0 * number) for number in (1, 2)),
         seconds=seconds,

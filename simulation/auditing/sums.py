@@ -1,0 +1,310 @@
+"""Audits sums with noise: what a server that colludes with some devices reads, or a trusted one releases."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.accounting import PrivacyAccountant
+from dprec.arrays import offsets
+from dprec.auditing import Sent, measured
+from dprec.errors import SettingError
+from dprec.gradients import Aggregate, RoundDraws
+from dprec.private_als import (
+    TARGET_BITS,
+    UNIT,
+    UNIT_WEIGHT,
+    Aggregation,
+    Contributions,
+    FactorizationOptions,
+    ItemModel,
+    SecureAggregation,
+    StatisticsLayout,
+)
+from dprec.randomness import DeviceDraws, ReleaseDraws, uniform_below, uniforms, words
+from dprec.secure_aggregation import honest_shares
+from simulation.auditing.reuse import Column, Suspicion, of_neighbors, of_one_origin
+from simulation.protocols.audited import Finding, Promise
+
+_BINS = 40
+_LARGER_DELTA = 0.01
+"""A probability at which fewer trials show more."""
+
+_FROM_HERE_A_TAIL, _TO_HERE = 2.5, 6.0
+"""Deviations of the noise between which its tails are looked at closely."""
+
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class NoisySums:
+    """What is released; see `simulation.protocols.private_als.PrivateAlsProtocol` for the fields."""
+
+    factorization: FactorizationOptions
+    aggregation: Aggregation
+    multipliers: tuple[float, ...]
+    sensitivity: float
+    accountant: Callable[[float], PrivacyAccountant]
+
+    def epsilon(self, delta: float, longest: float = 1.0) -> float:
+        """Return what all releases cost a user whose contributions are so long."""
+        return float(self.accountant(longest).get_epsilon(delta)[0])
+
+
+def sum_findings(
+    released: NoisySums, promise: Promise, trials: int, seed: int, failure: float
+) -> Iterator[Finding]:
+    """Yield how well sums with a user and without can be told apart, and whether noise is used again.
+
+    Noise of different items is independent, so every item is a trial.
+
+    Parameters
+    ----------
+    trials : int
+        Number of items with the user, and without.
+    failure : float
+        Probability with which one of the bounds may fail.
+    """
+    loss = released.epsilon(promise.delta, _longest_contribution(released, seed))
+    test = "the longest of some contributions"
+    yield Finding(test, "user", promise.epsilon, loss, None, exact=True, power=1.0)
+    sums = _sums_of(released)
+    suspected = list(sums.suspicions(trials, seed))
+    failure /= 2 + len(suspected)
+    moved = released.sensitivity * sums.contribution
+    sides = [sums.releases(trials, seed + side) for side in (0, 1)]
+    pair = sums.seen([numbers + moved for numbers in sides[0]]), sums.seen(sides[1])
+    also = f"{sums.test}, but for a probability of {_LARGER_DELTA:g}"
+    for test, delta, promised in (
+        (sums.test, promise.delta, promise.epsilon),
+        (also, _LARGER_DELTA, released.epsilon(_LARGER_DELTA)),
+    ):
+        result = measured([pair], failure, delta)
+        power = result.power(promised)
+        yield Finding(test, "user", promised, result.at_least, None, exact=False, power=power)
+    yield from (suspicion.finding(failure) for suspicion in suspected)
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums(ABC):
+    """Sums of a protocol, released for as many items as there are trials."""
+
+    aggregation: Aggregation
+    multipliers: tuple[float, ...]
+    """Noise of each release."""
+
+    @property
+    @abstractmethod
+    def test(self) -> str:
+        """What is compared, in words."""
+
+    @abstractmethod
+    def releases(self, items: int, seed: int, total: int = 0) -> list[Numbers]:
+        """Return the noise of each release, in units of a contribution, shape (items, width).
+
+        Parameters
+        ----------
+        total : int
+            What each sum is without noise, in the units of sums.
+        """
+
+    def suspicions(self, trials: int, seed: int) -> Iterator[Suspicion]:
+        """Yield where noise could be used again."""
+        return iter(())
+
+    @cached_property
+    def contribution(self) -> Numbers:
+        """What a user of the largest contribution adds to a sum, shape (width,)."""
+        most = np.array([0, 1]), np.zeros(1, dtype=np.int32), np.array([1 << TARGET_BITS])
+        contributions = Contributions(*most, np.ones((1, 1), dtype=np.float32))
+        alone: Numbers = self._released(contributions, 1, 0.0, np.ones((2, 1), dtype=np.uint64))[0]
+        return alone
+
+    def seen(self, releases: list[Numbers]) -> Sent:
+        """Return releases as evidence: all of them along the contribution, and the tails of each number."""
+        precisions = np.array([multiplier**-2 for multiplier in self.multipliers])
+        along = [numbers @ self.contribution for numbers in releases]
+        whole: Numbers = np.tensordot(precisions / precisions.sum(), np.array(along), 1)
+        # A contribution is 1 long: bins of a quarter of the noise tell all that matters.
+        width = max(float(precisions.sum() ** -0.5) / 4, 1 / 16)
+        binned = np.clip(np.floor(whole / width) + _BINS // 2, 0, _BINS).astype(np.int64)
+        steps = float(np.abs(self.contribution).min()) / 4
+        tails = tuple(
+            _tail(numbers[:, column], multiplier, steps)
+            for numbers, multiplier in zip(releases, self.multipliers, strict=True)
+            for column in range(numbers.shape[1])
+        )
+        return Sent((binned,), tails, np.zeros((binned.size, 0), dtype=np.float32))
+
+    def _released(
+        self, contributions: Contributions, items: int, multiplier: float, keys: NDArray[np.uint64]
+    ) -> Numbers:
+        """Return the sums of what devices send, with the noise that is theirs, shape (items, width)."""
+        layout = _layout(items)
+        reports = self.aggregation.encode(
+            contributions, layout, multiplier, RoundDraws(DeviceDraws(keys), 1, 0)
+        )
+        _, aggregate = self.aggregation.decode(reports, layout, multiplier)
+        released: Numbers = self.aggregation.release(aggregate, layout, multiplier, ReleaseDraws(0, 1))
+        return released / layout.scales
+
+
+class _OfDevices(_Sums):
+    """Sums to which the devices add the noise; the server takes off that of those who collude with it.
+
+    As many devices have dropped out as are tolerated. One release stands for all: it has the noise that
+    theirs amounts to.
+    """
+
+    aggregation: SecureAggregation
+
+    @property
+    def test(self) -> str:
+        colluders = self.aggregation.colluders
+        return f"a whole profile, in the total less the noise of {colluders} colluding devices"
+
+    def releases(self, items: int, seed: int, total: int = 0) -> list[Numbers]:
+        aggregation = self.aggregation
+        assert aggregation.users is not None
+        left = honest_shares(aggregation.users, aggregation.dropouts, aggregation.colluders)
+        nothing = (
+            np.zeros(left + 1, dtype=np.int64),
+            np.zeros(0, dtype=np.int32),
+            np.zeros(0, dtype=np.int64),
+        )
+        contributions = Contributions(*nothing, np.ones((left, 1), dtype=np.float32))
+        keys = words(seed, "devices of a total", 0, 2 * left).reshape(2, left)
+        return [self._released(contributions, items, each, keys) for each in self.multipliers]
+
+
+class _OfServer(_Sums):
+    """Sums to which a trusted server adds the noise, in all rounds."""
+
+    @property
+    def test(self) -> str:
+        return "a whole profile, in the sums of all rounds"
+
+    def releases(self, items: int, seed: int, total: int = 0) -> list[Numbers]:
+        layout = _layout(items)
+        sums = Aggregate(np.full((items, layout.width), total, dtype=np.int64), None, 1)
+        without = total * UNIT
+        return [
+            self.aggregation.release(sums, layout, multiplier, ReleaseDraws(seed, number)) / layout.scales
+            - without
+            for number, multiplier in enumerate(self.multipliers, start=1)
+        ]
+
+    def suspicions(self, trials: int, seed: int) -> Iterator[Suspicion]:
+        own, other_run = self._classes(trials, seed), self._classes(trials, seed + 1)
+        if len(own) > 1:
+            rounds = tuple(of_one_origin(one, other) for one, other in pairwise([*own, own[0]]))
+            yield Suspicion("noise of two rounds", rounds)
+        yield Suspicion("noise of two items", tuple(map(of_neighbors, own)))
+        for test, others in (
+            ("noise of two runs", other_run),
+            ("noise of other sums", self._classes(trials, seed, total=1)),
+        ):
+            pairs = zip(own, others, strict=True)
+            yield Suspicion(test, tuple(of_one_origin(one, other) for one, other in pairs))
+
+    def _classes(self, items: int, seed: int, total: int = 0) -> list[Column]:
+        """Return the noise of an item's first number in each round, in quarters of a deviation."""
+        releases = zip(self.releases(items, seed, total), self.multipliers, strict=True)
+        return [
+            np.clip(np.floor(4 * numbers[:, 0] / multiplier) + _BINS // 2, 0, _BINS).astype(np.int64)
+            for numbers, multiplier in releases
+        ]
+
+
+def _sums_of(released: NoisySums) -> _Sums:
+    aggregation, multipliers = released.aggregation, released.multipliers
+    if aggregation.devices_add_noise:
+        composed = float(sum(each**-2 for each in multipliers) ** -0.5)
+        return _OfDevices(_for_fewest(cast(SecureAggregation, aggregation)), (composed,))
+    return _OfServer(aggregation, multipliers)
+
+
+def _for_fewest(aggregation: SecureAggregation) -> SecureAggregation:
+    """Return the aggregation for about as few devices as it accepts, so that totals are quickly made."""
+    # Noise is added after both, and is the same.
+    plain = replace(aggregation, sketch=None, rotation=False)
+    for users in (8, 16, 32, 64, 128, 256):
+        with suppress(SettingError):
+            return plain.among(users)
+    return plain.among(4 * plain.colluders)
+
+
+def _layout(items: int) -> StatisticsLayout:
+    return StatisticsLayout(np.full(items, UNIT_WEIGHT), 0, 1.0, 1.0, 0.5, limit=1)
+
+
+def _tail(numbers: Numbers, multiplier: float, step: float) -> Column:
+    """Return 0 for numbers in the middle of the noise, and else how many steps it is to the middle."""
+    beyond = np.clip(np.abs(numbers) / multiplier, _FROM_HERE_A_TAIL, _TO_HERE) - _FROM_HERE_A_TAIL
+    steps = np.ceil(beyond * multiplier / step).astype(np.int64)
+    # Two numbers for each distance: above and below.
+    return np.where(steps > 0, 2 * steps - (numbers > 0), 0)
+
+
+_ITEMS = 96
+"""So many that several share a place of a count sketch."""
+
+_BELOW_ONE = 1 - 1e-6
+_USERS = (64, 128, 256)
+
+
+def _longest_contribution(released: NoisySums, seed: int) -> float:
+    """Return the longest of what some users add to a sum, in units of the longest that is allowed."""
+    options, aggregation = released.factorization, _for_some(released.aggregation)
+    weights = 1 + uniform_below(UNIT_WEIGHT, words(seed, "weights of items", 0, _ITEMS))
+    model = replace(ItemModel.begin(_ITEMS, options.rank, 0.0), weights=weights)
+    layouts = [model.layout(options, round_index, 1.0) for round_index in (1, 2, options.rounds)]
+    return max(_longest(aggregation, layout, options.ratings_per_user, seed) for layout in layouts)
+
+
+def _longest(aggregation: Aggregation, layout: StatisticsLayout, most: int, seed: int) -> float:
+    reports = aggregation.encode(_contributions(layout, most, seed), layout, 0.0, _draws(seed))
+    sums = [aggregation.decode([report], layout, 0.0)[1] for report in reports]
+    return max(aggregation.length(each, layout, 0.0) for each in sums)
+
+
+def _for_some(aggregation: Aggregation) -> Aggregation:
+    """Return the aggregation of so few users as it accepts."""
+    for users in _USERS:
+        with suppress(SettingError):
+            return aggregation.among(users)
+    return aggregation.among(4 * _USERS[-1])
+
+
+def _contributions(layout: StatisticsLayout, most: int, seed: int) -> Contributions:
+    """Return what users contribute who have rated 1 item, 2 items, and so on."""
+    users = _USERS[0]
+    order = np.argsort(words(seed, "rated items", 0, users * _ITEMS).reshape(users, _ITEMS), axis=1)
+    counts = np.minimum(1 + np.arange(users) * _ITEMS // users, most)
+    items = [np.sort(row[:count]) for row, count in zip(order, counts.tolist(), strict=True)]
+    signs = 2 * uniform_below(2, words(seed, "signs of targets", 0, int(counts.sum()))) - 1
+    factors = np.ones((users, 1))
+    if layout.rank:
+        factors = uniforms(words(seed, "factors of users", 0, users * layout.rank)) - 0.5
+        factors = factors.reshape(users, layout.rank)
+        factors *= _BELOW_ONE * layout.norm / np.linalg.norm(factors, axis=1, keepdims=True)
+    return Contributions(
+        offsets(counts),
+        np.concatenate(items).astype(np.int32),
+        signs << TARGET_BITS,
+        factors.astype(np.float32),
+    )
+
+
+def _draws(seed: int) -> RoundDraws:
+    users = _USERS[0]
+    keys = words(seed, "devices that contribute", 0, 2 * users).reshape(2, users)
+    return RoundDraws(DeviceDraws(keys), 1, 0)
