@@ -18,6 +18,7 @@ from choose_on_device import validation_split
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from dprec.accounting import PrivacyBudget
 from dprec.arrays import popularity_groups
 from dprec.completion import Calibrated, Observations
 from dprec.datasets import MovieLens100K
@@ -25,7 +26,7 @@ from dprec.mechanisms import BitsAndCounts, Mechanism, ThresholdBit
 from dprec.mechanisms.noisy_counts import NoisyCounts
 from dprec.metrics import root_mean_squared_error
 from dprec.privacy.calibrated_counts import CalibratedCounts
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.calibration import CalibratedMechanism
 from dprec.randomness import words
 from dprec.ratings import Ratings
 from simulation import load

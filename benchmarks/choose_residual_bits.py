@@ -16,11 +16,11 @@ import numpy as np
 from choose_on_device import error, validation_split
 from threadpoolctl import threadpool_limits
 
+from dprec.accounting import PrivacyBudget
 from dprec.catalogue import Catalogue
 from dprec.completion import CalibratedModel, Observations
 from dprec.datasets import MovieLens100K
 from dprec.mechanisms.residual_bits import ResidualBits
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.residual_calibration import CalibratedResiduals
 from dprec.randomness import words
 from dprec.ratings import Ratings

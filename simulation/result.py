@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from dprec.accounting import PrivacyAccountant
     from dprec.privacy.device_channel import DeviceChannel
-    from dprec.privacy.ledger import PrivacyLedger
     from simulation.configuration.models import RunConfig
     from simulation.storage.run_files import RunRecord
     from simulation.storage.tables import Columns
@@ -61,8 +61,8 @@ class RunResult:
         return self.record.channel
 
     @property
-    def privacy(self) -> PrivacyLedger:
-        """Every charge to a user's privacy, round by round."""
+    def privacy(self) -> PrivacyAccountant:
+        """What was released about users and what they lost, round by round."""
         return self.record.privacy
 
     def to_pandas(self, table: Literal["predictions", "traffic", "rounds"] = "predictions") -> pd.DataFrame:

@@ -9,11 +9,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from clients.device.limits import Loss, Price
+from clients.device.ledger import Price
 from clients.device.profile import emptied
 from clients.gradient_perturbation import installed_on
 from clients.one_shot import installed_mechanism, perturbed
 from clients.population import Partition
+from dprec.accounting import Loss
 from dprec.exchange import (
     COUNT,
     COUNT_ROUND,
@@ -51,9 +52,7 @@ def _of_report(partition: Partition, record: Record) -> Price:
     calibrated, _ = installed_mechanism(partition.population)
     counting, most = CalibratedCounts.of(calibrated), of_any(calibrated)
     if counting is None:
-        per_rating, per_user = calibrated.losses(partition.counts)
-        paid = Loss(0.0 if math.isnan(per_rating[0]) else float(per_rating[0]), float(per_user[0]))
-        return Price(1, paid, most)
+        return Price(1, calibrated.accountant(partition.counts, np.ones(1, dtype=np.bool_)).loss_of(0), most)
     bits = int((~counting.left(perturbed(partition, calibrated))).sum())
     epsilon = float(counting.epsilons(partition.counts)[0])
     return Price(1, Loss(_of_rated(partition, epsilon), epsilon * bits), most)
@@ -72,9 +71,9 @@ def _of_counts(partition: Partition, record: Record) -> Price:
     _, groups = counting.group_codec.decode([CountRequest.of(record).groups])
     left = counting.left(perturbed(partition, calibrated))
     sizes = counting.grouped(partition.counts, groups[0, partition.items], left)
-    released = counting.releases(partition.counts, sizes)
-    assert released.added is not None, "releases of counts without their losses"
-    return Price(COUNT_ROUND, Loss(0.0, float(released.added[0])), Loss(0.0, 0.0))
+    drawn = counting.drawn(partition.counts, sizes)
+    assert drawn.added is not None, "counts without their losses"
+    return Price(COUNT_ROUND, Loss(0.0, float(drawn.added[0])), Loss(0.0, 0.0))
 
 
 def _of_gradient(partition: Partition, record: Record) -> Price:

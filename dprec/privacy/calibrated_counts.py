@@ -8,14 +8,13 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import ChannelDraws, PrivacyAccountant, dominating_channel
 from dprec.arrays import rows_of
 from dprec.errors import SettingError
 from dprec.mechanisms.bits_and_counts import BitsAndCounts
 from dprec.mechanisms.count_noise import CountNoise
 from dprec.mechanisms.noisy_counts import NoisyCounts
 from dprec.privacy.calibration import CalibratedMechanism
-from dprec.privacy.ledger import PrivacyLedger
-from dprec.privacy.releases import Releases, least_private_channel
 from dprec.wire import FixedFields
 
 
@@ -156,7 +155,7 @@ class CalibratedCounts:
         """The encoder and decoder of the groups of all items, which are one row."""
         return FixedFields(self.calibrated.n_items, self.mechanism.groups - 1)
 
-    def releases(self, cells: NDArray[np.int64], sizes: NDArray[np.int64]) -> Releases:
+    def drawn(self, cells: NDArray[np.int64], sizes: NDArray[np.int64]) -> ChannelDraws:
         """Return what is drawn about every user, given which part each rating is in.
 
         The parts do not depend on values, so the losses hold given the parts. The loss of a count is added:
@@ -170,17 +169,17 @@ class CalibratedCounts:
             Ratings in each count, 0 where none was asked for.
         """
         epsilons, of_user = np.unique(self.epsilons(cells), return_inverse=True)
-        bits = tuple(least_private_channel(epsilon) for epsilon in epsilons.tolist())
+        bits = tuple(dominating_channel(epsilon) for epsilon in epsilons.tolist())
         kinds = np.column_stack([np.repeat(of_user, sizes.shape[1]), sizes.ravel()])
         distinct, numbers = np.unique(kinds, axis=0, return_inverse=True)
         losses = np.array([self._loss(float(epsilons[place]), size) for place, size in distinct.tolist()])
         added = losses[numbers.ravel()].reshape(sizes.shape).sum(axis=1)
-        return Releases(bits, of_user, cells - sizes.sum(axis=1), added)
+        return ChannelDraws(bits, of_user, cells - sizes.sum(axis=1), added)
 
-    def ledger(
+    def accountant(
         self, cells: NDArray[np.int64], sizes: NDArray[np.int64], sent: NDArray[np.bool_]
-    ) -> PrivacyLedger:
-        """Charge users whose first part arrived with their bits and with the counts that were asked for.
+    ) -> PrivacyAccountant:
+        """Return the accountant of users whose first part arrived: their bits, and the counts asked for.
 
         Parameters
         ----------
@@ -188,11 +187,11 @@ class CalibratedCounts:
         sizes : ndarray of int64, shape (users, groups)
         sent : ndarray of bool, shape (users,)
         """
-        ledger = PrivacyLedger(rated=cells > 0)
-        released, per_rating = self.releases(cells, sizes), self.epsilons(cells)
-        assert released.added is not None, "releases of counts without their losses"
-        ledger.charge(1, sent, per_rating, per_rating * released.draws + released.added)
-        return ledger
+        accountant = PrivacyAccountant(rated=cells > 0)
+        drawn, per_rating = self.drawn(cells, sizes), self.epsilons(cells)
+        assert drawn.added is not None, "counts without their losses"
+        accountant.step(1, sent, per_rating, per_rating * drawn.draws + drawn.added, drawn)
+        return accountant
 
     def _loss(self, epsilon: float, size: int) -> float:
         """Return the exact loss of a count of so many ratings when all change.

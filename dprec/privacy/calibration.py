@@ -9,72 +9,23 @@ user reports anyway.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.components import Options, option
+from dprec.accounting import LARGEST_CELL_EPSILON, ChannelDraws, PrivacyAccountant, PrivacyBudget
 from dprec.errors import InputError, SettingError, within
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.channel import Channel
 from dprec.mechanisms.symbol_reports import HiddenSets, SymbolReports
-from dprec.privacy.composed_budget import largest_share
-from dprec.privacy.units import PrivacyUnit
 from dprec.randomness import even_share
 from dprec.ratings import RatingScale
 from dprec.wire import ReportCodec
 
-LARGEST_CELL_EPSILON = 20.0
-"""Largest loss of one cell for which integer weights out of 2**60 keep the ratios that epsilon requires."""
-
-DELTA = 1e-6
-"""Default: less than one in the number of users of any data set here."""
-
-SMALLEST_DELTA, LARGEST_DELTA = 1e-9, 0.1
-"""Range of delta: what floating-point numbers can tell from 0, and what is still small."""
-
 _SMALLEST_CELL_EPSILON = 1e-9
-
-
-@dataclass(frozen=True, kw_only=True)
-class PrivacyBudget(Options):
-    """What is guaranteed: epsilon, and for what; see `dprec.privacy.units`."""
-
-    epsilon: float = option("Privacy loss, in natural logarithms.", gt=0)
-    per: PrivacyUnit = option("What the loss is guaranteed for.", "rating")
-    composition: Literal["sum", "pld"] = option(
-        "How the draws about a user share a budget per user: by the sum of their losses, or by their privacy "
-        "loss distributions, so that (epsilon, delta) holds.",
-        "sum",
-    )
-    delta: float = option(
-        "Probability beyond which composed losses hold; sums hold without.",
-        DELTA,
-        ge=SMALLEST_DELTA,
-        le=LARGEST_DELTA,
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.composition == "pld" and self.per != "user":
-            accepted = "'sum', or per: user, which is what draws are composed for"
-            raise SettingError("composition", f"'pld' per {self.per}", accepted)
-
-    def share(
-        self,
-        channel: Callable[[float], Channel],
-        draws: int,
-        *,
-        most: float = math.inf,
-        guess: float | None = None,
-    ) -> float:
-        """Return the budget of each of a user's draws, at most ``most``; see `largest_share`."""
-        if self.composition == "sum":
-            return min(even_share(self.epsilon, draws), most)
-        return largest_share(channel, draws, self.epsilon, self.delta, most=most, guess=guess)
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,6 +277,26 @@ class CalibratedMechanism:
         per_cell = np.array([self.channel(size).epsilon if size else np.nan for size in sizes.tolist()])
         per_rating = per_cell[of_user]
         return per_rating, np.where(cells > 0, per_rating * np.maximum(cells, 1), 0.0)
+
+    def accountant(self, counts: NDArray[np.int64], sent: NDArray[np.bool_]) -> PrivacyAccountant:
+        """Return the accountant of a round of reports: a draw about every cell of those who sent theirs.
+
+        Parameters
+        ----------
+        counts : ndarray of int64, shape (users,)
+            Number of ratings of each user.
+        sent : ndarray of bool, shape (users,)
+            Users whose report arrived, whether or not it could be used.
+        """
+        cells = self.cells(counts)
+        sizes, places = np.unique(np.maximum(cells, 1), return_inverse=True)
+        channels = [self.channel(size) for size in sizes.tolist()]
+        distinct = list(dict.fromkeys(channels))
+        numbers = np.array([distinct.index(channel) for channel in channels])
+        accountant = PrivacyAccountant(rated=cells > 0)
+        drawn = ChannelDraws(tuple(distinct), numbers[places], cells)
+        accountant.step(1, sent, *self.losses(counts), drawn)
+        return accountant
 
     def _by_channel(self, cells: NDArray[np.int64]) -> Iterator[tuple[Channel, NDArray[np.int64] | slice]]:
         sizes = np.unique(cells[cells > 0]).tolist()

@@ -9,11 +9,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import PrivacyBudget
 from dprec.mechanisms.channel import Channel
 from dprec.mechanisms.profile_code import ProfileCode, fewest_divided
 from dprec.mechanisms.symbol_reports import ProfileReports
 from dprec.mechanisms.user_level_bit import UserLevelBit, profile_elements
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.calibration import CalibratedMechanism
 from dprec.randomness import DRAWS
 from dprec.wire import FixedFields
 

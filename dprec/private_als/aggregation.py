@@ -20,10 +20,9 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import NoisySum, Trust, gaussian_epsilon, largest_mu
 from dprec.components import Options
 from dprec.gradients import Aggregate, RoundDraws
-from dprec.privacy.gaussian import gaussian_epsilon, largest_mu
-from dprec.privacy.guarantee import Trust
 from dprec.private_als.statistics import (
     UNIT,
     Contributions,
@@ -120,6 +119,13 @@ class Aggregation(Options):
     @abstractmethod
     def epsilon(self, multiplier: float, delta: float) -> float:
         """Return what one release costs a user; infinite without noise. The inverse of `multiplier`."""
+
+    def noisy_sum(self, multiplier: float) -> NoisySum | None:
+        """Return what a release is for an accountant; None without noise."""
+        return NoisySum(1 / multiplier, self._cost) if multiplier else None
+
+    def _cost(self, distance: float, delta: float) -> float:
+        return self.epsilon(1 / distance, delta)
 
     @abstractmethod
     def encode(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dprec.accounting import PrivacyUnit
 from dprec.exchange import IterativeSetup, ReportSetup
-from dprec.privacy.units import PrivacyUnit
 from simulation.protocols.base import Protocol
 from simulation.protocols.x_map import XMapProtocol
 

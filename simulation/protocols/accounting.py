@@ -1,4 +1,4 @@
-"""Accounting that the protocols share: budgets, privacy losses and failures."""
+"""What the protocols share: matched budgets, what they refuse, and notes on failures."""
 
 from __future__ import annotations
 
@@ -7,15 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from dprec.accounting import MatchedBudget, PrivacyBudget, PrivacyUnit
 from dprec.errors import SettingError, within
 from dprec.mechanisms import Mechanism
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
-from dprec.privacy.ledger import PrivacyLedger
-from dprec.privacy.matched_budget import MatchedBudget
-from dprec.privacy.units import PrivacyUnit
 from strategies.round_record import RoundRecord
 
 EXACT_CHANNEL = (
@@ -85,25 +79,6 @@ def check_unit(privacy: PrivacyBudget, accepted: PrivacyUnit, reason: str) -> No
     """
     if privacy.per != accepted:
         raise SettingError("privacy.per", repr(privacy.per), f"{accepted!r}: {reason}")
-
-
-def mechanism_ledger(
-    calibrated: CalibratedMechanism, counts: NDArray[np.int64], sent: NDArray[np.bool_]
-) -> PrivacyLedger:
-    """Charge one round to all users whose report arrived, whether or not it could be used.
-
-    Parameters
-    ----------
-    calibrated : CalibratedMechanism
-        The mechanism that was applied.
-    counts : ndarray of int64, shape (users,)
-        Number of ratings of each user.
-    sent : ndarray of bool, shape (users,)
-        Users whose report arrived.
-    """
-    ledger = PrivacyLedger(rated=calibrated.cells(counts) > 0)
-    ledger.charge(1, sent, *calibrated.losses(counts))
-    return ledger
 
 
 def notes_on_failures(records: Sequence[RoundRecord], reports: str = "reports") -> tuple[str, ...]:

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import PrivacyAccountant
 from dprec.completion import Observations
 from dprec.privacy.calibrated_counts import CalibratedCounts
 from dprec.privacy.calibration import CalibratedMechanism
-from dprec.privacy.ledger import PrivacyLedger
-from dprec.privacy.releases import Releases, mechanism_releases
-from simulation.protocols.accounting import mechanism_ledger, notes_on_failures
+from simulation.protocols.accounting import notes_on_failures
 from simulation.protocols.task import ServerTask
 
 if TYPE_CHECKING:
@@ -35,10 +34,10 @@ class AfterReports:
     """Those after the reports."""
     notes: tuple[str, ...] = ()
 
-    def losses(
+    def accountant(
         self, calibrated: CalibratedMechanism, counts: NDArray[np.int64], sent: NDArray[np.bool_]
-    ) -> tuple[PrivacyLedger, Releases]:
-        """Return what was lost, and what was drawn about users.
+    ) -> PrivacyAccountant:
+        """Return the accountant of the reports, and of the counts that followed.
 
         Parameters
         ----------
@@ -51,9 +50,8 @@ class AfterReports:
         """
         counting = CalibratedCounts.of(calibrated)
         if counting is None or self.sizes is None:
-            return mechanism_ledger(calibrated, counts, sent), mechanism_releases(calibrated, counts, sent)
-        ledger = counting.ledger(counts, self.sizes, sent)
-        return ledger, counting.releases(np.where(sent, counts, 0), self.sizes)
+            return calibrated.accountant(counts, sent)
+        return counting.accountant(counts, self.sizes, sent)
 
 
 def after_reports(

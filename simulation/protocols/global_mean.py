@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
+from dprec.accounting import Guarantee, MatchedBudget
 from dprec.completion import Averages, one_mean_per_user
 from dprec.components import option
 from dprec.errors import SettingError
@@ -14,16 +15,12 @@ from dprec.exchange import OneShotSetup
 from dprec.mechanisms.raw import Raw
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.device_channel import DeviceChannel, device_channel
-from dprec.privacy.guarantee import Guarantee
-from dprec.privacy.matched_budget import MatchedBudget
-from dprec.privacy.releases import mechanism_releases
 from dprec.ratings import Ratings
 from simulation.protocols.accounting import (
     EXACT_CHANNEL,
     budget_at,
     check_private,
     check_unit,
-    mechanism_ledger,
     notes_on_failures,
 )
 from simulation.protocols.base import Protocol
@@ -106,8 +103,7 @@ class GlobalMeanProtocol(Protocol):
             predict=everybody.predict,
             predict_rows=everybody.predict_rows,
             traffic=collected.traffic,
-            privacy=mechanism_ledger(calibrated, means.counts, collected.sent),
-            releases=(mechanism_releases(calibrated, means.counts, collected.sent),),
+            accountant=calibrated.accountant(means.counts, collected.sent),
             guarantee=self.guarantee((task.train.n_users, task.train.n_items)),
             rounds=(collected.record,),
             channel=channel,

@@ -5,19 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
+from dprec.accounting import (
+    LARGEST_CELL_EPSILON,
+    Guarantee,
+    MatchedBudget,
+    PrivacyBudget,
+)
 from dprec.completion import OneBit, cold_notes, slope_channel
 from dprec.components import option
 from dprec.errors import RunError, SettingError, within
 from dprec.exchange import GradientPerturbationSetup
 from dprec.mechanisms.channel import Channel
-from dprec.privacy.calibration import LARGEST_CELL_EPSILON, PrivacyBudget
-from dprec.privacy.guarantee import Guarantee
-from dprec.privacy.ledger import PrivacyLedger
-from dprec.privacy.matched_budget import MatchedBudget
-from dprec.privacy.releases import Releases
 from dprec.randomness import even_share
 from dprec.ratings import Ratings
 from dprec.wire import ReportCodec
@@ -163,8 +161,7 @@ class GradientPerturbationProtocol(Protocol):
         return Outcome(
             predict=strategy.matrix.predict,
             traffic=strategy.traffic,
-            privacy=strategy.privacy,
-            releases=(self._releases(strategy.privacy, task.train.counts),),
+            accountant=strategy.accountant,
             guarantee=self.guarantee(strategy.shape),
             rounds=tuple(strategy.records),
             notes=cold_notes(*strategy.observed, strategy.shape) + notes_on_failures(strategy.records),
@@ -178,11 +175,6 @@ class GradientPerturbationProtocol(Protocol):
 
     def _channel(self) -> Channel:
         return slope_channel(self.clamp, self.symbols, self.epsilon_per_round)
-
-    def _releases(self, ledger: PrivacyLedger, counts: NDArray[np.int64]) -> Releases:
-        """Return what was drawn: a slope for every rating, in every round that was answered."""
-        slopes = ledger.exchanges * counts
-        return Releases((self._channel(),), np.zeros_like(slopes), slopes)
 
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
         """Promise the loss of the channel, once for each round."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
+from dprec.accounting import Guarantee, MatchedBudget
 from dprec.completion import (
     AS_THEY_ARE,
     Calibrated,
@@ -26,8 +27,6 @@ from dprec.personalization import Devices, OrdinalProcess, TableOptions, broadca
 from dprec.predictions import PredictRows
 from dprec.privacy.calibrated_counts import CalibratedCounts
 from dprec.privacy.calibration import CalibratedMechanism
-from dprec.privacy.guarantee import Guarantee
-from dprec.privacy.matched_budget import MatchedBudget
 from dprec.privacy.residual_calibration import calibrated_for
 from dprec.wire import ItemTable
 from simulation.protocols.accounting import EXACT_CHANNEL, check_private, mechanism_budget
@@ -265,10 +264,10 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
             facts["notes"] += (note_on_made_up_cells(train, observed, rated),)
             facts["distance"] = distance_per_cell(held.calibrated, train, accepted, observed, rated)
         if self.shuffler is not None:
-            losses = facts["privacy"].per_user
-            shuffled = self.shuffler.shuffled(held.calibrated, held.collected, losses)
-            facts["shuffled"] = shuffled
-            facts["notes"] += notes_on_ratings(shuffled, self.delta)
+            alone = facts["accountant"].get_epsilon()
+            hidden = self.shuffler.shuffled(held.calibrated, held.collected, alone)
+            facts["accountant"] = facts["accountant"].shuffled(hidden)
+            facts["notes"] += notes_on_ratings(facts["accountant"], held.calibrated, self.delta)
             if held.sent_table is None:
                 facts["notes"] += (NOT_DELIVERED,)
         return Outcome(

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dprec.accounting import PrivacyUnit
 from dprec.mechanisms.channel import Channel
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.profile_calibration import CalibratedProfiles
-from dprec.privacy.units import PrivacyUnit
 from dprec.ratings import RatingScale
 from dprec.wire import ReportCodec
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from dprec.completion import CalibratedModel, Completed, EmbeddingRelease, ItemBiasesModel
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.device_channel import device_channel
-from dprec.privacy.gaussian import GaussianReleases
 from dprec.wire import ItemTable
 from simulation.protocols.accounting import notes_on_failures
 from simulation.protocols.counting import AfterReports
@@ -64,19 +63,15 @@ class ServedReports:
             Number of ratings of each user, as far as it is known.
         """
         sent, embedding_release = self.collected.sent, self.embedding_release
-        privacy, releases = self.after.losses(self.calibrated, counts, sent)
-        to_everybody = None
+        accountant = self.after.accountant(self.calibrated, counts, sent)
         if embedding_release.epsilon is not None:
-            to_everybody = GaussianReleases(embedding_release.distance, sent)
-            privacy.charge(1, sent, 0.0, embedding_release.epsilon)
+            accountant.step(1, sent, 0.0, embedding_release.epsilon, embedding_release.released)
         notes = self.completed.notes + notes_on_failures([self.record]) + self.after.notes
         if isinstance(self.completed, CalibratedModel | ItemBiasesModel):
             notes += notes_on_catalogue(self.completed.catalogue)
         return {
             "traffic": self.collected.traffic,
-            "privacy": privacy,
-            "releases": (releases,),
-            "to_everybody": to_everybody,
+            "accountant": accountant,
             "rounds": (self.record, *self.after.rounds),
             "channel": device_channel(self.calibrated, counts),
             "notes": notes,

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import Guarantee, MatchedBudget, PrivacyAccountant, PrivacyBudget
 from dprec.completion import CalibratedNoise, OneBit, OutputPerturbation
 from dprec.components import option
 from dprec.errors import within
 from dprec.exchange import OneShotSetup
 from dprec.mechanisms.raw import Raw
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
-from dprec.privacy.guarantee import Guarantee
-from dprec.privacy.ledger import PrivacyLedger
-from dprec.privacy.matched_budget import MatchedBudget
+from dprec.privacy.calibration import CalibratedMechanism
 from dprec.randomness import seed_for
 from dprec.ratings import Ratings
 from simulation.protocols.accounting import (
@@ -119,8 +117,10 @@ class TrustedServerProtocol(Protocol):
             predict=completed.predict,
             predict_rows=completed.predict_rows,
             traffic=collected.traffic,
-            privacy=_ledger(noise.proved, times, counts, collected),
-            claimed=self._claimed(noise, counts, collected),
+            accountant=replace(
+                _accountant(noise.proved, times, counts, collected),
+                claimed=self._claimed(noise, counts, collected),
+            ),
             guarantee=self.guarantee(collected.observations.shape),
             rounds=(record,),
             notes=completed.notes + notes_on_failures([record]),
@@ -156,17 +156,17 @@ class TrustedServerProtocol(Protocol):
 
     def _claimed(
         self, noise: CalibratedNoise, counts: NDArray[np.int64], collected: Collected
-    ) -> PrivacyLedger | None:
+    ) -> PrivacyAccountant | None:
         """Charge what the paper claims of a changed rating, once per rating of a profile."""
         asked = self.privacy.epsilon
-        return None if noise.proved <= asked else _ledger(asked, counts, counts, collected)
+        return None if noise.proved <= asked else _accountant(asked, counts, counts, collected)
 
 
-def _ledger(
+def _accountant(
     per_rating: float, times: NDArray[np.int64], counts: NDArray[np.int64], collected: Collected
-) -> PrivacyLedger:
+) -> PrivacyAccountant:
     """Charge everybody whose report arrived, a whole profile so many times as much as a rating."""
-    ledger = PrivacyLedger(rated=counts > 0)
-    per_user = np.where(ledger.rated, per_rating * np.maximum(times, 1), 0.0)
-    ledger.charge(1, collected.sent, per_rating, per_user)
-    return ledger
+    accountant = PrivacyAccountant(rated=counts > 0)
+    per_user = np.where(accountant.rated, per_rating * np.maximum(times, 1), 0.0)
+    accountant.step(1, collected.sent, per_rating, per_user)
+    return accountant

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.completion import Observations
+from dprec.mechanisms.published_noise import modified_laplace_bound, randomized_response_bound
 from dprec.mechanisms.zheng_laplace import ZhengLaplace
 from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
 from dprec.privacy.calibration import CalibratedMechanism
-from dprec.privacy.zheng_bounds import modified_laplace_bound, randomized_response_bound
 from dprec.ratings import Ratings
 from simulation.protocols.reported_cells import RatedCells
 

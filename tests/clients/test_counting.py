@@ -11,11 +11,11 @@ from clients.counting import count_reports
 from clients.faults import FaultOptions
 from clients.one_shot import installed_mechanism, perturbed
 from clients.population import Partition, Population, open_population, write_population
+from dprec.accounting import PrivacyBudget
 from dprec.arrays import offsets
 from dprec.exchange import CountRequest, OneShotSetup
 from dprec.mechanisms import BitsAndCounts, Mechanism, ThresholdBit
 from dprec.privacy.calibrated_counts import CalibratedCounts
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings, RatingScale
 

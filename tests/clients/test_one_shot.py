@@ -9,6 +9,7 @@ from scipy.stats import binom
 from clients import one_shot
 from clients.faults import FaultOptions
 from clients.population import Population, open_population, write_population
+from dprec.accounting import PrivacyBudget, PrivacyUnit
 from dprec.datasets import Synthetic
 from dprec.exchange import OneShotSetup
 from dprec.mechanisms.base import Mechanism
@@ -19,10 +20,8 @@ from dprec.mechanisms.residual_bits import ResidualBits
 from dprec.mechanisms.user_level_bit import UserLevelBit
 from dprec.mechanisms.zheng_laplace import ZhengLaplace
 from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.profile_calibration import CalibratedProfiles
 from dprec.privacy.residual_calibration import calibrated_for
-from dprec.privacy.units import PrivacyUnit
 from dprec.randomness import DRAWS, RunKeys
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire import ReportCodec

@@ -8,23 +8,19 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.accounting import Guarantee, MatchedBudget, PrivacyAccountant, PrivacyBudget
 from dprec.completion import ItemAverage
 from dprec.components import option
 from dprec.crossdomain import AlterEgos, CrossDomainRatings, RecommendationOptions, ReplacementOptions
 from dprec.errors import InputError, SettingError, within
 from dprec.exchange import ReplacementSetup, XMapSetup
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.device_channel import device_channel
-from dprec.privacy.guarantee import Guarantee
-from dprec.privacy.ledger import PrivacyLedger
-from dprec.privacy.matched_budget import MatchedBudget
-from dprec.privacy.releases import mechanism_releases
 from dprec.randomness import seed_for
 from dprec.ratings import Ratings
 from simulation.protocols.accounting import (
     check_private,
     mechanism_budget,
-    mechanism_ledger,
     notes_on_failures,
 )
 from simulation.protocols.base import Protocol
@@ -183,9 +179,10 @@ class XMapProtocol(Protocol):
         return Outcome(
             predict=predictor(recommender, items.means, train),
             traffic=collected.traffic,
-            privacy=mechanism_ledger(calibrated, train.counts, collected.sent),
-            releases=(mechanism_releases(calibrated, train.counts, collected.sent),),
-            claimed=self._claimed(train, collected, exchanged),
+            accountant=replace(
+                calibrated.accountant(train.counts, collected.sent),
+                claimed=self._claimed(train, collected, exchanged),
+            ),
             guarantee=self.guarantee((train.n_users, train.n_items)),
             rounds=rounds,
             channel=device_channel(calibrated, train.counts),
@@ -227,21 +224,21 @@ class XMapProtocol(Protocol):
 
     def _claimed(
         self, train: CrossDomainRatings, collected: Collected, exchanged: Exchanged | None
-    ) -> PrivacyLedger | None:
+    ) -> PrivacyAccountant | None:
         """Charge replacements and predictions with what is claimed of them; None where nothing is."""
         per_prediction = self.recommendation.epsilon
         if per_prediction is None or unprotected_results(self.replacement, self.recommendation):
             return None
-        ledger = PrivacyLedger(rated=np.ones(train.n_users, dtype=np.bool_))
+        accountant = PrivacyAccountant(rated=np.ones(train.n_users, dtype=np.bool_))
         last = collected.record.round
         if exchanged is not None and self.replacement.epsilon is not None:
             per_draw, replaced = self.replacement.epsilon, exchanged.replaced.astype(np.float64)
             last = exchanged.record.round
-            ledger.charge(last, exchanged.sent, per_draw, per_draw * replaced)
+            accountant.step(last, exchanged.sent, per_draw, per_draw * replaced)
         # Predictions are made after the last round.
         per_user = per_prediction * train.n_targets
-        ledger.charge(last, collected.accepted, per_prediction, per_user)
-        return ledger
+        accountant.step(last, collected.accepted, per_prediction, per_user)
+        return accountant
 
 
 def _two_domains(train: Ratings) -> CrossDomainRatings:

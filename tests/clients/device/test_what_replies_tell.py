@@ -21,8 +21,9 @@ from clients import one_shot
 from clients.device import losses
 from clients.device.device import LOG, Device
 from clients.device.folder import DeviceFolder
-from clients.device.limits import Limits
+from clients.device.ledger import Limits
 from clients.population import Partition
+from dprec.accounting import PrivacyBudget
 from dprec.errors import InputError
 from dprec.exchange import (
     COUNT,
@@ -48,7 +49,7 @@ from dprec.mechanisms import (
     ThresholdBit,
 )
 from dprec.personalization import Devices, OrdinalProcess
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.residual_calibration import calibrated_for
 from dprec.ratings import Ratings
 from dprec.wire import ItemTable, encode_broadcast

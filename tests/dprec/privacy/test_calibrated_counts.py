@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from dprec.accounting import PrivacyBudget
 from dprec.errors import SettingError
 from dprec.mechanisms import BitsAndCounts, ThresholdBit
 from dprec.mechanisms.count_noise import CountNoise
 from dprec.privacy.calibrated_counts import CalibratedCounts
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
-from dprec.privacy.releases import composed_losses
+from dprec.privacy.calibration import CalibratedMechanism
 from dprec.randomness import words
 from dprec.ratings import RatingScale
 
@@ -66,19 +66,19 @@ def test_each_user_has_the_noise_of_its_own_budget() -> None:
 def test_what_is_released_adds_up_to_the_ledger_at_most() -> None:
     made = counts(PrivacyBudget(epsilon=0.1), n_items=300)
     cells, sizes = np.array([200, 200, 0, 200]), np.array([[50, 40], [0, 0], [0, 0], [150, 0]])
-    released = made.releases(cells, sizes)
-    assert released.draws.tolist() == [110, 200, 0, 50]
-    assert released.added is not None
-    assert released.added == pytest.approx([9, 0, 0, 15], rel=0.02)
-    losses = composed_losses([released], 1e-6)
+    drawn = made.drawn(cells, sizes)
+    assert drawn.draws.tolist() == [110, 200, 0, 50]
+    assert drawn.added is not None
+    assert drawn.added == pytest.approx([9, 0, 0, 15], rel=0.02)
+    accountant = made.accountant(cells, sizes, cells > 0)
+    losses = accountant.get_epsilon(1e-6)
     assert (losses <= 0.1 * cells * (1 + 1e-9)).all()
     # Bits compose to less than their sum, a count of as many ratings does not.
     assert losses[1] < 10 < losses[0] < losses[3]
     assert losses[2] == 0
-    ledger = made.ledger(cells, sizes, cells > 0)
-    assert ledger.per_rating[0] == pytest.approx(0.1)
-    assert ledger.per_user.tolist() == pytest.approx([20, 20, 0, 20], rel=0.02)
-    assert (losses <= ledger.per_user).all()
+    assert accountant.get_epsilon(per="rating")[0] == pytest.approx(0.1)
+    assert accountant.get_epsilon().tolist() == pytest.approx([20, 20, 0, 20], rel=0.02)
+    assert (losses <= accountant.get_epsilon()).all()
 
 
 def test_a_large_count_loses_less_than_the_sum_over_its_ratings() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dprec.accounting import PrivacyBudget
 from dprec.mechanisms import MECHANISMS
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.device_channel import DeviceChannel, device_channel
 from dprec.ratings import RatingScale
 

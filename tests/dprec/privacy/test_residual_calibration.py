@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dprec.accounting import ChannelDraws, PrivacyBudget
 from dprec.errors import InputError
 from dprec.mechanisms.residual_bits import ResidualBits, sides_of_the_mean
 from dprec.mechanisms.threshold_bit import ThresholdBit
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
-from dprec.privacy.releases import composed_losses, mechanism_releases
+from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.residual_calibration import CalibratedResiduals, calibrated_for
 from dprec.randomness import words
 from dprec.ratings import RatingScale
@@ -96,9 +96,11 @@ def test_users_who_answer_more_or_less_than_they_should_are_not_read() -> None:
 
 def test_composed_losses_are_those_of_the_answers() -> None:
     mechanism, counts = calibrated(30.0, bits=60), np.full(3, N_ITEMS)
-    releases = mechanism_releases(mechanism, counts, np.array([True, True, False]))
-    assert releases.draws.tolist() == [N_ITEMS, N_ITEMS, 0]
-    composed = composed_losses([releases], 1e-6)
+    accountant = mechanism.accountant(counts, np.array([True, True, False]))
+    drawn = accountant.history[0].mechanism
+    assert isinstance(drawn, ChannelDraws)
+    assert drawn.draws.tolist() == [N_ITEMS] * 3
+    composed = accountant.get_epsilon(1e-6)
     assert composed[2] == 0
     assert composed[0] <= mechanism.losses(counts)[1][0]
 

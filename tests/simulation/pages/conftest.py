@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 import yaml
 
+from dprec.accounting import Guarantee, PrivacyAccountant, Trust
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.device_channel import device_channel
-from dprec.privacy.guarantee import Guarantee, Trust
-from dprec.privacy.ledger import PrivacyLedger
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire import TrafficLedger
 from simulation.analysis.protocol_results import read_rows
@@ -94,12 +93,12 @@ def write_run(
     traffic.downlink_message[:] = rounds * downlink
     traffic.messages[:] = 2 * rounds
     loss = np.inf if epsilon is None else epsilon
-    ledger = PrivacyLedger(np.ones(USERS, dtype=np.bool_))
-    ledger.charge(1, np.ones(USERS, dtype=np.bool_), loss, loss * (sent if per == "rating" else 1.0))
+    accountant = PrivacyAccountant(np.ones(USERS, dtype=np.bool_))
+    accountant.step(1, np.ones(USERS, dtype=np.bool_), loss, loss * (sent if per == "rating" else 1.0))
     outcome = Outcome(
         predict=lambda users, items: np.zeros(users.size),
         traffic=traffic,
-        privacy=ledger,
+        accountant=accountant,
         guarantee=Guarantee(
             "proved" if private else "none",
             trust or ("local" if private else "central"),
@@ -112,7 +111,7 @@ def write_run(
         channel=None,
         diagnostics=_DIAGNOSTICS,
     )
-    composed = ledger.per_user / 4
+    composed = accountant.get_epsilon() / 4
     noise = np.random.default_rng(seed).normal(0, 0.5, test.count)
     predictions = np.clip(3 + 0.4 * (test.values - 3) + noise, test.scale.low, test.scale.high)
     record = RunRecord(
@@ -122,7 +121,7 @@ def write_run(
         traffic=traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network),
         rounds=outcome.rounds,
         channel=_channel(config, train),
-        privacy=ledger,
+        privacy=accountant,
     )
     RunDirectory.claim(directory, config).write(record)
     if altered:

@@ -7,13 +7,13 @@ from typing import Literal
 import numpy as np
 import pytest
 
+from dprec.accounting import PrivacyBudget
 from dprec.catalogue import Catalogue
 from dprec.completion import Completed, Completion, ItemAverage, Observations
 from dprec.datasets import DelimitedTable
 from dprec.datasets.table import ItemColumns
 from dprec.errors import InputError
 from dprec.mechanisms.threshold_bit import ThresholdBit
-from dprec.privacy.calibration import PrivacyBudget
 from dprec.progress import Progress, silent
 from dprec.splits import LeaveNPerUser
 from simulation import run

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dprec.accounting import gaussian_epsilon, largest_mu
 from dprec.errors import InputError
-from dprec.privacy.gaussian import gaussian_epsilon, largest_mu
 from simulation import run
 from simulation.configuration.loading import load
 from simulation.configuration.strict_yaml import read_yaml
@@ -38,8 +38,8 @@ def test_the_loss_to_all_users_is_charged_to_everybody_who_reported() -> None:
 
 def test_the_loss_to_all_users_adds_to_that_of_the_reports() -> None:
     alone, noisy = (
-        run(values_of("one-bit-on-device", item_embeddings=release), page=False)
-        for release in ({}, {"epsilon": 3.0})
+        run(values_of("one-bit-on-device", item_embeddings=places), page=False)
+        for places in ({}, {"epsilon": 3.0})
     )
     np.testing.assert_allclose(noisy.traffic["epsilon_per_user"], alone.traffic["epsilon_per_user"] + 3.0)
     np.testing.assert_array_equal(noisy.traffic["epsilon_per_rating"], alone.traffic["epsilon_per_rating"])

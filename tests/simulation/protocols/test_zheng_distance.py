@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import yaml
 
+from dprec.accounting import PrivacyBudget
 from dprec.completion import Observations
 from dprec.mechanisms import MECHANISMS
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
-from dprec.privacy.zheng_bounds import modified_laplace_bound, randomized_response_bound
+from dprec.mechanisms.published_noise import modified_laplace_bound, randomized_response_bound
+from dprec.privacy.calibration import CalibratedMechanism
 from dprec.randomness import words
 from dprec.ratings import Ratings, RatingScale
 from simulation import compare, run

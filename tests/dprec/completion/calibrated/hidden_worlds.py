@@ -3,10 +3,11 @@
 import numpy as np
 from scipy.special import expit
 
+from dprec.accounting import PrivacyBudget
 from dprec.completion import Observations
 from dprec.mechanisms import Mechanism
 from dprec.ordinal import cut_points, level_probabilities
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.calibration import CalibratedMechanism
 from dprec.ratings import RatingScale
 
 STARS = RatingScale.evenly(1, 5, 1)

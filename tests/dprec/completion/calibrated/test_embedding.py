@@ -16,6 +16,7 @@ import pytest
 import scipy.sparse as sp
 from scipy import stats
 
+from dprec.accounting import gaussian_epsilon
 from dprec.completion import AS_THEY_ARE, EmbeddingRelease, embedded
 from dprec.completion.calibrated import embedding as noisy_sets
 from dprec.completion.calibrated.embedding import (
@@ -27,7 +28,6 @@ from dprec.completion.calibrated.embedding import (
     sums_of_squares,
     weighted_counts,
 )
-from dprec.privacy.gaussian import gaussian_epsilon
 
 SHAPE = (60, 40)
 
