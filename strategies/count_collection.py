@@ -16,11 +16,10 @@ from dprec.arrays import popularity_groups
 from dprec.completion import Observations
 from dprec.exchange import COUNT, COUNT_ROUND, CountRequest, bitmap_of
 from dprec.privacy.calibrated_counts import CalibratedCounts
-from strategies.envelope import request_content
+from strategies.participation import RoundRecord
 from strategies.report_collection import Collected
 from strategies.roster import Roster
-from strategies.round_record import RoundRecord
-from strategies.rounds import RoundAccount
+from strategies.rounds import RoundAccount, request_content
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,9 +22,8 @@ from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.profile_calibration import CalibratedProfiles
 from dprec.privacy.residual_calibration import CalibratedResiduals
 from dprec.wire import TrafficLedger
-from strategies.arrivals import Arrivals
-from strategies.roster import Roster
-from strategies.round_record import RoundRecord
+from strategies.participation import RoundRecord
+from strategies.roster import Arrivals, Roster
 from strategies.rounds import RoundAccount
 
 

@@ -31,6 +31,10 @@ _BETWEEN_PROFILES = float(np.sqrt(2))
 """How much further two profiles are apart than one is from none."""
 
 
+_BETWEEN_PROFILES = float(np.sqrt(2))
+"""How much further two profiles are apart than one is from none."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class EmbeddingRelease(Options):
     """From how many raters on items have places that everybody is sent, and with what noise."""

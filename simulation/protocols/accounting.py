@@ -10,7 +10,7 @@ from typing import Any
 from dprec.accounting import MatchedBudget, PrivacyBudget, PrivacyUnit
 from dprec.errors import SettingError, within
 from dprec.mechanisms import Mechanism
-from strategies.round_record import RoundRecord
+from strategies.participation import RoundRecord
 
 EXACT_CHANNEL = (
     "epsilon is the largest log ratio of a channel's rows, counted in the same integer weights with which "

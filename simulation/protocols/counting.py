@@ -18,8 +18,8 @@ from simulation.protocols.task import ServerTask
 if TYPE_CHECKING:
     from flwr.serverapp import Grid
 
+    from strategies.participation import RoundRecord
     from strategies.report_collection import Collected
-    from strategies.round_record import RoundRecord
 
 
 @dataclass(frozen=True, eq=False)

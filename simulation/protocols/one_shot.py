@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from dprec.completion import (
 from dprec.components import option
 from dprec.errors import SettingError, within
 from dprec.exchange import PRIOR, OneShotSetup
-from dprec.mechanisms import BitsAndCounts
+from dprec.mechanisms import BitsAndCounts, Mechanism
 from dprec.ordinal import level_shares
 from dprec.personalization import Devices, OrdinalProcess, TableOptions, broadcast_of
 from dprec.predictions import PredictRows
@@ -30,10 +30,10 @@ from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.residual_calibration import calibrated_for
 from dprec.wire import ItemTable
 from simulation.protocols.accounting import EXACT_CHANNEL, check_private, mechanism_budget
+from simulation.protocols.base import Protocol
 from simulation.protocols.components import AnyCompletion, AnyMechanism
 from simulation.protocols.counting import after_reports
 from simulation.protocols.delivery import DELIVERY, NOT_DELIVERED, TopN
-from simulation.protocols.deployable import DeployableProtocol
 from simulation.protocols.outcome import Outcome, ServerOutcome
 from simulation.protocols.reported_cells import RatedCells, note_on_made_up_cells
 from simulation.protocols.seen_set import (
@@ -62,10 +62,11 @@ ONE_PART_EACH = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneShotProtocol(DeployableProtocol[ServedReports]):
+class OneShotProtocol(Protocol):
     """Every user sends one perturbed report; the server completes the matrix from all of them."""
 
     kind: Literal["one-shot"] = "one-shot"
+    not_deployed: ClassVar[str] = ""
     mechanism: AnyMechanism = option("What the device applies to each rating.")
     completion: AnyCompletion = option("How the server completes the matrix.")
     personalization: Literal["none", "on-device"] = option(
@@ -201,6 +202,21 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
         )
 
     @property
+    def baseline(self) -> str | None:
+        """The item sets alone where devices predict, or averages of true ratings where the server does."""
+        on_device = self.personalization == "on-device"
+        if not self.mechanism.sends_values:
+            return "sets-only" if on_device else None
+        averages = isinstance(self.completion, ItemAverage) and not on_device
+        return "item-average" if averages and self.mechanism.kind == "none" else None
+
+    @property
+    def mechanism_of_ratings(self) -> Mechanism | None:
+        """The mechanism, if it is private and reports on each rating, and on nothing else."""
+        alone = not (self.mechanism.hides_rated_items or self.mechanism.compares_ratings)
+        return self.mechanism if self.private and alone else None
+
+    @property
     def assumed(self) -> OrdinalProcess | None:
         """The process of devices that predict."""
         return self.process if self.personalization == "on-device" else None
@@ -292,7 +308,7 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
         self, grid: Grid, task: ServerTask, completed: Completed, collected: Collected
     ) -> tuple[SentTable, dict[str, int]]:
         """Send everybody what the completion knows of the items; return it, and the bytes charged."""
-        from strategies.personalization import broadcast_table
+        from strategies.delivery import broadcast_table
 
         observed = replace(collected.observations, embedding_release=self._embedding_release)
         broadcast = broadcast_of(completed, observed, self._table_options, task.server_seed)
