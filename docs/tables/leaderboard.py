@@ -272,7 +272,7 @@ def _is(result: Result, baseline: str) -> bool:
 def _beats(result: Result) -> bool:
     """Return whether a result is significantly better than nothing sent."""
     gained = result.against_nothing_sent
-    return gained is not None and gained.beyond_doubt
+    return gained is not None and gained.significantly_better
 
 
 def _told(result: Result) -> str:

@@ -37,13 +37,15 @@ _BETWEEN_PROFILES = float(np.sqrt(2))
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddingRelease(Options):
-    """From how many raters on items have places that everybody is sent, and with what noise."""
+    """From how many raters on items have embeddings that everybody is sent, and with what noise."""
 
     least_raters: int = option(
-        "Raters without whom an item has no place. Whether it has one shows in the table.", LEAST_RATERS, ge=1
+        "Raters without whom an item has no embedding. Whether it has one shows in the table.",
+        LEAST_RATERS,
+        ge=1,
     )
     epsilon: float | None = option(
-        "Budget of a user's item set against all who are sent the table, for places and popularity; by "
+        "Budget of a user's item set against all who are sent the table, for embeddings and popularity; by "
         "default they have no noise. The server sees the sets in any case.",
         None,
         gt=0,
@@ -68,12 +70,12 @@ class EmbeddingRelease(Options):
 
 
 AS_THEY_ARE = EmbeddingRelease(least_raters=1)
-"""Where nobody but the server reads the places."""
+"""Where only the server reads the embeddings."""
 
 
 @dataclass(frozen=True, eq=False)
 class RatedSets:
-    """Which items each user rated, where that is known apart from how."""
+    """Every user's item set, where that is known apart from the values."""
 
     users: NDArray[np.int32]
     items: NDArray[np.int32]
@@ -176,7 +178,7 @@ class Completed(ABC):
     """Sentences that a reader of the results must not miss."""
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Have the predictions of a class from outside checked, and the class named if they are none."""
+        """Have the predictions of a user-defined class checked, and the class named if they are none."""
         super().__init_subclass__(**options)
         if "predict" in cls.__dict__ and not is_ours(cls):
             cls.predict = _checked_predict(cls.predict)  # type: ignore[method-assign]
@@ -208,7 +210,7 @@ class Completion(Options):
     works_unlinked: ClassVar[bool] = False
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Have a class from outside named if it returns no completed matrix, or raises."""
+        """Have a user-defined class named if it returns no completed matrix, or raises."""
         super().__init_subclass__(**options)
         if "fit" in cls.__dict__ and not is_ours(cls):
             cls.fit = _checked_fit(cls.fit)  # type: ignore[method-assign]
