@@ -10,6 +10,7 @@ from dprec.accounting import LEAST_TRUST_FIRST
 from simulation.analysis.gains import NOTHING_SENT, SETS_ONLY, gain_digits
 from simulation.analysis.vocabulary import (
     DASH,
+    TRUST_IN_WORDS,
     listed,
     loss,
     number,
@@ -254,13 +255,13 @@ def _proved(results: Sequence[Result]) -> Iterator[str]:
         opening = "Nor does any other protocol that keeps its ε; the best is"
     else:
         opening = "The best that keeps its ε is"
-    seen = f"trust: {best.trust}; the server sees {best.server_sees}"
-    yield f"{opening} `{best.protocol}`, {_told(best)}; {seen}."
+    seen = f"{TRUST_IN_WORDS[best.trust]}; the server sees {best.server_sees}"
+    yield f"{opening} `{best.protocol}`, {_told(best)} ({seen})."
     hidden = [result for result in proved if result.hides_rated_items]
     of_trust = [[each for each in hidden if each.trust == trust] for trust in LEAST_TRUST_FIRST]
     at_each = [_best(own) for own in of_trust if own]
     if at_each and at_each != [best]:
-        told = (f"`{result.protocol}` {accuracy(result)} ({result.trust})" for result in at_each)
+        told = (f"`{each.protocol}` {accuracy(each)} ({TRUST_IN_WORDS[each.trust]})" for each in at_each)
         yield f"Of those that also hide item sets, the best is {listed(told)}."
 
 

@@ -11,7 +11,7 @@ from docs.tables.results import papers, systems
 from dprec.components import as_in_a_file
 from simulation import load
 from simulation.analysis.description import Description, describe
-from simulation.analysis.vocabulary import DASH
+from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS
 from simulation.configuration.strict_yaml import at
 
 
@@ -57,7 +57,7 @@ def _promise(own: Description) -> str:
     return " ".join(
         [
             f"**{guarantee.status}**, for {_unit(own)}: {guarantee.reason}",
-            f"Trust: {guarantee.trust}; the server sees {own.server_sees}.",
+            f"{TRUST_IN_WORDS[guarantee.trust].capitalize()}; the server sees {own.server_sees}.",
             *guarantee.notes,
         ]
     )
