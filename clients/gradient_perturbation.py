@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from clients.draws import draws_of_rounds
 from clients.memory import Memory
 from clients.population import Cohort, Population
+from dprec.channel import Channel
 from dprec.completion.one_bit.links import Link, link_of
 from dprec.completion.one_bit.slope_channel import levels_of, slope_channel
 from dprec.completion.one_bit.solver import SignLikelihood
-from dprec.mechanisms.channel import Channel
 from dprec.messages import ROW_ENTRY, SlopesRequest
 from dprec.ragged import offsets, sizes_of
 from dprec.refusals import Refusal, RefusalCode

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dprec.channel import Channel
 from dprec.completion.base import Completed, Completion, Observations
 from dprec.datasets.columns import RatingColumns
 from dprec.datasets.held import HeldRatings, ratings_from
 from dprec.errors import InputError
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.channel import Channel
 from dprec.mechanisms.raw import Raw
 from dprec.mechanisms.symbol_reports import SymbolReports
 from dprec.randomness import words

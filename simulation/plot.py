@@ -9,7 +9,7 @@ from dprec.errors import InputError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from dprec.mechanisms.channel import Channel
+    from dprec.channel import Channel
     from dprec.privacy.device_channel import DeviceChannel
     from simulation.comparison.running import ComparisonResult
     from simulation.result import RunResult
@@ -34,7 +34,7 @@ def plot(what: Channel | DeviceChannel | RunResult | ComparisonResult) -> Figure
     InputError
         When it is nothing that has a figure.
     """
-    from dprec.mechanisms.channel import Channel
+    from dprec.channel import Channel
     from dprec.privacy.device_channel import DeviceChannel
     from simulation.comparison.running import ComparisonResult
     from simulation.pages import plot_channel

@@ -17,10 +17,10 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
+from dprec.channel import Channel
 from dprec.completion.one_bit.completion import HiddenMatrix, OneBit
 from dprec.completion.one_bit.effects import Effects
 from dprec.completion.one_bit.projections import Domain
-from dprec.mechanisms.channel import Channel
 from dprec.messages import ROW_ENTRY, SLOPES, SlopesRequest
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.ragged import cut, offsets, segments, sizes_of

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.channel import Channel
 from dprec.crossdomain.alter_ego import AlterEgos
 from dprec.crossdomain.replacement import STEPS, Candidates
-from dprec.mechanisms.channel import Channel
 from dprec.ragged import cut, row_maxima, row_sums, sizes_of
 from dprec.randomness import DRAW_BITS
 from dprec.ratings import RatingScale

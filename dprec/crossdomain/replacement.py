@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dprec.mechanisms.channel import Channel
+from dprec.channel import Channel
 from dprec.ragged import offsets, places_of, row_maxima, rows_of, segments
 from dprec.randomness import DRAWS, whole_draws
 

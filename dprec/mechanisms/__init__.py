@@ -1,10 +1,10 @@
 """Local mechanisms, each a channel from true levels to symbols."""
 
+from dprec.channel import Channel
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.binary_flip import BinaryFlip
 from dprec.mechanisms.bits_and_counts import BitsAndCounts
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
-from dprec.mechanisms.channel import Channel
 from dprec.mechanisms.clamped_laplace import ClampedLaplace
 from dprec.mechanisms.duchi import Duchi
 from dprec.mechanisms.fisher_optimal import FisherOptimal

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dprec.channel import Channel
 from dprec.errors import InputError
-from dprec.mechanisms.channel import Channel
 from dprec.options import Options
 from dprec.own_classes import is_ours, naming, reference_of
 from dprec.randomness import DRAWS

@@ -9,9 +9,9 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from dprec.binarization import check_binary
+from dprec.channel import Channel
 from dprec.errors import SettingError
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.channel import Channel
 from dprec.options import option
 from dprec.ratings import RatingScale
 

@@ -14,8 +14,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from dprec.channel import Channel
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.channel import Channel
 from dprec.mechanisms.threshold_bit import ThresholdBit, fixed_threshold
 from dprec.options import option
 from dprec.ratings import RatingScale

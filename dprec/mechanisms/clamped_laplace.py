@@ -7,8 +7,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from dprec.channel import Channel
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.channel import Channel
 from dprec.mechanisms.laplace_grid import cell_probabilities
 from dprec.options import option
 from dprec.ratings import RatingScale

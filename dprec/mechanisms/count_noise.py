@@ -13,8 +13,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.channel import Channel
 from dprec.exact_loss import loss_of_draws
-from dprec.mechanisms.channel import Channel
 from dprec.randomness import DRAWS, whole_draws
 
 LEAST_EPSILON = 1e-5

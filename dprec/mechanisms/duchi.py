@@ -8,8 +8,8 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.channel import Channel
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.channel import Channel
 from dprec.mechanisms.steps import on_interval, on_scale
 from dprec.ratings import RatingScale
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from dprec.channel import Channel
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.channel import Channel
 from dprec.mechanisms.laplace_grid import cell_probabilities, wide_grid
 from dprec.options import option
 from dprec.ratings import RatingScale

@@ -8,8 +8,8 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.channel import Channel
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.channel import Channel
 from dprec.mechanisms.steps import MOST_EPSILON, on_interval, on_scale, wave
 from dprec.ratings import RatingScale
 

@@ -28,9 +28,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.channel import Channel
 from dprec.errors import SettingError
 from dprec.exact_loss import loss_of_draws
-from dprec.mechanisms.channel import Channel
 from dprec.ragged import offsets, rows_of
 from dprec.randomness import DRAWS, uniform_below, whole_draws
 from dprec.ratings import RatingScale

@@ -8,8 +8,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from dprec.channel import Channel
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.channel import Channel
 from dprec.ratings import RatingScale
 
 

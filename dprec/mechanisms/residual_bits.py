@@ -12,8 +12,8 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.channel import Channel
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.channel import Channel
 from dprec.mechanisms.threshold_bit import ThresholdBit
 from dprec.options import option
 from dprec.ragged import places_of

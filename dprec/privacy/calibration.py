@@ -16,10 +16,10 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.channel import Channel
 from dprec.errors import InputError, SettingError, within
 from dprec.exact_loss import even_share
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.channel import Channel
 from dprec.mechanisms.symbol_reports import HiddenSets, SymbolReports
 from dprec.options import Options, option
 from dprec.privacy.composed_budget import largest_share

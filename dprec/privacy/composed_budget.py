@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from dprec.mechanisms.channel import Channel
+from dprec.channel import Channel
 from dprec.privacy.composition import total_loss
 from dprec.privacy.loss_distribution import LossDistribution
 

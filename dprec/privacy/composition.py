@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len
 
-from dprec.mechanisms.channel import Channel
+from dprec.channel import Channel
 from dprec.privacy.loss_distribution import POINTS, LossDistribution
 
 TAIL = 1e-13

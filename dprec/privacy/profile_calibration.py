@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.mechanisms.channel import Channel
+from dprec.channel import Channel
 from dprec.mechanisms.profile_code import ProfileCode, fewest_divided
 from dprec.mechanisms.symbol_reports import ProfileReports
 from dprec.mechanisms.user_level_bit import UserLevelBit, profile_elements

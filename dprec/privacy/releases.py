@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.mechanisms.channel import Channel
+from dprec.channel import Channel
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.composition import common_grid, total_loss
 from dprec.privacy.loss_distribution import LossDistribution

@@ -14,8 +14,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.channel import Channel
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.channel import Channel
 from dprec.mechanisms.residual_bits import ResidualBits, drawn_ratings, sides_of_the_mean
 from dprec.mechanisms.symbol_reports import ResidualReports
 from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget

@@ -15,11 +15,11 @@ from pydantic import TypeAdapter
 from scipy import stats
 
 from dprec.binarization import binary_scale
+from dprec.channel import Channel
 from dprec.component_types import one_of
 from dprec.errors import InputError
 from dprec.mechanisms import MECHANISMS
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.channel import Channel
 from dprec.options import as_values
 from dprec.packing import packed, unpacked
 from dprec.randomness import DRAWS, words

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.mechanisms.channel import Channel
+from dprec.channel import Channel
 from dprec.ragged import cut, offsets
 from dprec.wire.bits import BitStream
 from dprec.wire.prefix_code import PrefixCode

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.channel import Channel
 from dprec.completion.one_bit.slope_channel import slope_channel
 from dprec.mechanisms.bits_and_counts import BitsAndCounts
-from dprec.mechanisms.channel import Channel
 from dprec.privacy.calibrated_counts import CalibratedCounts
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.profile_calibration import CalibratedProfiles

@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.channel import Channel
 from dprec.errors import InputError
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
-from dprec.mechanisms.channel import Channel
 from dprec.privacy.bounded_laplace_noise import interval_probabilities, least_scale
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.device_channel import device_channel

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.channel import Channel
 from dprec.completion.one_bit.completion import OneBit, cold_notes
 from dprec.completion.one_bit.slope_channel import slope_channel
 from dprec.errors import RunError, SettingError, within
 from dprec.exact_loss import even_share
-from dprec.mechanisms.channel import Channel
 from dprec.options import option
 from dprec.privacy.calibration import LARGEST_CELL_EPSILON, PrivacyBudget
 from dprec.privacy.guarantee import Guarantee

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
+from dprec.channel import Channel
 from dprec.completion.item_updates import StepOptions
 from dprec.completion.variational import check_rank
 from dprec.errors import RunError, SettingError, within
-from dprec.mechanisms.channel import Channel
 from dprec.options import option
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.guarantee import Guarantee

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dprec.mechanisms.channel import Channel
+from dprec.channel import Channel
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.profile_calibration import CalibratedProfiles
 from dprec.privacy.units import PrivacyUnit

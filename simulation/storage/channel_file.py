@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.channel import Channel
 from dprec.errors import InputError
-from dprec.mechanisms.channel import Channel
 from dprec.privacy.device_channel import DeviceChannel
 from dprec.randomness import DRAW_BITS, DRAWS
 from simulation.storage.archives import read_archive, write_archive

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from clients import gradient_perturbation, one_shot
+from dprec.channel import Channel
 from dprec.completion.one_bit.perturbation import OutputPerturbation
 from dprec.device_draws import DeviceDraws
 from dprec.errors import InputError
-from dprec.mechanisms.channel import Channel
 from dprec.privacy.calibration import CalibratedMechanism
 from simulation import load
 from simulation.audit import audit, audit_all

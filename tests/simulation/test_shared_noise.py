@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from clients.draws import device_draws
 from clients.population import Population, open_population
+from dprec.channel import Channel
 from dprec.completion import Observations
 from dprec.completion.averages import ItemAverage
 from dprec.datasets.synthetic import Synthetic
-from dprec.mechanisms.channel import Channel
 from dprec.privacy.calibration import CalibratedMechanism
 from dprec.progress import Progress
 from dprec.ratings import Ratings

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.mechanisms.channel import Channel
+from dprec.channel import Channel
 from dprec.mechanisms.laplace_grid import cell_probabilities, wide_grid
 
 _LEVELS = 129

@@ -16,7 +16,7 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.mechanisms.channel import Channel
+from dprec.channel import Channel
 from dprec.privacy.shuffling.expected_excess import expected_excess
 
 _MARGIN = 1 + 1e-8

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.mechanisms.channel import Channel
+from dprec.channel import Channel
 from dprec.privacy.loss_distribution import POINTS
 from dprec.privacy.shuffling.many_compositions import many_composed
 from dprec.privacy.shuffling.shuffled_channel import ShuffledChannel, computed_for

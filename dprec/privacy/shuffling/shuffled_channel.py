@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from dprec.mechanisms.channel import Channel
+from dprec.channel import Channel
 from dprec.privacy.loss_distribution import LossDistribution, points_up_to
 from dprec.privacy.shuffling.blanket import PrivacyBlanket
 from dprec.privacy.shuffling.clones import clones_delta

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from dprec.mechanisms.channel import Channel
+from dprec.channel import Channel
 from dprec.privacy.device_channel import DeviceChannel
 from simulation.pages.figures.axes import plain_axis
 from simulation.pages.figures.colours import INK, MUTED, SERIES, SURFACE, ramp

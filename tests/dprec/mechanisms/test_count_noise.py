@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
+from dprec.channel import Channel
 from dprec.mechanisms import count_noise
-from dprec.mechanisms.channel import Channel
 from dprec.mechanisms.count_noise import LEAST_EPSILON, CountNoise
 from dprec.randomness import DRAWS, words
 

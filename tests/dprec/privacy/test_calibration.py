@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dprec.channel import Channel
 from dprec.errors import InputError
 from dprec.exact_loss import even_share
 from dprec.mechanisms import MECHANISMS
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.binary_flip import BinaryFlip
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
-from dprec.mechanisms.channel import Channel
 from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.mechanisms.raw import Raw
 from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import binom
 
+from dprec.channel import Channel
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
-from dprec.mechanisms.channel import Channel
 from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.privacy.audit import proportion_above, proportion_below
 from dprec.privacy.composition import TotalLoss, common_grid, total_loss

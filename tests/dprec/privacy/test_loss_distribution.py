@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dprec.channel import Channel
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
-from dprec.mechanisms.channel import Channel
 from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.mechanisms.zheng_laplace import ZhengLaplace
 from dprec.privacy.loss_distribution import LossDistribution

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from dprec.channel import Channel
 from dprec.mechanisms import BoundedLaplace, RandomizedResponse
-from dprec.mechanisms.channel import Channel
 from dprec.privacy.pairwise import pairwise_losses, worst_pair
 from dprec.ratings import RatingScale
 

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from dprec.channel import Channel
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
-from dprec.mechanisms.channel import Channel
 from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.mechanisms.raw import Raw
 from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from dprec.channel import Channel
 from dprec.datasets.movielens import MovieLens100K
 from dprec.datasets.synthetic import Synthetic
 from dprec.errors import InputError
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
-from dprec.mechanisms.channel import Channel
 from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.mechanisms.raw import Raw
 from dprec.mechanisms.zheng_laplace import ZhengLaplace

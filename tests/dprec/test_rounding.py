@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from dprec.channel import rounded_to_draws
 from dprec.completion.one_bit.slope_channel import slope_channel
 from dprec.mechanisms import MECHANISMS, BinaryFlip, Channel
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.rounding import rounded_to_draws
 from dprec.randomness import DRAWS
 from dprec.ratings import RatingScale
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dprec.mechanisms.channel import Channel
+from dprec.channel import Channel
 from dprec.randomness import words
 
 matrices = st.tuples(st.integers(1, 6), st.integers(1, 9)).flatmap(
