@@ -15,18 +15,16 @@ from typing import Any
 
 import numpy as np
 from choose_on_device import validation_split
+from dprec.popularity_groups import popularity_groups
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from dprec.completion.base import Observations
 from dprec.completion.calibrated.completion import Calibrated
 from dprec.datasets.movielens import MovieLens100K
 from dprec.mechanisms import BitsAndCounts, Mechanism, ThresholdBit
-from dprec.mechanisms.noisy_counts import NoisyCounts
 from dprec.metrics import root_mean_squared_error
-from dprec.popularity_groups import popularity_groups
-from dprec.privacy.calibrated_counts import CalibratedCounts
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.observations import NoisyCounts, Observations
+from dprec.privacy.calibration import PrivacyBudget
 from dprec.randomness import words
 from dprec.ratings import Ratings
 from simulation import load
@@ -38,9 +36,7 @@ SHARES, GROUPS = (0.2, 0.3, 0.5), (1, 2, 4)
 
 def received(mechanism: Mechanism, epsilon: float, learned: Ratings, draw: int) -> Observations:
     """Return what the server has after both exchanges."""
-    calibrated = CalibratedMechanism(
-        mechanism, PrivacyBudget(epsilon=epsilon), learned.scale, learned.n_items
-    )
+    calibrated = mechanism.family(PrivacyBudget(epsilon=epsilon), learned.scale, learned.n_items)
     cells = learned.counts
     symbols = calibrated.perturb(cells, learned.levels, words(draw, "reports", 0, learned.count))
     observed = Observations(

@@ -18,14 +18,14 @@ from choose_on_device import validation_split
 from threadpoolctl import threadpool_limits
 
 from dprec.catalogue import Catalogue
-from dprec.completion.base import Observations
 from dprec.completion.calibrated.completion import Calibrated
 from dprec.datasets.movielens import MovieLens100K
 from dprec.mechanisms import HiddenThreshold, Mechanism, ZhengRandomizedResponse
 from dprec.metrics import root_mean_squared_error
+from dprec.observations import Observations
 from dprec.personalization.broadcast import calibrated_broadcast
 from dprec.personalization.ordinal_process import Devices
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.calibration import PrivacyBudget
 from dprec.randomness import words
 from dprec.ratings import Ratings
 from simulation import load
@@ -38,7 +38,7 @@ def reported(learned: Ratings, mechanism: Mechanism, epsilon: float, draw: int) 
     """Send every cell of the catalogue through a mechanism, and return what the server sees."""
     shape = learned.n_users, learned.n_items
     budget = PrivacyBudget(epsilon=epsilon, per="cell")
-    calibrated = CalibratedMechanism(mechanism, budget, learned.scale, learned.n_items)
+    calibrated = mechanism.family(budget, learned.scale, learned.n_items)
     levels = np.zeros(shape, dtype=np.uint8)
     levels[learned.users, learned.items] = learned.levels
     noise = words(draw, "reports", 0, levels.size)

@@ -16,8 +16,8 @@ import numpy as np
 from guess_item_sets import guesses, table_of_sets
 from validation import arguments, measured, tenth_of_u1
 
-from dprec.completion.placement import LEAST_RATERS, Placement
 from dprec.datasets.movielens import MovieLens100K
+from dprec.observations import LEAST_RATERS, Placement
 
 RATERS = (1, 2, 3, 5, 10, 20)
 """Raters of the items from which is guessed."""

@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dprec.catalogue import Catalogue
-from dprec.completion.base import Observations
 from dprec.completion.calibrated import completion as completion_module
 from dprec.completion.calibrated import geometry
 from dprec.completion.calibrated.completion import Calibrated, CalibratedModel
@@ -34,9 +33,10 @@ from dprec.datasets.movielens import MovieLens100K
 from dprec.datasets.table import DelimitedTable
 from dprec.mechanisms import Mechanism
 from dprec.metrics import root_mean_squared_error
+from dprec.observations import Observations
 from dprec.personalization.broadcast import calibrated_broadcast
 from dprec.personalization.ordinal_process import Devices, OrdinalProcess
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.calibration import PrivacyBudget
 from dprec.randomness import generator, words
 from dprec.ratings import Ratings
 from dprec.splits import Holdout
@@ -88,7 +88,7 @@ def observed(
     catalogue: Catalogue | None = None,
 ) -> Observations:
     """Return what the server sees, by default one bit per rating."""
-    calibrated = CalibratedMechanism(mechanism, budget, learned.scale, learned.n_items)
+    calibrated = mechanism.family(budget, learned.scale, learned.n_items)
     noise = words(draw, "reports", 0, learned.count)
     symbols = calibrated.perturb(learned.counts, learned.levels, noise)
     seen = Observations(

@@ -17,12 +17,11 @@ from choose_on_device import error, validation_split
 from threadpoolctl import threadpool_limits
 
 from dprec.catalogue import Catalogue
-from dprec.completion.base import Observations
 from dprec.completion.calibrated.completion import CalibratedModel
 from dprec.datasets.movielens import MovieLens100K
 from dprec.mechanisms.residual_bits import ResidualBits
+from dprec.observations import Observations
 from dprec.privacy.calibration import PrivacyBudget
-from dprec.privacy.residual_calibration import CalibratedResiduals
 from dprec.randomness import words
 from dprec.ratings import Ratings
 from simulation import load
@@ -38,7 +37,7 @@ def fitted(
 ) -> CalibratedModel:
     """Return what the server learns from so many bits per user."""
     budget = PrivacyBudget(epsilon=epsilon, per="user")
-    calibrated = CalibratedResiduals(ResidualBits(bits=bits), budget, learned.scale, learned.n_items)
+    calibrated = ResidualBits(bits=bits).family(budget, learned.scale, learned.n_items)
     choice, noise = (words(draw, purpose, 0, learned.count) for purpose in ("choice", "report"))
     symbols = calibrated.answers(learned.counts, learned.levels, choice, noise)
     seen = Observations(

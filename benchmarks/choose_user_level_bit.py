@@ -19,13 +19,11 @@ from choose_on_device import error, validation_split
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from dprec.completion.base import Observations
 from dprec.completion.calibrated.completion import CalibratedModel
 from dprec.datasets.movielens import MovieLens100K
-from dprec.mechanisms.symbol_reports import ProfileReports
 from dprec.mechanisms.user_level_bit import UserLevelBit
+from dprec.observations import Observations, ProfileReports
 from dprec.privacy.calibration import PrivacyBudget
-from dprec.privacy.profile_calibration import CalibratedProfiles
 from dprec.ragged import offsets, rows_of
 from dprec.randomness import generator, words
 from dprec.ratings import Ratings
@@ -87,9 +85,7 @@ def judged(learned: Ratings, validation: Ratings, reports: ProfileReports) -> fl
 
 def exact(learned: Ratings, answers: int) -> ProfileReports:
     """Return so many answers about single ratings of all users, without noise, rounded."""
-    calibrated = CalibratedProfiles(
-        UserLevelBit(), PrivacyBudget(epsilon=4.0, per="user"), learned.scale, learned.n_items
-    )
+    calibrated = UserLevelBit().family(PrivacyBudget(epsilon=4.0, per="user"), learned.scale, learned.n_items)
     _, elements = calibrated.elements(learned.counts, learned.items, learned.levels)
     shares = np.bincount(elements, minlength=2 * learned.n_items) / learned.n_users
     pairs = np.rint(answers * (1e-6 + 0.01 * shares)).astype(np.int64).reshape(-1, 2)
@@ -116,7 +112,7 @@ def main() -> None:
                     if chosen.defaults and name != "default":
                         continue
                     budget = PrivacyBudget(epsilon=epsilon, per="user")
-                    calibrated = CalibratedProfiles(mechanism, budget, learned.scale, learned.n_items)
+                    calibrated = mechanism.family(budget, learned.scale, learned.n_items)
                     errors = [
                         judged(learned, validation, reported(learned, calibrated, users, draw))
                         for draw in range(chosen.draws)

@@ -12,10 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from dprec.completion.base import Observations
 from dprec.completion.calibrated.completion import Calibrated
-from dprec.completion.placement import Placement
-from dprec.mechanisms.symbol_reports import SymbolReports
+from dprec.observations import Observations, Placement, SymbolReports
 from dprec.personalization.broadcast import calibrated_broadcast
 from dprec.ratings import Ratings
 from dprec.wire.item_table import ItemTable

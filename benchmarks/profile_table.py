@@ -31,12 +31,12 @@ from numpy.typing import NDArray
 from scale import EPSILON, RATINGS_PER_USER, population
 from threadpoolctl import threadpool_limits
 
-from dprec.completion.base import Observations
 from dprec.completion.matrix_factorization import MatrixFactorization
 from dprec.device_draws import DeviceDraws
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
 from dprec.messages import REPLY, REPORT
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.observations import Observations
+from dprec.privacy.calibration import PrivacyBudget
 from dprec.ragged import rows_of
 from dprec.ratings import Ratings
 from dprec.replies import Reports
@@ -124,8 +124,8 @@ class Path:
         """Return the path of a population."""
         train = population(users, ITEMS)
         budget = PrivacyBudget(epsilon=EPSILON, per="rating")
-        calibrated = CalibratedMechanism(BoundedLaplace(), budget, train.scale, train.n_items)
-        return cls(train, calibrated, calibrated.codec())
+        calibrated = BoundedLaplace().family(budget, train.scale, train.n_items)
+        return cls(train, calibrated, calibrated.codec)
 
     def cohorts(self) -> list[tuple[slice, slice]]:
         """Return the users and the ratings of each cohort."""

@@ -33,7 +33,7 @@ from threadpoolctl import threadpool_limits
 
 from dprec.completion.matrix_factorization import MatrixFactorization
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.calibration import PrivacyBudget
 from dprec.randomness import generator
 from dprec.ratings import Ratings, RatingScale
 from dprec.run_keys import RunKeys
@@ -116,7 +116,7 @@ def dprec_rounds(result: Connection, users: int, chosen: argparse.Namespace) -> 
         mechanism=BoundedLaplace(),
         completion=MatrixFactorization(rank=5, iterations=max(1, chosen.sweeps), tolerance=0.0),
     )
-    calibrated = CalibratedMechanism(protocol.mechanism, protocol.privacy, train.scale, train.n_items)
+    calibrated = protocol.mechanism.family(protocol.privacy, train.scale, train.n_items)
     options = SimulationOptions(workers=chosen.workers)
     cohort = options.cohort_size(users)
     seconds = []

@@ -11,7 +11,6 @@ from flwr.clientapp import ClientApp
 from numpy.typing import NDArray
 
 from clients import (
-    counting,
     delivery,
     gradient_perturbation,
     iterative,
@@ -102,7 +101,7 @@ def _answer_queries(app: ClientApp, cohort_for: CohortFor) -> None:
         """Send noisy counts of the ratings that the cohort's reports left out."""
         cohort, request = cohort_for(message, context), _request(CountRequest.of, message)
         asked = _asked(request, cohort)
-        reports = counting.count_reports(cohort, request, context)
+        reports = one_shot.count_reports(cohort, request, context)
         return reply_with_reports(message, cohort, reports, round_index=COUNT_ROUND, asked=asked)
 
     @app.query(action_of(REPLACE))

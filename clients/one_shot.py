@@ -1,28 +1,26 @@
-"""The device's part of one-shot protocols: perturb the profile, encode it, send it.
+"""The device's part of one-shot protocols: report on the profile, and answer what follows the report.
 
-What a device guarantees against any server: its report is drawn from the channel of the mechanism and
-budget installed on it; a request carries nothing. When asked again it repeats what it sent, since it
-draws the same noise whenever it computes the report.
+What a device guarantees against any server: its report is that of the mechanism and budget installed on it; a
+request for it carries nothing. What follows is answered for one question only. When asked again, a device
+repeats what it sent, since it draws the same noise whenever it computes an answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 
-import numpy as np
-from numpy.typing import NDArray
+from flwr.app import Context
 
 from clients.draws import device_draws
+from clients.memory import Memory
 from clients.population import Cohort, Population
-from dprec.privacy.calibration import CalibratedMechanism
-from dprec.privacy.profile_calibration import CalibratedProfiles
-from dprec.privacy.residual_calibration import CalibratedResiduals, calibrated_for
-from dprec.ragged import blocks, offsets, rows_of
-from dprec.setups import ReportSetup
-from dprec.wire import ReportCodec
+from dprec.messages import COUNT_ROUND, CountRequest
+from dprec.ragged import blocks
+from dprec.refusals import Refusal, RefusalCode
+from dprec.reports import DrawsFor, FollowUp, Profiles, ReportFamily
+from dprec.setups import OneShotSetup, ReportSetup
 
-_REPORT, _CHOICE, _ROUND = "report", "choice", 1
 _CELLS_AT_ONCE = 1 << 20
 """Bounds the memory of a worker, whatever the size of its cohorts and profiles."""
 
@@ -32,66 +30,61 @@ def reports(cohort: Cohort) -> list[bytes]:
 
     A user's noise is drawn from random words of its own, so it does not depend on other people.
     """
-    calibrated, codec = installed_mechanism(cohort.population)
-    return [report for part in _parts(cohort, calibrated) for report in _encoded(part, calibrated, codec)]
+    family = installed_family(cohort.population)
+    return [report for part in _parts(cohort, family) for report in family.encode(*held(part))]
 
 
-def _encoded(cohort: Cohort, calibrated: CalibratedMechanism, codec: ReportCodec) -> list[bytes]:
-    """Return the encoded reports of part of a cohort."""
-    if isinstance(calibrated, CalibratedProfiles):
-        return _about_profiles(cohort, calibrated)
-    if calibrated.mechanism.hides_rated_items:
-        return _whole_rows(cohort, calibrated, codec)
-    return codec.encode(offsets(cohort.counts), cohort.items, perturbed(cohort, calibrated))
+def held(cohort: Cohort) -> tuple[Profiles, DrawsFor]:
+    """Return what the devices of a cohort compute from: their profiles, and random words by purpose."""
+    return Profiles(cohort.counts, cohort.items, cohort.levels), partial(device_draws, cohort)
 
 
-def perturbed(cohort: Cohort, calibrated: CalibratedMechanism) -> NDArray[np.uint16]:
-    """Return the symbols of the rated items, the same whenever they are computed, shape (ratings,)."""
-    counts = cohort.counts
-    noise = device_draws(cohort, _REPORT).per_cell(counts, cohort.items, _ROUND)
-    if isinstance(calibrated, CalibratedResiduals):
-        choice = device_draws(cohort, _CHOICE).per_cell(counts, cohort.items, _ROUND)
-        return calibrated.answers(counts, cohort.levels, choice, noise)
-    return calibrated.perturb(counts, cohort.levels, noise)
-
-
-def _about_profiles(cohort: Cohort, calibrated: CalibratedProfiles) -> list[bytes]:
-    """Answer about whole profiles; every user gives the same number of answers."""
-    counts, elements = calibrated.elements(cohort.counts, cohort.items, cohort.levels)
-    choice, noise = device_draws(cohort, _CHOICE), device_draws(cohort, _REPORT)
-    rows = [
-        calibrated.code.answers(
-            counts, elements, choice.per_user(answer, _ROUND), noise.per_user(answer, _ROUND)
-        )
-        for answer in range(calibrated.answers)
-    ]
-    return calibrated.numbers.encode(np.stack(rows, axis=1))
-
-
-def _whole_rows(rows: Cohort, calibrated: CalibratedMechanism, codec: ReportCodec) -> list[bytes]:
-    """Report every item of the catalogue, rated or not."""
-    n_items = rows.population.n_items
-    cells = np.full(rows.size, n_items)
-    levels: NDArray[np.uint8] = np.zeros((rows.size, n_items), dtype=np.uint8)
-    levels[rows_of(rows.counts), rows.items] = rows.levels
-    noise = device_draws(rows, _REPORT).per_cell(cells, np.tile(np.arange(n_items), rows.size), _ROUND)
-    symbols = calibrated.perturb(cells, levels.ravel(), noise)
-    shown = np.flatnonzero(~np.isnan(calibrated.reference_channel.values[symbols]))
-    counts = np.bincount(shown // n_items, minlength=rows.size)
-    return codec.encode(offsets(counts), shown % n_items, symbols[shown])
-
-
-def _parts(cohort: Cohort, calibrated: CalibratedMechanism) -> Iterator[Cohort]:
+def _parts(cohort: Cohort, family: ReportFamily) -> Iterator[Cohort]:
     """Divide a cohort into parts that report about `_CELLS_AT_ONCE` cells each."""
-    counts = cohort.counts
-    cells = np.full_like(counts, calibrated.n_items) if calibrated.mechanism.hides_rated_items else counts
-    for users in blocks(cells, _CELLS_AT_ONCE):
+    for users in blocks(family.work(cohort.counts), _CELLS_AT_ONCE):
         yield Cohort(cohort.population, cohort.start + users.start, cohort.start + users.stop)
 
 
+def count_reports(cohort: Cohort, request: CountRequest, context: Context) -> list[bytes]:
+    """Return the encoded answer of every user of a cohort to what follows the reports.
+
+    Parameters
+    ----------
+    cohort : Cohort
+    request : CountRequest
+    context : Context
+        Its state records what the node has answered.
+
+    Raises
+    ------
+    Refusal
+        When the devices are not set up for it, or the question is malformed, or they have answered another.
+    """
+    follow_up = installed_follow_up(cohort.population)
+    if not follow_up.accepts(request.groups):
+        raise Refusal(RefusalCode.MALFORMED_REQUEST, "malformed groups of items")
+    Memory.of(cohort.population, COUNT_ROUND, context).answer_once(COUNT_ROUND, request.groups)
+    profiles, draws = held(cohort)
+    return follow_up.encode(profiles, request.groups, draws)
+
+
 @lru_cache(maxsize=4)
-def installed_mechanism(population: Population) -> tuple[CalibratedMechanism, ReportCodec]:
-    """Return the mechanism installed on the devices of a population, and the code of its reports."""
+def installed_family(population: Population) -> ReportFamily:
+    """Return what the devices of a population report."""
     setup = population.installed(ReportSetup)
-    calibrated = calibrated_for(setup.mechanism, setup.privacy, population.scale, population.n_items)
-    return calibrated, calibrated.codec()
+    return setup.mechanism.family(setup.privacy, population.scale, population.n_items)
+
+
+def installed_follow_up(population: Population) -> FollowUp:
+    """Return what the devices of a population answer after their reports.
+
+    Raises
+    ------
+    Refusal
+        When they are not set up for it.
+    """
+    population.installed(OneShotSetup)
+    follow_up = installed_family(population).follow_up
+    if follow_up is None:
+        raise Refusal(RefusalCode.NOT_SET_UP, "asked to count ratings of devices that are not set up for it")
+    return follow_up

@@ -167,7 +167,7 @@ class CountRequest:
     Parameters
     ----------
     groups : bytes
-        The group of every item; see `CalibratedCounts.group_codec`.
+        The group of every item; see `dprec.reports.counts`.
     asked : bytes or None
         See `bitmap_of`.
     """

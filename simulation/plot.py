@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dprec.channel import Channel
-    from dprec.privacy.device_channel import DeviceChannel
+    from dprec.reports import DeviceChannel
     from simulation.comparison.running import ComparisonResult
     from simulation.result import RunResult
 
@@ -35,7 +35,7 @@ def plot(what: Channel | DeviceChannel | RunResult | ComparisonResult) -> Figure
         When it is nothing that has a figure.
     """
     from dprec.channel import Channel
-    from dprec.privacy.device_channel import DeviceChannel
+    from dprec.reports import DeviceChannel
     from simulation.comparison.running import ComparisonResult
     from simulation.pages import plot_channel
     from simulation.result import RunResult

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from dprec.privacy.device_channel import DeviceChannel
     from dprec.privacy.ledger import PrivacyLedger
+    from dprec.reports import DeviceChannel
     from simulation.configuration.models import RunConfig
     from simulation.storage.run_record import RunRecord
     from simulation.storage.tables import Columns

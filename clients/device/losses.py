@@ -7,12 +7,10 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-import numpy as np
-
 from clients.device.limits import Loss, Price
 from clients.device.profile import emptied
 from clients.gradient_perturbation import installed_on
-from clients.one_shot import installed_mechanism, perturbed
+from clients.one_shot import held, installed_family, installed_follow_up
 from clients.population import Cohort
 from dprec.messages import (
     COUNT,
@@ -32,48 +30,30 @@ from dprec.messages import (
     ReplacementRequest,
     SlopesRequest,
 )
-from dprec.privacy.calibrated_counts import CalibratedCounts
-from dprec.privacy.calibration import CalibratedMechanism
 from dprec.setups import IterativeSetup, XMapSetup
 
 LOG = logging.getLogger("dprec.device")
-
-_ROUNDING = 1 + 1e-9
-"""What losses of profiles of different sizes may differ by when they are rounded."""
 
 PriceOf = Callable[[Cohort, Record], Price]
 """From the cohort of one user and a request that was answered, to what the answer costs."""
 
 
 def _of_report(cohort: Cohort, record: Record) -> Price:
-    """Return the price of a report: that of its channel, for the ratings that are not left for counts."""
-    calibrated, _ = installed_mechanism(cohort.population)
-    counting, most = CalibratedCounts.of(calibrated), of_any(calibrated)
-    if counting is None:
-        per_rating, per_user = calibrated.losses(cohort.counts)
-        paid = Loss(0.0 if math.isnan(per_rating[0]) else float(per_rating[0]), float(per_user[0]))
-        return Price(1, paid, most)
-    bits = int((~counting.left(perturbed(cohort, calibrated))).sum())
-    epsilon = float(counting.epsilons(cohort.counts)[0])
-    return Price(1, Loss(_of_rated(cohort, epsilon), epsilon * bits), most)
+    """Return the price of a report: what its family says of the profile, and of any."""
+    family = installed_family(cohort.population)
+    per_rating, per_user = family.report_losses(*held(cohort))
+    paid = Loss(0.0 if math.isnan(per_rating[0]) else float(per_rating[0]), float(per_user[0]))
+    return Price(1, paid, Loss(*family.most_losses()))
 
 
 def _of_counts(cohort: Cohort, record: Record) -> Price:
-    """Return the price of counts.
+    """Return the price of what follows a report, which was charged what any profile could lose by both.
 
-    A rating is in a bit or in a count and loses at most epsilon in either, which the report was charged; see
-    `CHARGED_WITH`. A whole profile loses no more by its bits and counts than by bits alone, which is what the
-    report could have cost any profile.
+    See `FollowUp.losses` and `CHARGED_WITH`.
     """
-    calibrated, _ = installed_mechanism(cohort.population)
-    counting = CalibratedCounts.of(calibrated)
-    assert counting is not None, "counts of devices that are not set up to count"
-    _, groups = counting.group_codec.decode([CountRequest.of(record).groups])
-    left = counting.left(perturbed(cohort, calibrated))
-    sizes = counting.grouped(cohort.counts, groups[0, cohort.items], left)
-    released = counting.releases(cohort.counts, sizes)
-    assert released.added is not None, "releases of counts without their losses"
-    return Price(COUNT_ROUND, Loss(0.0, float(released.added[0])), Loss(0.0, 0.0))
+    profiles, draws = held(cohort)
+    lost = installed_follow_up(cohort.population).losses(profiles, CountRequest.of(record).groups, draws)
+    return Price(COUNT_ROUND, Loss(0.0, float(lost[0])), Loss(0.0, 0.0))
 
 
 def _of_gradient(cohort: Cohort, record: Record) -> Price:
@@ -107,20 +87,6 @@ def _of_replacement(cohort: Cohort, record: Record) -> Price:
     sources = cohort.population.n_items - (request.stop - request.start)
     paid = Loss(loss if replaced else 0.0, _of_many(loss, replaced))
     return Price(request.round_index, paid, Loss(loss, _of_many(loss, sources)))
-
-
-def of_any(calibrated: CalibratedMechanism) -> Loss:
-    """Return what a report costs no profile more than.
-
-    Between the shortest and the longest profile, the share of a rating only falls and their sum only rises,
-    but for rounding. A budget that is divided is exceeded by neither.
-    """
-    budget = calibrated.budget
-    if budget is not None and budget.per == "user" and budget.composition == "sum":
-        return Loss(budget.epsilon, budget.epsilon)
-    per_rating, per_user = calibrated.losses(np.array([1, calibrated.n_items]))
-    rounding = 1.0 if budget is None or budget.per != "user" else _ROUNDING
-    return Loss(float(per_rating.max()) * rounding, float(per_user.max()) * rounding)
 
 
 def _of_rated(cohort: Cohort, loss: float) -> float:

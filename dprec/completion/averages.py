@@ -8,7 +8,8 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.base import Completed, Completion, Observations
+from dprec.completion.base import Completed, Completion
+from dprec.observations import Observations
 from dprec.progress import Progress, silent
 
 

@@ -12,8 +12,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dprec.completion.base import Completed, Observations
+from dprec.completion.base import Completed
 from dprec.completion.factors import BLOCK, inner_products, map_blocks, packed_outer, unpack
+from dprec.observations import Observations
 from dprec.randomness import generator
 
 _SINGULAR = 1e-10

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.base import Completion, Observations
+from dprec.completion.base import Completion
 from dprec.completion.factors import BiasedFactors
 from dprec.completion.principal_axes import PrincipalAxes
 from dprec.completion.variational import (
@@ -28,6 +28,7 @@ from dprec.completion.variational import (
     factors_of,
     naming_iteration,
 )
+from dprec.observations import Observations
 from dprec.options import option
 from dprec.progress import Progress, silent
 

@@ -18,12 +18,13 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from dprec.completion.base import Completion, Observations
+from dprec.completion.base import Completion
 from dprec.completion.factors import inner_products
 from dprec.completion.gaussian_mixture import SMALLEST_VARIANCE, GaussianMixture
 from dprec.completion.least_squares import PlainFactors, initial_factors, solve_weighted
 from dprec.completion.variational import WeightedCells, check_rank, naming_iteration
 from dprec.errors import RunError
+from dprec.observations import Observations
 from dprec.options import option
 from dprec.progress import Progress, silent
 

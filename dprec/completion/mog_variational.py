@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from dprec.completion.base import Completion, Observations
+from dprec.completion.base import Completion
 from dprec.completion.factors import BiasedFactors
 from dprec.completion.gaussian_mixture import SMALLEST_VARIANCE, GaussianMixture
 from dprec.completion.variational import (
@@ -24,6 +24,7 @@ from dprec.completion.variational import (
     naming_iteration,
 )
 from dprec.errors import RunError
+from dprec.observations import Observations
 from dprec.options import option
 from dprec.progress import Progress, silent
 

@@ -17,11 +17,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dprec.completion.base import Completion, Observations
+from dprec.completion.base import Completion
 from dprec.completion.factors import BiasedFactors
 from dprec.completion.spectral import LowRank, SparsePlusLowRank
 from dprec.completion.variational import naming_iteration
 from dprec.errors import RunError, SettingError
+from dprec.observations import Observations
 from dprec.options import option
 from dprec.progress import Progress, silent
 

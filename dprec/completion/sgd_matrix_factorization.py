@@ -22,11 +22,12 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.base import Completion, Observations
+from dprec.completion.base import Completion
 from dprec.completion.factors import inner_products
 from dprec.completion.least_squares import PlainFactors, initial_factors
 from dprec.completion.variational import check_rank
 from dprec.errors import RunError
+from dprec.observations import Observations
 from dprec.options import option
 from dprec.progress import Progress, silent
 from dprec.ragged import offsets

@@ -14,10 +14,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dprec.completion.base import Completion, Observations
+from dprec.completion.base import Completion
 from dprec.completion.factors import BiasedFactors
 from dprec.completion.spectral import SparsePlusLowRank
 from dprec.completion.variational import check_rank, naming_iteration
+from dprec.observations import Observations
 from dprec.options import option
 from dprec.progress import Progress, silent
 

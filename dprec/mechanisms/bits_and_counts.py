@@ -19,6 +19,7 @@ from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.threshold_bit import ThresholdBit, fixed_threshold
 from dprec.options import option
 from dprec.ratings import RatingScale
+from dprec.reports import CountFamily, ReportFamily
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +28,7 @@ class BitsAndCounts(Mechanism):
 
     kind: Literal["bits-and-counts"] = "bits-and-counts"
     papers: ClassVar[tuple[str, ...]] = ("warner1965", "ghosh2012")
-    composes: ClassVar[bool] = False
+    report_family: ClassVar[type[ReportFamily]] = CountFamily
     threshold: float | Literal["middle"] = option(
         "Least rating whose bit is 1 and that is counted; or middle, for the first level above the middle of "
         "the scale.",

@@ -12,6 +12,7 @@ from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.threshold_bit import fixed_threshold
 from dprec.options import option
 from dprec.ratings import RatingScale
+from dprec.reports import HiddenRowFamily, ReportFamily
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +25,7 @@ class HiddenThreshold(Mechanism):
 
     kind: Literal["hidden-threshold"] = "hidden-threshold"
     papers: ClassVar[tuple[str, ...]] = ("kairouz2014",)
-    hides_rated_items: ClassVar[bool] = True
+    report_family: ClassVar[type[ReportFamily]] = HiddenRowFamily
     threshold: float | Literal["middle"] = option(
         "Least rating that is high; or middle, for the first level above the middle of the scale.", "middle"
     )

@@ -9,16 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dprec.channel import Channel
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.threshold_bit import ThresholdBit
 from dprec.options import option
-from dprec.ragged import places_of
-from dprec.randomness import shuffled_within
 from dprec.ratings import RatingScale
+from dprec.reports import ReportFamily, ResidualBitFamily
 
 _BUDGET_OF_A_BIT, _MOST_BITS = 2.0, 64
 """Of the budget per user, each bit gets about so much; chosen by benchmarks/choose_residual_bits.py."""
@@ -30,7 +26,7 @@ class ResidualBits(Mechanism):
 
     kind: Literal["residual-bits"] = "residual-bits"
     papers: ClassVar[tuple[str, ...]] = ("warner1965",)
-    compares_ratings: ClassVar[bool] = True
+    report_family: ClassVar[type[ReportFamily]] = ResidualBitFamily
     bits: int | None = option(
         "Ratings of a user that are reported on, among which its budget is divided; by default one, or "
         "the nearest whole number to half of epsilon if that is more.",
@@ -57,41 +53,3 @@ class ResidualBits(Mechanism):
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:
         """Return the channel of one bit: its inputs are the lowest level for below, the highest for above."""
         return ThresholdBit().channel(scale, epsilon)
-
-
-def sides_of_the_mean(
-    counts: NDArray[np.int64], levels: NDArray[np.uint8], scale: RatingScale
-) -> NDArray[np.uint8]:
-    """Return the highest level for ratings above the mean of their user's, the lowest for the others.
-
-    Parameters
-    ----------
-    counts : ndarray of int64, shape (users,)
-        Ratings of each user.
-    levels : ndarray of uint8, shape (ratings,)
-        By user.
-    scale : RatingScale
-    """
-    ratings, users = scale.values[levels - 1], np.repeat(np.arange(counts.size), counts)
-    sums = np.bincount(users, weights=ratings, minlength=counts.size)
-    above = ratings * counts[users] > sums[users]
-    return np.where(above, scale.levels, 1).astype(np.uint8)
-
-
-def drawn_ratings(
-    counts: NDArray[np.int64], most: int, random_words: NDArray[np.uint64]
-) -> NDArray[np.bool_]:
-    """Draw up to ``most`` ratings of each user, all choices equally likely; return a mask, shape (ratings,).
-
-    Parameters
-    ----------
-    counts : ndarray of int64, shape (users,)
-        Ratings of each user.
-    most : int
-    random_words : ndarray of uint64, shape (ratings,)
-        By user.
-    """
-    order = shuffled_within(np.repeat(np.arange(counts.size), counts), random_words)
-    drawn = np.zeros(random_words.size, dtype=np.bool_)
-    drawn[order[places_of(counts) < most]] = True
-    return drawn

@@ -6,15 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dprec.channel import Channel
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.profile_code import ProfileCode
 from dprec.options import option
-from dprec.ragged import places_of, rows_of
 from dprec.ratings import RatingScale
+from dprec.reports import ProfileFamily, ReportFamily
+from dprec.reports.profiles import ProfileCode
 
 _BUDGET_OF_AN_ANSWER, _MOST_ANSWERS = 4.0, 64
 """Of the budget per user, an answer gets at most so much; chosen by benchmarks/choose_user_level_bit.py."""
@@ -29,8 +26,7 @@ class UserLevelBit(Mechanism):
 
     kind: Literal["user-level-bit"] = "user-level-bit"
     papers: ClassVar[tuple[str, ...]] = ("ye2018",)
-    compares_ratings: ClassVar[bool] = True
-    reports_profiles: ClassVar[bool] = True
+    report_family: ClassVar[type[ReportFamily]] = ProfileFamily
     profile: int = option(
         "Ratings of a user that count at most: those farthest from its mean.", 64, ge=1, le=4096
     )
@@ -54,37 +50,3 @@ class UserLevelBit(Mechanism):
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:
         """Return the channel between two profiles of a large catalogue with nothing in common."""
         return self.code(_MANY_ITEMS, epsilon).channel(scale)
-
-
-def profile_elements(
-    counts: NDArray[np.int64],
-    items: NDArray[np.integer],
-    levels: NDArray[np.uint8],
-    scale: RatingScale,
-    most: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the elements of every profile: 2 i, or 2 i + 1 if item i is rated above the user's mean.
-
-    Parameters
-    ----------
-    counts : ndarray of int64, shape (users,)
-        Ratings of each user.
-    items : ndarray of int, shape (ratings,)
-        By user.
-    levels : ndarray of uint8, shape (ratings,)
-    scale : RatingScale
-    most : int
-        Elements of a user at most: of its ratings farthest from the mean, the first ones if equally far.
-
-    Returns
-    -------
-    counts : ndarray of int64, shape (users,)
-    elements : ndarray of int64, shape (sum of counts,)
-    """
-    ratings, users = scale.values[levels - 1], rows_of(counts)
-    residuals = ratings * counts[users] - np.bincount(users, weights=ratings, minlength=counts.size)[users]
-    elements = 2 * items.astype(np.int64) + (residuals > 0)
-    if counts.max(initial=0) > most:
-        order = np.lexsort((-np.abs(residuals), users))
-        elements = elements[np.sort(order[places_of(counts) < most])]
-    return np.minimum(counts, most), elements

@@ -12,7 +12,10 @@ from dprec.channel import Channel
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.laplace_grid import cell_probabilities, wide_grid
 from dprec.options import option
+from dprec.privacy.zheng_bounds import modified_laplace_bound
 from dprec.ratings import RatingScale
+from dprec.reports import HiddenRowFamily, ReportFamily
+from dprec.reports.hidden_rows import RATING_NOISE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +24,7 @@ class ZhengLaplace(Mechanism):
 
     kind: Literal["zheng-laplace"] = "zheng-laplace"
     papers: ClassVar[tuple[str, ...]] = ("zheng2016",)
-    hides_rated_items: ClassVar[bool] = True
+    report_family: ClassVar[type[ReportFamily]] = HiddenRowFamily
     symbols: int = option(
         'The symbol "?" and the cells of the grid on which noisy ratings are sent.', 256, ge=4, le=65536
     )
@@ -49,3 +52,10 @@ class ZhengLaplace(Mechanism):
             np.concatenate([[np.nan], values]),
             epsilon,
         )
+
+    def distance_bound(
+        self, users: int, items: int, ratings: int, scale: RatingScale, epsilon: float, tolerance: float
+    ) -> float:
+        """Return the bound of Theorem 3; see `Mechanism.distance_bound`."""
+        bound = modified_laplace_bound(users, items, ratings, epsilon, tolerance, RATING_NOISE)
+        return bound * (scale.high - scale.low) / 2

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dprec.completion.base import Completed, Observations
+from dprec.completion.base import Completed
 from dprec.completion.calibrated.completion import CalibratedModel
 from dprec.completion.calibrated.item_effects import ItemEffectsModel
+from dprec.observations import Observations
 from dprec.personalization.derived_broadcast import Broadcast, TableOptions, derived_broadcast, public_columns
 from dprec.wire.item_table import ItemTable
 

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
-from dprec.completion.base import Completed, Observations
+from dprec.completion.base import Completed
 from dprec.completion.calibrated.features import prior_effects
 from dprec.completion.calibrated.places import placed
 from dprec.completion.calibrated.regressed_effects import RegressedEffects
+from dprec.observations import Observations
 from dprec.options import Options, option
 from dprec.ordinal import Histogram, cut_points, expected_rating, level_shares
 from dprec.ratings import RatingScale

@@ -1,6 +1,6 @@
 """What is guaranteed to whom: budgets, guarantees, the ledger of every user, and the papers' theory."""
 
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.composition import TotalLoss, total_loss
 from dprec.privacy.guarantee import Guarantee, Status, Trust
 from dprec.privacy.ledger import Charge, PrivacyLedger
@@ -9,7 +9,6 @@ from dprec.privacy.releases import Releases, composed_losses
 from dprec.privacy.units import ComparableUnit, PrivacyUnit
 
 __all__ = [
-    "CalibratedMechanism",
     "Charge",
     "ComparableUnit",
     "Guarantee",

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.channel import Channel
-from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.composition import common_grid, total_loss
 from dprec.privacy.loss_distribution import LossDistribution
 from dprec.randomness import DRAWS
@@ -37,28 +36,6 @@ class Releases:
     channel: NDArray[np.int64]
     draws: NDArray[np.int64]
     added: NDArray[np.float64] | None = None
-
-
-def mechanism_releases(
-    calibrated: CalibratedMechanism, counts: NDArray[np.int64], sent: NDArray[np.bool_]
-) -> Releases:
-    """Return the draws about users whose report arrived: one for each of its cells.
-
-    Parameters
-    ----------
-    calibrated : CalibratedMechanism
-        The mechanism that was applied.
-    counts : ndarray of int64, shape (users,)
-        Number of ratings of each user.
-    sent : ndarray of bool, shape (users,)
-        Users whose report arrived.
-    """
-    cells = calibrated.cells(counts)
-    sizes, places = np.unique(np.maximum(cells, 1), return_inverse=True)
-    channels = [calibrated.channel(size) for size in sizes.tolist()]
-    distinct = list(dict.fromkeys(channels))
-    numbers = np.array([distinct.index(channel) for channel in channels])
-    return Releases(tuple(distinct), numbers[places], np.where(sent, cells, 0))
 
 
 def least_private_channel(epsilon: float) -> Channel:

@@ -17,9 +17,8 @@ from dprec.own_sources import sources_of
 from dprec.privacy.audit import measured
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings, RatingScale
-from dprec.setups import ReportSetup
 from simulation.auditing import experiments
-from simulation.auditing.decoding import fewest_items, leaves_counts
+from simulation.auditing.decoding import fewest_items, reports_of
 from simulation.auditing.exact import exact_findings, worst_levels
 from simulation.auditing.experiments import Experiment, Profile, Question
 from simulation.auditing.listening import Overheard, overhear, reduced
@@ -204,9 +203,9 @@ class Auditor:
         progress("auditing", runs - 1, runs)
         # With other starting factors, another run asks other questions.
         alike = not isinstance(self.config.protocol, IterativeProtocol)
-        setup = self.config.protocol.setup()
-        drawn = isinstance(setup, ReportSetup) and setup.mechanism.compares_ratings
-        linked = leaves_counts(self.config.protocol)
+        reports = reports_of(self.config.protocol)
+        drawn = reports is not None and not reports.by_cell
+        linked = reports is not None and reports.asks_further
         suspected = suspicions(*self._same_people(), alike=alike, drawn=drawn, linked=linked)
         yield from (suspicion.finding(failure) for suspicion in suspected)
         yield from findings_of_questions(self.config, self.promise, self._people(planned[1], 1))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dprec.privacy.pairwise import worst_pair
 from dprec.ratings import Ratings, RatingScale
 from dprec.setups import GradientPerturbationSetup, IterativeSetup
-from simulation.auditing.decoding import answers_of, channel_of, counts_of
+from simulation.auditing.decoding import channel_of, family_of
 from simulation.auditing.experiments import of_profiles
 from simulation.auditing.promise import Promise
 from simulation.auditing.result import Finding
@@ -37,18 +37,14 @@ def exact_findings(
     if isinstance(setup, IterativeSetup) and setup.epsilon_per_round is not None:
         loss = setup.gradient.exact_epsilon(setup.epsilon_per_round) * setup.rounds
         yield _finding("answers of all rounds, as probabilities", promise, 1, loss)
-    rounds = setup.rounds if isinstance(setup, GradientPerturbationSetup) else 1
     for entries in (1, 3):
         held = _held(protocol, scale, fewest_items)
-        channel, answers = channel_of(protocol, held, entries), answers_of(protocol, held, entries)
-        if channel is not None:
-            losses = worst_pair(channel.weights)[0] * answers * rounds
+        family, channel = family_of(protocol, held), channel_of(protocol, held, entries)
+        losses = [] if family is None else list(family.exact_losses(entries))
+        if channel is not None and isinstance(setup, GradientPerturbationSetup):
             text = "all pairs of levels, from the matrix" + (f", {entries} entries" if entries > 1 else "")
-            yield _finding(text, promise, entries, losses)
-        counts = counts_of(protocol, held)
-        if counts is not None:
-            loss = counts.count_epsilon(entries, entries)
-            yield _finding(f"counts that differ by {entries}, from the table", promise, entries, loss)
+            losses.append((text, worst_pair(channel.weights)[0] * entries * setup.rounds))
+        yield from (_finding(text, promise, entries, loss) for text, loss in losses)
 
 
 def worst_levels(protocol: Protocol, scale: RatingScale, entries: int, fewest_items: int) -> tuple[int, int]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dprec.privacy.units import PrivacyUnit
-from dprec.setups import IterativeSetup, ReportSetup
+from dprec.setups import IterativeSetup
+from simulation.auditing.decoding import reports_of
 from simulation.protocols.base import Protocol
 from simulation.protocols.x_map import XMapProtocol
 
@@ -56,9 +57,9 @@ def promise_of(protocol: Protocol) -> Promise:
         return Promise(protocol.largest_output_epsilon, "rating", hides_rated_items=False)
     budget = protocol.privacy
     assert budget is not None, "a protocol without a budget"
-    setup = protocol.setup()
-    if isinstance(setup, ReportSetup):
-        hides = setup.mechanism.hides_rated_items or setup.mechanism.reports_profiles
+    setup, reports = protocol.setup(), reports_of(protocol)
+    if reports is not None:
+        hides = reports.hides_items
     else:
         hides = isinstance(setup, IterativeSetup) and setup.gradient.hides_rated_items
     delta = budget.delta if budget.composition == "pld" else 0.0

@@ -13,8 +13,6 @@ from dprec.errors import InputError
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
 from dprec.privacy.bounded_laplace_noise import interval_probabilities, least_scale
-from dprec.privacy.calibration import CalibratedMechanism
-from dprec.privacy.device_channel import device_channel
 from dprec.randomness import categories, uniforms, words
 from dprec.ratings import Ratings, RatingScale
 from simulation.comparison.planning import Comparison
@@ -66,8 +64,7 @@ def _first_cells(comparison: Comparison) -> list[Cell]:
         protocol = cell.config.protocol
         if not isinstance(protocol, OneShotProtocol) or not protocol.private:
             continue
-        mechanism = protocol.mechanism
-        if not (mechanism.hides_rated_items or mechanism.compares_ratings):
+        if protocol.mechanism.report_family.of_single_ratings():
             chosen.setdefault((cell.protocol, cell.epsilon), cell)
     return list(chosen.values())
 
@@ -76,8 +73,8 @@ def _rows(cell: Cell, count: int) -> list[Row]:
     protocol = cell.config.protocol
     assert isinstance(protocol, OneShotProtocol)
     train, _ = load_ratings(cell.config)
-    calibrated = CalibratedMechanism(protocol.mechanism, protocol.privacy, train.scale, train.n_items)
-    device = device_channel(calibrated, train.counts)
+    family = protocol.mechanism.family(protocol.privacy, train.scale, train.n_items)
+    device = family.device_channel(train.counts)
     assert device is not None
     edges = noise_edges(device.channel, train.scale)
     noise = draw_noise(device.channel, train, count, cell.seed, f"{cell.protocol}/{cell.epsilon!r}")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dprec.privacy.device_channel import DeviceChannel
+from dprec.reports import DeviceChannel
 from simulation.analysis.comparison_files import ComparisonFiles
 from simulation.analysis.selection import at_reference, reference_budget
 from simulation.analysis.settings import read_rows

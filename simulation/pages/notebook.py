@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from dprec.channel import Channel
-from dprec.privacy.device_channel import DeviceChannel
+from dprec.reports import DeviceChannel
 from simulation.analysis.small_tables import SmallTable, run_table, tables_of_comparison
 from simulation.pages.figures.mechanism_channels import draw_noise
 from simulation.pages.figures.panels import WIDE

@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 
 from dprec.errors import SettingError, within
 from dprec.mechanisms import Mechanism
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.matched_budget import MatchedBudget
 from dprec.privacy.units import PrivacyUnit
+from dprec.ratings import RatingScale
+from dprec.reports import ReportFamily
 from strategies.round_record import RoundRecord
 
 EXACT_CHANNEL = (
@@ -53,16 +55,25 @@ def budget_at(
 def mechanism_budget(
     mechanism: Mechanism, privacy: PrivacyBudget | None, budget: MatchedBudget
 ) -> PrivacyBudget:
-    """Return the budget of a mechanism; if it hides the rated items, per rating means per cell.
+    """Return the budget of a mechanism, for what its family of reports can promise."""
+    family = mechanism.report_family
+    return budget_at(privacy, budget, family.matched_unit(budget.unit), composes=family.composes)
 
-    A mechanism that compares a user's ratings promises the same per user and per rating.
+
+def cell_reports(
+    mechanism: Mechanism, privacy: PrivacyBudget | None, scale: RatingScale, n_items: int
+) -> ReportFamily:
+    """Return what a mechanism reports that treats each cell by itself.
+
+    Raises
+    ------
+    SettingError
+        When it is another mechanism, or its budget is incompatible.
     """
-    per: PrivacyUnit = budget.unit
-    if mechanism.compares_ratings:
-        per = "user"
-    elif mechanism.hides_rated_items and per == "rating":
-        per = "cell"
-    return budget_at(privacy, budget, per, composes=mechanism.composes)
+    if not mechanism.report_family.by_cell:
+        accepted = "a mechanism that treats each rating by itself, or protocol one-shot"
+        raise SettingError("mechanism", mechanism.kind, accepted)
+    return mechanism.family(privacy, scale, n_items)
 
 
 def check_private(mechanism: Mechanism) -> None:
@@ -89,21 +100,26 @@ def check_unit(privacy: PrivacyBudget, accepted: PrivacyUnit, reason: str) -> No
 
 
 def mechanism_ledger(
-    calibrated: CalibratedMechanism, counts: NDArray[np.int64], sent: NDArray[np.bool_]
+    family: ReportFamily,
+    counts: NDArray[np.int64],
+    sent: NDArray[np.bool_],
+    asked: NDArray[np.int64] | None = None,
 ) -> PrivacyLedger:
     """Charge one round to all users whose report arrived, whether or not it could be used.
 
     Parameters
     ----------
-    calibrated : CalibratedMechanism
-        The mechanism that was applied.
+    family : ReportFamily
+        What was reported.
     counts : ndarray of int64, shape (users,)
         Number of ratings of each user.
     sent : ndarray of bool, shape (users,)
         Users whose report arrived.
+    asked : ndarray of int64, shape (users, ...), optional
+        What was asked of each after the reports.
     """
-    ledger = PrivacyLedger(rated=calibrated.cells(counts) > 0)
-    ledger.charge(1, sent, *calibrated.losses(counts))
+    ledger = PrivacyLedger(rated=family.protects(counts))
+    ledger.charge(1, sent, *family.losses(counts, asked))
     return ledger
 
 

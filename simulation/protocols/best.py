@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from dprec.completion.calibrated.completion import Calibrated
-from dprec.completion.placement import Placement
 from dprec.errors import SettingError
 from dprec.mechanisms import (
     BitsAndCounts,
@@ -22,6 +21,7 @@ from dprec.mechanisms import (
     ThresholdBit,
     UserLevelBit,
 )
+from dprec.observations import Placement
 from dprec.options import option
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.guarantee import Guarantee
@@ -106,9 +106,9 @@ class BestProtocol(Protocol):
     @property
     def picked(self) -> OneShotProtocol:
         """The protocol that is picked."""
-        plain = self.mechanism.hides_rated_items or self.mechanism.compares_ratings
-        completion = Calibrated(histogram="netflix", factors=0 if plain else _FACTORS)
-        if self.mechanism.hides_rated_items:
+        reports = self.mechanism.report_family
+        completion = Calibrated(histogram="netflix", factors=_FACTORS if reports.of_single_ratings() else 0)
+        if reports.hides_items and reports.by_cell:
             completion = replace(completion, sweeps=_HIDDEN_SWEEPS)
         return OneShotProtocol(
             privacy=self.privacy,

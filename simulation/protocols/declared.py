@@ -14,7 +14,7 @@ import numpy as np
 
 from dprec.errors import InputError
 from dprec.options import Options, own_classes
-from dprec.own_classes import redefined, reference_of
+from dprec.own_classes import reference_of
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.setups import ReportSetup
@@ -27,9 +27,7 @@ OutcomeT = TypeVar("OutcomeT", bound=ServerOutcome)
 def declaring(protocol: Protocol) -> tuple[type[Options], ...]:
     """Return the classes from outside on whose word alone the losses of a protocol rest."""
     own = dict.fromkeys([*own_classes(protocol), *own_classes(protocol.picked)])
-    return tuple(
-        each for each in own if each.without_loss is not None and redefined(each) - each.without_loss
-    )
+    return tuple(each for each in own if each.declares_loss())
 
 
 def guarantee_of(protocol: Protocol, shape: tuple[int, int]) -> Guarantee:

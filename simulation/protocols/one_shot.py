@@ -8,57 +8,36 @@ from typing import TYPE_CHECKING, Literal, Self
 import numpy as np
 
 from dprec.completion.averages import ItemAverage
-from dprec.completion.base import Completed
-from dprec.completion.calibrated.completion import Calibrated
-from dprec.completion.calibrated.item_effects import ItemEffects
-from dprec.completion.one_bit.completion import HiddenMatrix, OneBit
-from dprec.completion.placement import AS_THEY_ARE, Placement
+from dprec.completion.base import Completed, Completion
 from dprec.errors import SettingError, within
-from dprec.mechanisms import BitsAndCounts
 from dprec.messages import PRIOR
+from dprec.observations import AS_THEY_ARE, Placement
 from dprec.options import option
 from dprec.ordinal import level_shares
 from dprec.personalization.broadcast import broadcast_of
 from dprec.personalization.derived_broadcast import TableOptions
 from dprec.personalization.ordinal_process import Devices, OrdinalProcess
-from dprec.privacy.calibrated_counts import CalibratedCounts
-from dprec.privacy.calibration import CalibratedMechanism
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.matched_budget import MatchedBudget
-from dprec.privacy.residual_calibration import calibrated_for
 from dprec.recommendation import PredictRows
+from dprec.reports import ReportFamily, Wanted
 from dprec.setups import OneShotSetup
 from dprec.wire.item_table import ItemTable
 from simulation.protocols.accounting import EXACT_CHANNEL, check_private, mechanism_budget
 from simulation.protocols.components import AnyCompletion, AnyMechanism
-from simulation.protocols.counting import after_reports
 from simulation.protocols.delivery import DELIVERY, NOT_DELIVERED, TopN
 from simulation.protocols.deployable import DeployableProtocol
 from simulation.protocols.outcome import Outcome, ServerOutcome
-from simulation.protocols.reported_cells import RatedCells, note_on_made_up_cells
-from simulation.protocols.seen_set import (
-    ALL_VALUES,
-    SET_IS_SEEN,
-    WHOLE_PROFILE,
-    note_on_reading,
-    notes_on_table,
-)
+from simulation.protocols.seen_set import note_on_reading, notes_on_table
 from simulation.protocols.sent import Example, Sent, sent_ratings
-from simulation.protocols.served_reports import SentTable, ServedReports
+from simulation.protocols.served_reports import AfterReports, SentTable, ServedReports
 from simulation.protocols.shuffler import Shuffler, notes_on_ratings
 from simulation.protocols.task import ServerTask, Sizes, Task
-from simulation.protocols.zheng_distance import distance_per_cell
 
 if TYPE_CHECKING:
     from flwr.serverapp import Grid
 
     from strategies.report_collection import Collected
-
-ONE_PART_EACH = (
-    "Chance alone decides whether a rating is in one bit or in one noisy count; it loses at most epsilon in "
-    "either. The counts are sent when the server has grouped the items. Against a whole profile, a count "
-    "costs at most the sum over its ratings."
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,19 +91,18 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
         return self.completion.kind
 
     @property
-    def shared_fit(self) -> OneBit | None:
-        """The completion of true signs."""
-        return self.completion if isinstance(self.completion, OneBit) and not self.private else None
+    def shared_fit(self) -> Completion | None:
+        """The completion of true ratings, if it draws nothing."""
+        return None if self.private else self.completion.shared_fit
 
     def check(self, train: Sizes) -> None:
         """Refuse a mechanism, budget, completion and catalogue that do not fit together."""
         with within("completion"):
             self.completion.check_scale(train.scale)
-        calibrated = self._calibrated(train)
-        calibrated.codec()
-        CalibratedCounts.of(calibrated)
-        symbols = train.n_users * train.n_items
-        if self.mechanism.hides_rated_items and symbols > self.max_symbols:
+        self._family(train).check()
+        reports = self.mechanism.report_family
+        symbols = reports.seen_cells(train.n_users, train.n_items, ratings=0)
+        if symbols > self.max_symbols:
             raise SettingError(
                 "max_symbols",
                 f"{self.mechanism.kind} sends every item: {train.n_users} users x {train.n_items} items = "
@@ -133,7 +111,8 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
             )
         with within("completion"):
             self.completion.check((train.n_users, train.n_items))
-            self._check_calibrated()
+            says = self.mechanism.sends_values
+            self.completion.check_reports(reports.evidence, self.mechanism.kind, of_values=says)
         if self.shuffler is not None:
             on_device = self.personalization == "on-device"
             self.shuffler.check(self.mechanism, self.privacy, self.completion, on_device)
@@ -148,8 +127,8 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
         if self.personalization == "none":
             found, accepted = f"{epsilon:g}, where the server predicts", "none, or personalization: on-device"
             raise SettingError("epsilon", found, accepted)
-        unseen = isinstance(self.completion, ItemEffects) and not self.completion.dimensions
-        if unseen or self.mechanism.hides_rated_items:
+        unread = self.completion.knows_items and not self.completion.reads_item_sets
+        if unread or self.mechanism.report_family.hides_items:
             found = f"{epsilon:g}, where the server does not know who rated which items"
             raise SettingError("epsilon", found, "none: the table says nothing of item sets")
         if self.places.delta > self.delta:
@@ -164,32 +143,9 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
         if self.shuffler is not None:
             raise SettingError("shuffler", "one, in a deployment", "none: devices answer the server itself")
 
-    def _check_calibrated(self) -> None:
-        """Refuse what a calibrated completion cannot learn from the reports of the mechanism."""
-        alone = not (self.mechanism.hides_rated_items or self.mechanism.compares_ratings)
-        if isinstance(self.completion, ItemEffects) and not alone:
-            found = f"{self.completion.kind}, with mechanism {self.mechanism.kind}"
-            accepted = "a mechanism that shows which items were rated and reports on each alone"
-            raise SettingError("kind", found, accepted)
-        if not isinstance(self.completion, Calibrated):
-            if self.mechanism.reports_profiles:
-                found = f"{self.completion.kind!r}, with mechanism {self.mechanism.kind}"
-                raise SettingError("kind", found, "'calibrated', which reads answers about profiles")
-            return
-        hides, name = self.mechanism.hides_rated_items, self.mechanism.kind
-        by_itself = self.mechanism.sends_values and not self.mechanism.compares_ratings
-        if self.completion.learn_histogram and (hides or not by_itself):
-            accepted = "false, or a mechanism whose reports are all of ratings"
-            raise SettingError("learn_histogram", f"true, with mechanism {name}", accepted)
-        for key in ("slopes", "factors"):
-            if (hides or self.mechanism.compares_ratings) and getattr(self.completion, key):
-                found = f"{getattr(self.completion, key)}, with mechanism {name}"
-                accepted = "0, or a mechanism that shows which items were rated and reports on each alone"
-                raise SettingError(key, found, accepted)
-
     def seen_cells(self, users: int, items: int, ratings: int) -> int:
         """Return the ratings, or all cells if reports hide which of them are rated."""
-        return users * items if self.mechanism.hides_rated_items else ratings
+        return self.mechanism.report_family.seen_cells(users, items, ratings)
 
     def audited(self) -> Self:
         """Return the protocol without a costly completion; see `Protocol.audited`."""
@@ -210,20 +166,14 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
         """Collect the reports, complete the matrix, and send devices that predict what it says."""
         from strategies.report_collection import ReportCollection
 
-        calibrated = self._calibrated(task)
-        collection = ReportCollection(
-            calibrated,
-            task.group,
-            likelihood=self.completion.needs_likelihood,
-            symbols=self.completion.needs_symbols or CalibratedCounts.of(calibrated) is not None,
-            catalogue=task.catalogue,
-        )
-        collected = collection.collect(grid, task.roster)
+        family = self._family(task)
+        wanted = Wanted(self.completion.needs_likelihood, self.completion.needs_symbols)
+        collected = ReportCollection(family, task.group, wanted, task.catalogue).collect(grid, task.roster)
         record, sent_table = collected.record, None
-        after = after_reports(grid, task, calibrated, collected)
+        after = AfterReports.of(grid, task, family, collected)
         observed = replace(after.observations, placement=self._placement)
         if self.shuffler is not None:
-            spent = self.shuffler.charged(calibrated, collected, task.group)
+            spent = self.shuffler.charged(family, collected, task.group)
             record, observed = record.with_traffic(spent), self.shuffler.received(observed)
         with within("completion"):
             completed = self.completion.fit(observed, task.server_seed, task.progress)
@@ -232,12 +182,12 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
             record = record.with_traffic(spent)
         elif self.delivery is not None and self.shuffler is None:
             cells = collected.observations
-            seen = None if self.mechanism.hides_rated_items else (cells.users, cells.items)
+            seen = None if family.hides_items else (cells.users, cells.items)
             spent = self.delivery.deliver(
                 grid, task, completed, seen, collected.traffic, self.completion_name
             )
             record = record.with_traffic(spent)
-        return ServedReports(calibrated, collected, after, completed, record, sent_table, self._placement)
+        return ServedReports(family, collected, after, completed, record, sent_table, self._placement)
 
     def served(self, task: ServerTask, held: ServedReports) -> ServerOutcome:
         """Return what the server knows; a rating that no accepted report shows is not counted."""
@@ -253,13 +203,11 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
         if held.sent_table is not None:
             sent = held.sent_table
             predict, rows = Devices(self.process, sent.table, sent.priors, train).predict, None
-        if self.mechanism.hides_rated_items:
-            rated, accepted = RatedCells.of(train, observed), held.collected.accepted
-            facts["notes"] += (note_on_made_up_cells(train, observed, rated),)
-            facts["distance"] = distance_per_cell(held.calibrated, train, accepted, observed, rated)
+        notes, facts["distance"] = held.family.against_truth(train, observed, held.collected.accepted)
+        facts["notes"] += notes
         if self.shuffler is not None:
             losses = facts["privacy"].per_user
-            shuffled = self.shuffler.shuffled(held.calibrated, held.collected, losses)
+            shuffled = self.shuffler.shuffled(held.family, held.collected, losses)
             facts["shuffled"] = shuffled
             facts["notes"] += notes_on_ratings(shuffled, self.delta)
             if held.sent_table is None:
@@ -268,7 +216,7 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
             predict=predict,
             predict_rows=rows,
             guarantee=self.guarantee((train.n_users, train.n_items)),
-            hidden=completed.hidden if isinstance(completed, HiddenMatrix) else None,
+            hidden=completed.hidden_entries,
             **facts,
         )
 
@@ -280,7 +228,8 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
     @property
     def _table_options(self) -> TableOptions:
         """The options of the table; rated items that are hidden place nothing."""
-        return replace(self.table, dimensions=0) if self.mechanism.hides_rated_items else self.table
+        hidden = self.mechanism.report_family.hides_items
+        return replace(self.table, dimensions=0) if hidden else self.table
 
     def _broadcast(
         self, grid: Grid, task: ServerTask, completed: Completed, collected: Collected
@@ -297,11 +246,10 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
 
     def sent(self, example: Example) -> Sent:
         """Return the one report."""
-        calibrated = calibrated_for(self.mechanism, self.privacy, example.scale, example.items)
-        return sent_ratings(calibrated, example)
+        return sent_ratings(self.mechanism.family(self.privacy, example.scale, example.items), example)
 
-    def _calibrated(self, sizes: Sizes) -> CalibratedMechanism:
-        return calibrated_for(self.mechanism, self.privacy, sizes.scale, sizes.n_items)
+    def _family(self, sizes: Sizes) -> ReportFamily:
+        return self.mechanism.family(self.privacy, sizes.scale, sizes.n_items)
 
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
         """Promise the loss of the channel, if there is a budget; a shuffler adds to it."""
@@ -311,25 +259,19 @@ class OneShotProtocol(DeployableProtocol[ServedReports]):
     def _guarantee_of_reports(self) -> Guarantee:
         """Promise the loss of the channel, if there is a budget."""
         on_device, sends = self.personalization == "on-device", self.mechanism.sends_values
-        if self.mechanism.reports_profiles:
-            return Guarantee("proved", "nobody", True, f"{EXACT_CHANNEL}.", notes=(WHOLE_PROFILE,))
-        seen = [SET_IS_SEEN]
-        if on_device or isinstance(self.completion, Calibrated):
+        reports, reads_sets = self.mechanism.report_family, self.completion.reads_item_sets
+        if self.privacy is None and sends:
+            return Guarantee("none", "server", False, "the server receives the true ratings.")
+        if reports.hides_items:
+            return Guarantee("proved", "nobody", True, f"{EXACT_CHANNEL}.", notes=(reports.on_items,))
+        seen = [reports.on_items]
+        if on_device or reads_sets:
             seen.append(note_on_reading(on_device=on_device, sends_values=sends))
-        if on_device and not self.mechanism.hides_rated_items:
-            alone = not sends and isinstance(self.completion, Calibrated)
-            groups = isinstance(self.mechanism, BitsAndCounts)
-            seen += notes_on_table(self.places, has_effects=not alone, groups_items=groups)
+        if on_device:
+            groups, has_effects = reports.asks_further, sends or not reads_sets
+            seen += notes_on_table(self.places, has_effects=has_effects, groups_items=groups)
         if not sends:
             why = "devices send which items were rated, and nothing that depends on how."
             return Guarantee("proved", "nobody", False, why, notes=tuple(seen))
-        if self.privacy is None:
-            return Guarantee("none", "server", False, "the server receives the true ratings.")
-        if self.mechanism.hides_rated_items:
-            note = "Which items a user rated is hidden: epsilon holds for every cell, rated or not."
-            return Guarantee("proved", "nobody", True, f"{EXACT_CHANNEL}.", notes=(note,))
-        if self.mechanism.compares_ratings:
-            seen[0] = ALL_VALUES
-        if isinstance(self.mechanism, BitsAndCounts):
-            seen.append(ONE_PART_EACH)
+        seen += reports.further_notes
         return Guarantee("proved", "nobody", False, f"{EXACT_CHANNEL}.", notes=tuple(seen))

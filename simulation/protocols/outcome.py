@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.privacy.device_channel import DeviceChannel
 from dprec.privacy.gaussian import GaussianReleases
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.releases import Releases, composed_losses
 from dprec.privacy.shuffling import ShuffledProfiles, ShuffledReports
 from dprec.recommendation import Predict, PredictRows
+from dprec.reports import DeviceChannel
 from dprec.wire.traffic import TrafficLedger
 from strategies.round_record import RoundRecord
 

@@ -3,19 +3,7 @@
 from __future__ import annotations
 
 from dprec.catalogue import Catalogue
-from dprec.completion.placement import Placement
-
-SET_IS_SEEN = "Which items a user rated is not hidden; epsilon protects the values of the ratings."
-
-ALL_VALUES = (
-    "Which items a user rated is not hidden; epsilon protects the values of all ratings of a user together: "
-    "however many of them change, the report's probability changes by at most a factor of e^epsilon."
-)
-
-WHOLE_PROFILE = (
-    "Which items a user rated is hidden, and how many: epsilon holds between any two profiles, and everybody "
-    "sends as many bytes."
-)
+from dprec.observations import Placement
 
 
 def note_on_reading(*, on_device: bool, sends_values: bool) -> str:

@@ -9,19 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.completion.base import Completed
-from dprec.completion.calibrated.completion import CalibratedModel
-from dprec.completion.calibrated.item_effects import ItemEffectsModel
-from dprec.completion.placement import Placement
-from dprec.privacy.calibration import CalibratedMechanism
-from dprec.privacy.device_channel import device_channel
+from dprec.observations import Observations, Placement
 from dprec.privacy.gaussian import GaussianReleases
+from dprec.privacy.ledger import PrivacyLedger
+from dprec.privacy.releases import Releases
+from dprec.reports import ReportFamily
 from dprec.wire.item_table import ItemTable
-from simulation.protocols.accounting import notes_on_failures
-from simulation.protocols.counting import AfterReports
+from simulation.protocols.accounting import mechanism_ledger, notes_on_failures
 from simulation.protocols.seen_set import notes_on_catalogue
+from simulation.protocols.task import ServerTask
 from strategies.round_record import RoundRecord
 
 if TYPE_CHECKING:
+    from flwr.serverapp import Grid
+
     from strategies.report_collection import Collected
 
 
@@ -41,13 +42,61 @@ class SentTable:
 
 
 @dataclass(frozen=True, eq=False)
+class AfterReports:
+    """What a server knows of one-shot devices once there is nothing more to ask for.
+
+    Parameters
+    ----------
+    observations : Observations
+    asked : ndarray of int64, shape (users, ...), or None
+        What was asked of each user after the reports; None if nothing.
+    rounds : tuple of RoundRecord
+        Those after the reports.
+    notes : tuple of str
+    """
+
+    observations: Observations
+    asked: NDArray[np.int64] | None = None
+    rounds: tuple[RoundRecord, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, grid: Grid, task: ServerTask, family: ReportFamily, collected: Collected) -> AfterReports:
+        """Ask for what follows the reports of a family, if anything does."""
+        from strategies.report_collection import FollowUpCollection
+
+        follow_up = family.follow_up
+        if follow_up is None:
+            return cls(collected.observations)
+        further = FollowUpCollection(follow_up, task.group).collect(grid, task.roster, collected)
+        notes = notes_on_failures([further.record], follow_up.answers_called)
+        return cls(further.observations, further.asked, (further.record,), notes)
+
+    def losses(
+        self, family: ReportFamily, counts: NDArray[np.int64], sent: NDArray[np.bool_]
+    ) -> tuple[PrivacyLedger, Releases]:
+        """Return what was lost, and what was drawn about users.
+
+        Parameters
+        ----------
+        family : ReportFamily
+        counts : ndarray of int64, shape (users,)
+            Number of ratings of each user.
+        sent : ndarray of bool, shape (users,)
+            Users whose report arrived.
+        """
+        ledger = mechanism_ledger(family, counts, sent, self.asked)
+        return ledger, family.releases(counts, sent, self.asked)
+
+
+@dataclass(frozen=True, eq=False)
 class ServedReports:
     """What the server of a one-shot protocol holds at the end.
 
     Parameters
     ----------
-    calibrated : CalibratedMechanism
-        The mechanism that the devices apply.
+    family : ReportFamily
+        What the devices report.
     collected : Collected
         The reports.
     after : AfterReports
@@ -61,7 +110,7 @@ class ServedReports:
         What the table may say of everybody's item sets.
     """
 
-    calibrated: CalibratedMechanism
+    family: ReportFamily
     collected: Collected
     after: AfterReports
     completed: Completed
@@ -84,21 +133,20 @@ class ServedReports:
             Number of ratings of each user, as far as it is known.
         """
         sent, placement = self.collected.sent, self.placement
-        privacy, releases = self.after.losses(self.calibrated, counts, sent)
+        privacy, releases = self.after.losses(self.family, counts, sent)
         to_everybody = None
         if placement.epsilon is not None:
             to_everybody = GaussianReleases(placement.distance, sent)
             privacy.charge(1, sent, 0.0, placement.epsilon)
         notes = self.completed.notes + notes_on_failures([self.record]) + self.after.notes
-        if isinstance(self.completed, CalibratedModel | ItemEffectsModel):
-            notes += notes_on_catalogue(self.completed.catalogue)
+        notes += notes_on_catalogue(self.completed.public_data)
         return {
             "traffic": self.collected.traffic,
             "privacy": privacy,
             "releases": (releases,),
             "to_everybody": to_everybody,
             "rounds": (self.record, *self.after.rounds),
-            "channel": device_channel(self.calibrated, counts),
+            "channel": self.family.device_channel(counts),
             "notes": notes,
             "diagnostics": self.completed.diagnostics,
         }

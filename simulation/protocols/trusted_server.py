@@ -15,11 +15,12 @@ from dprec.completion.one_bit.perturbation import OutputPerturbation
 from dprec.errors import within
 from dprec.mechanisms.raw import Raw
 from dprec.options import option
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.matched_budget import MatchedBudget
 from dprec.ratings import Ratings
+from dprec.reports import ReportFamily
 from dprec.run_keys import seed_for
 from dprec.setups import OneShotSetup
 from simulation.protocols.accounting import (
@@ -85,7 +86,7 @@ class TrustedServerProtocol(Protocol):
             self.completion.check(shape)
         check_unit(self.privacy, "rating", "the noise is calibrated to one sign")
         self._noise(shape)
-        self._calibrated(train).codec()
+        self._family(train).check()
 
     def audited(self) -> Self:
         """Return the protocol as it is; see `Protocol.audited`."""
@@ -99,7 +100,7 @@ class TrustedServerProtocol(Protocol):
         """Collect the signs and complete the matrix with noise."""
         from strategies.report_collection import ReportCollection
 
-        collected = ReportCollection(self._calibrated(task.train), task.group).collect(grid, task.roster)
+        collected = ReportCollection(self._family(task.train), task.group).collect(grid, task.roster)
         received = collected.observations
         completed = self.perturbation.complete(
             self.completion,
@@ -132,10 +133,10 @@ class TrustedServerProtocol(Protocol):
 
     def sent(self, example: Example) -> Sent:
         """Return the report of true signs."""
-        return sent_ratings(CalibratedMechanism(_MECHANISM, None, example.scale, example.items), example)
+        return sent_ratings(_MECHANISM.family(None, example.scale, example.items), example)
 
-    def _calibrated(self, train: Ratings) -> CalibratedMechanism:
-        return CalibratedMechanism(_MECHANISM, None, train.scale, train.n_items)
+    def _family(self, train: Ratings) -> ReportFamily:
+        return _MECHANISM.family(None, train.scale, train.n_items)
 
     def _noise(self, shape: tuple[int, int]) -> CalibratedNoise:
         return self.perturbation.noise(self.completion, shape, self.privacy.epsilon)

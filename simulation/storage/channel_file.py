@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from dprec.channel import Channel
 from dprec.errors import InputError
-from dprec.privacy.device_channel import DeviceChannel
 from dprec.randomness import DRAW_BITS, DRAWS
+from dprec.reports import DeviceChannel
 from simulation.storage.archives import read_archive, write_archive
 from simulation.storage.names import CHANNEL
 from simulation.storage.summary import FileSummary

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.errors import InputError
-from dprec.privacy.device_channel import DeviceChannel
+from dprec.reports import DeviceChannel
 from simulation.configuration.strict_yaml import read_yaml
 from simulation.storage.channel_file import read_channel
 from simulation.storage.documents import FROM_RUN, read_text

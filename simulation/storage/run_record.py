@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.privacy.device_channel import DeviceChannel
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.ratings import Ratings
+from dprec.reports import DeviceChannel
 from dprec.wire.network import NetworkOptions, network_bytes
 from simulation.configuration.models import RunConfig
 from simulation.protocols.outcome import ServerOutcome

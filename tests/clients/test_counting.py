@@ -7,16 +7,15 @@ import pytest
 from flwr.app import Context, RecordDict
 from numpy.typing import NDArray
 
-from clients.counting import count_reports
 from clients.faults import FaultOptions
-from clients.one_shot import installed_mechanism, perturbed
+from clients.one_shot import count_reports, held, installed_follow_up
 from clients.population import Cohort, Population, open_population, write_population
 from dprec.mechanisms import BitsAndCounts, Mechanism, ThresholdBit
 from dprec.messages import CountRequest
-from dprec.privacy.calibrated_counts import CalibratedCounts
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.ragged import offsets
 from dprec.ratings import Ratings, RatingScale
+from dprec.reports.counts.family import Counts
 from dprec.run_keys import RunKeys
 from dprec.setups import OneShotSetup
 
@@ -55,9 +54,9 @@ def populate(
     return open_population(str(folder))
 
 
-def counting(population: Population) -> CalibratedCounts:
-    made = CalibratedCounts.of(installed_mechanism(population)[0])
-    assert made is not None
+def counting(population: Population) -> Counts:
+    made = installed_follow_up(population)
+    assert isinstance(made, Counts)
     return made
 
 
@@ -69,7 +68,7 @@ def heard(cohort: Cohort) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the symbols of a cohort's reports and its counts."""
     counts = counting(cohort.population)
     reports = count_reports(cohort, request(cohort.population), context())
-    symbols = perturbed(cohort, counts.calibrated).reshape(cohort.size, ITEMS).astype(np.int64)
+    symbols = counts.family.drawn(*held(cohort)).reshape(cohort.size, ITEMS).astype(np.int64)
     return symbols, counts.codec.decode(reports)[1]
 
 
@@ -94,7 +93,7 @@ def test_a_rating_is_in_its_bit_or_in_the_one_count_of_its_group(tmp_path: Path)
             assert _surprise(observed, expected) < 1e-7**-1, (group, size, count)
 
 
-def _odds(counts: CalibratedCounts, size: int, count: int) -> NDArray[np.float64]:
+def _odds(counts: Counts, size: int, count: int) -> NDArray[np.float64]:
     """Return the probability of every noisy count, from its definition."""
     steps = np.arange(-200, 201)
     shares = np.exp(-1.5 * np.abs(steps))

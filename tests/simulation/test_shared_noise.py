@@ -15,7 +15,6 @@ from dprec.channel import Channel
 from dprec.completion import Observations
 from dprec.completion.averages import ItemAverage
 from dprec.datasets.synthetic import Synthetic
-from dprec.privacy.calibration import CalibratedMechanism
 from dprec.progress import Progress
 from dprec.ratings import Ratings
 from dprec.run_keys import RunKeys
@@ -85,8 +84,8 @@ def sent(config: RunConfig, held: Ratings) -> Sent:
         words = device_draws(cohort, "report").per_cell(cohort.counts, cohort.items, 1)
     (arrived,) = (found for reply in replies if (found := arrivals_of(reply, 0, np.arange(USERS))))
     assert isinstance(config.protocol, OneShotProtocol)
-    calibrated = CalibratedMechanism(config.protocol.mechanism, config.protocol.privacy, held.scale, ITEMS)
-    channel, decoded = calibrated.reference_channel, calibrated.codec().decode(arrived.reports)
+    calibrated = config.protocol.mechanism.family(config.protocol.privacy, held.scale, ITEMS)
+    channel, decoded = calibrated.reference_channel, calibrated.codec.decode(arrived.reports)
     # These are the words that were used.
     assert channel.sample(held.levels, words).tolist() == decoded.symbols.tolist()
     return Sent(list(arrived.reports), decoded.symbols, words, channel, population)

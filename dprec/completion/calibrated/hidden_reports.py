@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.base import Observations
-from dprec.errors import RunError
+from dprec.observations import Observations, RowReports
 
 _MOST_SYMBOLS = 16
 """Symbols beyond these are merged with their neighbours."""
@@ -43,22 +42,13 @@ class HiddenReports:
     n_items: int
 
     @classmethod
-    def of(cls, observations: Observations) -> HiddenReports:
-        """Return the reports behind observations.
-
-        Raises
-        ------
-        RunError
-            When the reports do not hide the sets of rated items.
-        """
-        reports = observations.symbols
-        if reports is None or reports.hidden is None:
-            raise RunError("reports without symbols for cells that were not rated")
-        hidden, rated = reports.hidden, reports.channels[0]
-        merged = np.zeros(hidden.unrated.size, dtype=np.int64)
-        sent = np.flatnonzero(~hidden.unsent)
+    def of(cls, observations: Observations, reports: RowReports) -> HiddenReports:
+        """Return the reports behind observations."""
+        rated = reports.channels[0]
+        merged = np.zeros(reports.unrated.size, dtype=np.int64)
+        sent = np.flatnonzero(~reports.unsent)
         # About as many answers of each merged symbol, whether a cell is rated or not.
-        shares = (rated.mean(axis=0) + hidden.unrated)[sent]
+        shares = (rated.mean(axis=0) + reports.unrated)[sent]
         below = (np.cumsum(shares) - shares / 2) / max(float(shares.sum()), np.finfo(float).tiny)
         if sent.size < _MOST_SYMBOLS:
             merged[sent] = 1 + np.arange(sent.size)
@@ -70,8 +60,8 @@ class HiddenReports:
             observations.items,
             merged[reports.symbols],
             rated @ total,
-            hidden.unrated @ total,
-            hidden.reported,
+            reports.unrated @ total,
+            reports.reported,
             observations.shape[1],
         )
 

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from dprec.completion.base import Observations
 from dprec.completion.calibrated.cell_likelihood import CellLikelihood
 from dprec.completion.calibrated.features import catalogue_features
 from dprec.completion.calibrated.geometry import ImplicitGeometry
@@ -24,6 +23,7 @@ from dprec.completion.calibrated.hidden_places import hidden_places
 from dprec.completion.calibrated.hidden_reports import HiddenReports
 from dprec.completion.calibrated.joint_effects import JointEffects
 from dprec.completion.calibrated.propensity_bins import PropensityBins
+from dprec.observations import Observations, RowReports
 from dprec.progress import Progress
 
 _USERS, _ITEMS = ((0.0, 0.0), (1.0, 0.25)), ((-3.0, 0.0), (1.5, 0.3))
@@ -61,6 +61,7 @@ class HiddenSetFit:
     def of(
         cls,
         observations: Observations,
+        received: RowReports,
         cuts: NDArray[np.float64],
         dimensions: int,
         regressed: int,
@@ -73,6 +74,7 @@ class HiddenSetFit:
         Parameters
         ----------
         observations : Observations
+        received : RowReports
         cuts : ndarray, shape (levels - 1,)
         dimensions : int
             Of the places; those that do not stand out from the noise are 0.
@@ -83,7 +85,7 @@ class HiddenSetFit:
         seed : int
         progress : callable
         """
-        reports = HiddenReports.of(observations)
+        reports = HiddenReports.of(observations, received)
         users = JointEffects.at_centre(np.zeros((reports.reported.size, 0)), *_USERS)
         features = [np.ones((reports.n_items, 1))]
         if observations.catalogue is not None:

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
-from dprec.completion.base import Completed, Completion, Observations, RatedSets
+from dprec.completion.base import Completed, Completion
 from dprec.completion.calibrated.features import ITEM_SPREAD, item_features
 from dprec.completion.calibrated.geometry import ImplicitGeometry
 from dprec.completion.calibrated.places import placed
 from dprec.completion.calibrated.regressed_effects import RegressedEffects
 from dprec.completion.calibrated.symbol_tables import SymbolTables
-from dprec.mechanisms.symbol_reports import SymbolReports
+from dprec.errors import SettingError
+from dprec.observations import Evidence, Observations, RatedSets, SymbolReports
 from dprec.options import option
 from dprec.ordinal import Histogram, cut_points, expected_rating, level_shares
 from dprec.progress import Progress, silent
@@ -48,6 +49,11 @@ class ItemEffectsModel(Completed):
     user_variance: float
     scale: RatingScale
 
+    @property
+    def public_data(self) -> Catalogue | None:
+        """The catalogue."""
+        return self.catalogue
+
     def predict(self, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
         """Predict the expected ratings of the given cells, shape (cells,): the same for every user."""
         latent, variances = self.effects.means[items], self.effects.variances[items] + self.user_variance
@@ -61,6 +67,7 @@ class ItemEffects(Completion):
     kind: Literal["item-effects"] = "item-effects"
     needs_symbols: ClassVar[bool] = True
     works_unlinked: ClassVar[bool] = True
+    knows_items: ClassVar[bool] = True
     histogram: Histogram | None = option(
         "Public shares of the levels, from the lowest; by default equal. Not those of the protected ratings.",
         None,
@@ -75,6 +82,18 @@ class ItemEffects(Completion):
     )
     features: int = option("Dimensions, the first, on which effects are regressed.", 10, ge=0, le=64)
     sweeps: int = option("Steps of the fit.", 20, ge=1)
+
+    @property
+    def reads_item_sets(self) -> bool:
+        """Whether items have places."""
+        return self.dimensions > 0
+
+    def check_reports(self, evidence: type[Evidence], sender: str, *, of_values: bool) -> None:
+        """Refuse reports that are not of single ratings."""
+        if not evidence.of_single_ratings:
+            found = f"{self.kind}, with mechanism {sender}"
+            accepted = "a mechanism that shows which items were rated and reports on each alone"
+            raise SettingError("kind", found, accepted)
 
     def check_scale(self, scale: RatingScale) -> None:
         """Refuse a histogram of another number of levels."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
-from dprec.mechanisms.noisy_counts import NoisyCounts
+from dprec.observations import NoisyCounts
 
 _LEAST_VARIANCE = 0.01
 """Variance that a count has at least beside its noise, so that its density is smooth."""

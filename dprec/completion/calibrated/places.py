@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dprec.completion.calibrated.geometry import SHRINKAGE, ImplicitGeometry, standardised
 from dprec.completion.calibrated.noise_edge import expected_cosines
 from dprec.completion.calibrated.noisy_sets import NoisySets
-from dprec.completion.placement import Placement
+from dprec.observations import Placement
 from dprec.randomness import generator
 from dprec.run_keys import seed_for
 

@@ -25,7 +25,7 @@ from dprec.catalogue import Catalogue
 from dprec.completion.calibrated.features import catalogue_features
 from dprec.completion.calibrated.geometry import ImplicitGeometry
 from dprec.completion.calibrated.regressed_effects import RegressedEffects
-from dprec.mechanisms.symbol_reports import ProfileReports
+from dprec.observations import ProfileReports
 from dprec.progress import Progress
 
 SIDE_PER_EFFECT = 1.0

@@ -20,10 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from dprec.completion.base import Observations
 from dprec.completion.calibrated.features import expected_coefficients
 from dprec.completion.calibrated.regressed_effects import RegressedEffects
-from dprec.mechanisms.symbol_reports import ResidualReports
+from dprec.observations import Observations, ResidualReports
 from dprec.ordinal import INVERSE_SQRT_2_PI
 from dprec.progress import Progress
 
@@ -57,17 +56,18 @@ class ResidualAnswers:
     shares: NDArray[np.float64]
 
     @classmethod
-    def of(cls, seen: Observations, features: NDArray[np.float64]) -> ResidualAnswers:
+    def of(
+        cls, seen: Observations, reports: ResidualReports, features: NDArray[np.float64]
+    ) -> ResidualAnswers:
         """Read answers.
 
         Parameters
         ----------
         seen : Observations
-            With residuals.
+        reports : ResidualReports
         features : ndarray, shape (items, features)
         """
-        reports, users, items, n_users = seen.residuals, seen.users, seen.items, seen.shape[0]
-        assert reports is not None
+        users, items, n_users = seen.users, seen.items, seen.shape[0]
         counts = np.bincount(users, minlength=n_users)
         means = (
             np.column_stack(
@@ -103,7 +103,7 @@ class _Posterior:
 
 
 def fitted_to_residuals(
-    start: RegressedEffects, seen: Observations, sweeps: int, progress: Progress
+    start: RegressedEffects, seen: Observations, reports: ResidualReports, sweeps: int, progress: Progress
 ) -> RegressedEffects:
     """Return the posterior of the item effects.
 
@@ -112,12 +112,12 @@ def fitted_to_residuals(
     start : RegressedEffects
         The prior. An intercept stays 0, as residuals do not depend on it.
     seen : Observations
-        With residuals.
+    reports : ResidualReports
     sweeps : int
         Steps of Fisher scoring.
     progress : callable
     """
-    answers = ResidualAnswers.of(seen, start.features)
+    answers = ResidualAnswers.of(seen, reports, start.features)
     n_items, width = start.features.shape
     expected = start.expected_spread
     posterior = _Posterior(

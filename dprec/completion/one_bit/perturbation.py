@@ -9,7 +9,6 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.completion.base import Observations
 from dprec.completion.one_bit.calibration import (
     BIT,
     CalibratedNoise,
@@ -21,6 +20,7 @@ from dprec.completion.one_bit.calibration import (
 from dprec.completion.one_bit.completion import HiddenMatrix, OneBit
 from dprec.completion.one_bit.links import Logistic
 from dprec.discrete_laplace import NoiseGrid
+from dprec.observations import Observations
 from dprec.options import Options, option
 from dprec.progress import Progress, silent
 from dprec.registry import Registry

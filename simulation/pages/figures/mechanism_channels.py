@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from dprec.channel import Channel
-from dprec.privacy.device_channel import DeviceChannel
+from dprec.reports import DeviceChannel
 from simulation.pages.figures.axes import plain_axis
 from simulation.pages.figures.colours import INK, MUTED, SERIES, SURFACE, ramp
 from simulation.pages.figures.labels import MARKERS, legend_below

@@ -46,7 +46,7 @@ def unprotected_results(
 
 
 def _guarantee_of_uploads(mechanism: Mechanism) -> Guarantee:
-    hides = mechanism.hides_rated_items
+    hides = mechanism.report_family.hides_items
     which = "Which items a user rated is hidden" if hides else "Which items a user rated is not hidden"
     told = "" if hides else ", and show other users something of which items were rated"
     note = (

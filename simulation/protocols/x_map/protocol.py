@@ -14,16 +14,16 @@ from dprec.crossdomain.domains import CrossDomainRatings
 from dprec.crossdomain.recommender import RecommendationOptions
 from dprec.errors import InputError, SettingError, within
 from dprec.options import option
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
-from dprec.privacy.device_channel import device_channel
+from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.privacy.matched_budget import MatchedBudget
-from dprec.privacy.releases import mechanism_releases
 from dprec.ratings import Ratings
+from dprec.reports import ReportFamily
 from dprec.run_keys import seed_for
 from dprec.setups import ReplacementSetup, XMapSetup
 from simulation.protocols.accounting import (
+    cell_reports,
     check_private,
     mechanism_budget,
     mechanism_ledger,
@@ -105,10 +105,11 @@ class XMapProtocol(Protocol):
                 f"no user has training ratings in both {domains.source} and {domains.target}",
                 "domains with users in common",
             )
-        self._calibrated(train).codec()
+        family = self._family(train)
+        family.check()
         with within("replacement"):
             self.replacement.sensitivity(self.graph.similarity)
-        received = self._calibrated(train).reference_channel.values
+        received = family.channel(train.n_items).values
         if self.graph.similarity == "cosine" and np.nanmin(received) < 0:
             raise SettingError(
                 "graph.similarity",
@@ -158,8 +159,8 @@ class XMapProtocol(Protocol):
         from strategies.report_collection import ReportCollection
 
         train, similarity = _two_domains(task.train), self.graph.similarity
-        calibrated = self._calibrated(train)
-        collected = ReportCollection(calibrated, task.group).collect(grid, task.roster)
+        family = self._family(train)
+        collected = ReportCollection(family, task.group).collect(grid, task.roster)
         observed = collected.observations
         items = received_items(observed, similarity, self.recommendation.prior_ratings)
         comparison = None
@@ -185,12 +186,12 @@ class XMapProtocol(Protocol):
         return Outcome(
             predict=predictor(recommender, items.means, train),
             traffic=collected.traffic,
-            privacy=mechanism_ledger(calibrated, train.counts, collected.sent),
-            releases=(mechanism_releases(calibrated, train.counts, collected.sent),),
+            privacy=mechanism_ledger(family, train.counts, collected.sent),
+            releases=(family.releases(train.counts, collected.sent),),
             claimed=self._claimed(train, collected, exchanged),
             guarantee=self.guarantee((train.n_users, train.n_items)),
             rounds=rounds,
-            channel=device_channel(calibrated, train.counts),
+            channel=family.device_channel(train.counts),
             notes=(*_failures(collected, exchanged), *notes, NOT_DELIVERED, *note_on_profiles(recommender)),
             diagnostics=diagnostics_of(train, comparison, egos, recommender, deviations=deviations),
         )
@@ -201,11 +202,11 @@ class XMapProtocol(Protocol):
 
     def sent(self, example: Example) -> Sent:
         """Return the report of the ratings; AlterEgos follow it in a second round."""
-        calibrated = CalibratedMechanism(self.mechanism, self.privacy, example.scale, example.items)
-        return sent_ratings(calibrated, example)
+        family = cell_reports(self.mechanism, self.privacy, example.scale, example.items)
+        return sent_ratings(family, example)
 
-    def _calibrated(self, train: Ratings) -> CalibratedMechanism:
-        return CalibratedMechanism(self.mechanism, self.privacy, train.scale, train.n_items)
+    def _family(self, train: Ratings) -> ReportFamily:
+        return cell_reports(self.mechanism, self.privacy, train.scale, train.n_items)
 
     def _alter_egos(
         self,

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from dprec.completion.base import Observations
 from dprec.completion.calibrated.completion import Calibrated, CalibratedModel
-from dprec.mechanisms.symbol_reports import SymbolReports
+from dprec.observations import Observations, SymbolReports
 from dprec.personalization.broadcast import broadcast_of, calibrated_broadcast
 from dprec.personalization.derived_broadcast import TableOptions
 from dprec.ratings import RatingScale
@@ -23,7 +22,7 @@ def seen() -> Observations:
     levels = np.clip(np.rint(latent), 1, 5).astype(np.int64)
     symbols = SymbolReports((np.eye(5),), levels - 1, np.zeros_like(levels))
     users, items = users.astype(np.int32), items.astype(np.int32)
-    return Observations(users, items, levels.astype(float), SHAPE, STARS, symbols=symbols)
+    return Observations(users, items, levels.astype(float), SHAPE, STARS, evidence=symbols)
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,9 @@ import pytest
 from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
-from dprec.completion.base import Completed, Observations
+from dprec.completion.base import Completed
 from dprec.errors import SettingError
+from dprec.observations import Observations
 from dprec.ordinal import expected_rating
 from dprec.personalization.derived_broadcast import TableOptions, derived_broadcast
 from dprec.ratings import RatingScale

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from benchmarks.guess_item_sets import Guesses, area, guesses, table_of_sets
-from dprec.completion.placement import Placement
 from dprec.datasets.movielens import MovieLens100K
+from dprec.observations import Placement
 from dprec.ratings import Ratings, RatingScale
 from tests.paths import DATA
 

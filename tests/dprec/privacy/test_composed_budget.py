@@ -9,19 +9,20 @@ from dprec.mechanisms.binary_flip import BinaryFlip
 from dprec.mechanisms.bounded_laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.composed_budget import largest_share
-from dprec.privacy.releases import composed_losses, least_private_channel, mechanism_releases
+from dprec.privacy.releases import composed_losses, least_private_channel
 from dprec.ratings import RatingScale
+from dprec.reports import CellFamily
 
 STARS = RatingScale.evenly(1, 5, 1)
 COUNTS = np.array([1, 2, 20, 0, 150])
 EVERYBODY = np.ones(5, dtype=np.bool_)
 
 
-def shared(mechanism: Mechanism, epsilon: float, delta: float = 1e-6) -> CalibratedMechanism:
+def shared(mechanism: Mechanism, epsilon: float, delta: float = 1e-6) -> CellFamily:
     budget = PrivacyBudget(epsilon=epsilon, per="user", composition="pld", delta=delta)
-    return CalibratedMechanism(mechanism, budget, STARS, 200)
+    return mechanism.family(budget, STARS, 200)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 30.0])
@@ -30,7 +31,7 @@ def shared(mechanism: Mechanism, epsilon: float, delta: float = 1e-6) -> Calibra
 )
 def test_every_profile_together_costs_what_is_asked_for(mechanism: Mechanism, epsilon: float) -> None:
     calibrated = shared(mechanism, epsilon)
-    spent = composed_losses([mechanism_releases(calibrated, COUNTS, EVERYBODY)], 1e-6)
+    spent = composed_losses([calibrated.releases(COUNTS, EVERYBODY)], 1e-6)
     assert (spent <= epsilon).all()
     cells = calibrated.cells(COUNTS)
     # A channel spends at most 20.
@@ -63,7 +64,7 @@ def test_a_mechanism_whose_noise_is_given_keeps_to_the_sum() -> None:
     flip = BinaryFlip(p1=0.4, p2=0.4)
     signs = RatingScale(np.array([-1.0, 1.0]))
     budget = PrivacyBudget(epsilon=10.0, per="user", composition="pld")
-    calibrated = CalibratedMechanism(flip, budget, signs, 200)
+    calibrated = flip.family(budget, signs, 200)
     assert calibrated.channel(20).epsilon == pytest.approx(np.log(0.6 / 0.4))
 
 

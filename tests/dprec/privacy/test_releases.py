@@ -10,10 +10,10 @@ from dprec.mechanisms.bounded_laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.mechanisms.raw import Raw
 from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
+from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.composition import total_loss
 from dprec.privacy.loss_distribution import LossDistribution
-from dprec.privacy.releases import Releases, composed_losses, least_private_channel, mechanism_releases
+from dprec.privacy.releases import Releases, composed_losses, least_private_channel
 from dprec.ratings import RatingScale
 
 STARS = RatingScale.evenly(1, 5, 1)
@@ -84,23 +84,23 @@ def test_what_was_composed_before_is_not_composed_again(monkeypatch: pytest.Monk
 
 
 def test_what_is_not_protected_has_no_bound() -> None:
-    raw = CalibratedMechanism(Raw(), None, STARS, 40)
-    losses = composed_losses([mechanism_releases(raw, COUNTS, EVERYBODY)], 1e-6)
+    raw = Raw().family(None, STARS, 40)
+    losses = composed_losses([raw.releases(COUNTS, EVERYBODY)], 1e-6)
     assert losses.tolist() == [math.inf, 0, math.inf, math.inf, math.inf]
 
 
 def test_a_report_is_a_draw_for_every_cell_of_those_who_sent_it() -> None:
     sent = np.array([True, True, False, True, True])
-    per_rating = CalibratedMechanism(BoundedLaplace(), PrivacyBudget(epsilon=0.5), STARS, 40)
-    releases = mechanism_releases(per_rating, COUNTS, sent)
+    per_rating = BoundedLaplace().family(PrivacyBudget(epsilon=0.5), STARS, 40)
+    releases = per_rating.releases(COUNTS, sent)
     assert releases.draws.tolist() == [30, 0, 0, 30, 11]
     assert len(releases.channels) == 1
-    per_user = CalibratedMechanism(BoundedLaplace(), PrivacyBudget(epsilon=0.5, per="user"), STARS, 40)
-    channels = mechanism_releases(per_user, COUNTS, sent)
+    per_user = BoundedLaplace().family(PrivacyBudget(epsilon=0.5, per="user"), STARS, 40)
+    channels = per_user.releases(COUNTS, sent)
     used = [channels.channels[place].epsilon for place in channels.channel[[0, 4]]]
     assert used == pytest.approx([0.5 / 30, 0.5 / 11])
-    hidden = CalibratedMechanism(ZhengRandomizedResponse(), PrivacyBudget(epsilon=0.5, per="cell"), STARS, 40)
-    assert mechanism_releases(hidden, COUNTS, sent).draws.tolist() == [40, 40, 0, 40, 40]
+    hidden = ZhengRandomizedResponse().family(PrivacyBudget(epsilon=0.5, per="cell"), STARS, 40)
+    assert hidden.releases(COUNTS, sent).draws.tolist() == [40, 40, 0, 40, 40]
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.02, 1.0, 20.0])

@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 import yaml
 
-from dprec.privacy.calibration import CalibratedMechanism
-from dprec.privacy.device_channel import device_channel
 from dprec.privacy.guarantee import Guarantee, Trust
 from dprec.privacy.ledger import PrivacyLedger
 from dprec.ratings import Ratings, RatingScale
@@ -181,8 +179,8 @@ def _channel(config: RunConfig, train: Ratings) -> Any:
     protocol = config.protocol
     if not isinstance(protocol, OneShotProtocol):
         return None
-    calibrated = CalibratedMechanism(protocol.mechanism, protocol.privacy, train.scale, train.n_items)
-    return device_channel(calibrated, train.counts)
+    calibrated = protocol.mechanism.family(protocol.privacy, train.scale, train.n_items)
+    return calibrated.device_channel(train.counts)
 
 
 def alter_summary(directory: Path, altered: Mapping[str, Any]) -> None:

@@ -8,10 +8,11 @@ import pytest
 
 from dprec.errors import SettingError
 from dprec.mechanisms import MECHANISMS
-from dprec.privacy.calibration import DELTA, CalibratedMechanism, PrivacyBudget
+from dprec.privacy.calibration import DELTA, PrivacyBudget
 from dprec.privacy.matched_budget import MatchedBudget
 from dprec.privacy.units import ComparableUnit, PrivacyUnit
 from dprec.ratings import RatingScale
+from dprec.reports import ReportFamily
 from simulation.protocols.accounting import (
     budget_at,
     check_unit,
@@ -29,10 +30,10 @@ def record(replies: int, failures: int) -> RoundRecord:
     return RoundRecord(1, replies, failures, None, 0, 0, 0, 0, 0.0)
 
 
-def calibrated(kind: str) -> CalibratedMechanism:
+def calibrated(kind: str) -> ReportFamily:
     mechanism = MECHANISMS[kind](kind=kind)
     budget = mechanism_budget(mechanism, None, MatchedBudget(1.0))
-    return CalibratedMechanism(mechanism, budget, RatingScale.evenly(1.0, 5.0, 1.0), ITEMS)
+    return mechanism.family(budget, RatingScale.evenly(1.0, 5.0, 1.0), ITEMS)
 
 
 @pytest.mark.parametrize(

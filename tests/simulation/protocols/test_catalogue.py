@@ -9,11 +9,12 @@ import pytest
 
 from dprec.catalogue import Catalogue
 from dprec.completion.averages import ItemAverage
-from dprec.completion.base import Completed, Completion, Observations
+from dprec.completion.base import Completed, Completion
 from dprec.datasets.item_columns import ItemColumns
 from dprec.datasets.table import DelimitedTable
 from dprec.errors import InputError
 from dprec.mechanisms.threshold_bit import ThresholdBit
+from dprec.observations import Observations
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.progress import Progress, silent
 from dprec.splits import LeaveNPerUser

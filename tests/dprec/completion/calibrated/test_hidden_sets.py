@@ -8,6 +8,7 @@ import pytest
 from dprec.catalogue import Catalogue
 from dprec.completion import Calibrated
 from dprec.mechanisms import HiddenThreshold, Mechanism, ZhengLaplace, ZhengRandomizedResponse
+from dprec.observations import RowReports
 from tests.dprec.completion.calibrated.hidden_worlds import SHARES, planted_levels, reported
 
 COMPLETION = Calibrated(histogram=SHARES, dimensions=3, sweeps=8)
@@ -55,17 +56,16 @@ def test_users_whose_report_was_not_accepted_say_nothing() -> None:
     levels = planted_levels(USERS, ITEMS)[0]
     seen = reported(levels, HiddenThreshold(), 2.0)
     arrived = np.arange(USERS) < 200
-    assert seen.symbols is not None
-    assert seen.symbols.hidden is not None
+    assert isinstance(seen.evidence, RowReports)
     kept = arrived[seen.users]
     symbols = replace(
-        seen.symbols,
-        symbols=seen.symbols.symbols[kept],
-        channel_of=seen.symbols.channel_of[kept],
-        hidden=replace(seen.symbols.hidden, reported=arrived),
+        seen.evidence,
+        symbols=seen.evidence.symbols[kept],
+        channel_of=seen.evidence.channel_of[kept],
+        reported=arrived,
     )
     half = replace(
-        seen, users=seen.users[kept], items=seen.items[kept], values=seen.values[kept], symbols=symbols
+        seen, users=seen.users[kept], items=seen.items[kept], values=seen.values[kept], evidence=symbols
     )
     alone = COMPLETION.fit(reported(levels[:200], HiddenThreshold(), 2.0), 1)
     model = COMPLETION.fit(half, 1)

@@ -7,7 +7,7 @@ import pytest
 
 from dprec.completion import ItemEffects, Observations
 from dprec.mechanisms import ThresholdBit
-from dprec.mechanisms.symbol_reports import SymbolReports
+from dprec.observations import SymbolReports
 from dprec.ratings import RatingScale
 
 STARS = RatingScale.evenly(1, 5, 1)
@@ -32,7 +32,7 @@ def observations(items: np.ndarray, symbols: np.ndarray, shape: tuple[int, int])
     channel = ThresholdBit().channel(STARS, 2.0)
     users = np.repeat(np.arange(shape[0], dtype=np.int32), items.size // shape[0])
     reports = SymbolReports((channel.probabilities,), symbols, np.zeros_like(symbols))
-    return Observations(users, items.astype(np.int32), channel.values[symbols], shape, STARS, symbols=reports)
+    return Observations(users, items.astype(np.int32), channel.values[symbols], shape, STARS, evidence=reports)
 
 
 def test_planted_effects_are_found_whatever_users_differ_by() -> None:
@@ -57,7 +57,7 @@ def test_who_sent_a_report_and_when_makes_no_difference() -> None:
         seen,
         items=seen.items[moved],
         values=seen.values[moved],
-        symbols=replace(seen.symbols, symbols=seen.symbols.symbols[moved]),
+        evidence=replace(seen.symbols, symbols=seen.symbols.symbols[moved]),
     )
     assert (ItemEffects().fit(shuffled, seed=1).effects.means == own.effects.means).all()
 
@@ -67,7 +67,7 @@ def test_unlinked_reports_come_in_an_order_that_follows_from_what_they_say() -> 
     moved = np.random.default_rng(3).permutation(seen.items.size)
     assert seen.symbols is not None
     symbols = replace(seen.symbols, symbols=seen.symbols.symbols[moved])
-    shuffled = replace(seen, items=seen.items[moved], values=seen.values[moved], symbols=symbols)
+    shuffled = replace(seen, items=seen.items[moved], values=seen.values[moved], evidence=symbols)
     one, other = seen.unlinked(with_sets=False), shuffled.unlinked(with_sets=False)
     assert one.symbols is not None
     assert other.symbols is not None

@@ -5,7 +5,7 @@ import pytest
 
 from dprec.completion.calibrated.learned_histogram import learned_shares
 from dprec.mechanisms import Mechanism, RandomizedResponse, SetOnly, ThresholdBit
-from dprec.mechanisms.symbol_reports import SymbolReports
+from dprec.observations import SymbolReports
 from dprec.ratings import RatingScale
 
 STARS = RatingScale.evenly(1, 5, 1)

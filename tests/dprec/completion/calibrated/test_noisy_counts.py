@@ -7,12 +7,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from dprec.completion.base import Observations
 from dprec.completion.calibrated.completion import Calibrated
 from dprec.completion.calibrated.noisy_counts import CountLikelihood
-from dprec.mechanisms.noisy_counts import NoisyCounts
-from dprec.mechanisms.symbol_reports import SymbolReports
 from dprec.mechanisms.threshold_bit import ThresholdBit
+from dprec.observations import NoisyCounts, Observations, SymbolReports
 from dprec.ratings import RatingScale
 
 CUTS = np.array([-1.0, 0.2, 0.9])
@@ -160,11 +158,11 @@ def test_counts_tell_the_completion_about_users() -> None:
         np.zeros(theta.size),
         (users, 90),
         RatingScale.evenly(1, 4, 1),
-        symbols=reports,
+        evidence=reports,
     )
     completion = Calibrated(features=0, sweeps=8)
     alone, counted = (
         np.corrcoef(completion.fit(given, 1).users.means, levels)[0, 1]
-        for given in (seen, replace(seen, counts=rows))
+        for given in (seen, replace(seen, evidence=replace(reports, counts=rows)))
     )
     assert counted > alone + 0.1

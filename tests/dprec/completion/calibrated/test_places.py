@@ -5,7 +5,7 @@ import pytest
 
 from dprec.completion.calibrated.geometry import ImplicitGeometry
 from dprec.completion.calibrated.places import placed
-from dprec.completion.placement import AS_THEY_ARE, Placement
+from dprec.observations import AS_THEY_ARE, Placement
 
 SHAPE = (2000, 40)
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from dprec.binarization import binary_scale
-from dprec.completion.base import Observations
 from dprec.completion.one_bit import completion as module
 from dprec.completion.one_bit.completion import OneBit
+from dprec.observations import Observations
 
 
 @pytest.fixture

@@ -9,20 +9,17 @@ import pytest
 from dprec.errors import InputError
 from dprec.mechanisms.user_level_bit import UserLevelBit
 from dprec.privacy.calibration import PrivacyBudget
-from dprec.privacy.profile_calibration import CalibratedProfiles
-from dprec.privacy.releases import composed_losses, mechanism_releases
-from dprec.privacy.residual_calibration import calibrated_for
+from dprec.privacy.releases import composed_losses
 from dprec.ratings import RatingScale
+from dprec.reports import ProfileFamily
 
 STARS = RatingScale.evenly(1, 5, 1)
 
 
-def calibrated(
-    epsilon: float, composition: Literal["sum", "pld"] = "sum", **options: int
-) -> CalibratedProfiles:
+def calibrated(epsilon: float, composition: Literal["sum", "pld"] = "sum", **options: int) -> ProfileFamily:
     budget = PrivacyBudget(epsilon=epsilon, per="user", composition=composition)
-    own = calibrated_for(UserLevelBit(**options), budget, STARS, 60)
-    assert isinstance(own, CalibratedProfiles)
+    own = UserLevelBit(**options).family(budget, STARS, 60)
+    assert isinstance(own, ProfileFamily)
     return own
 
 
@@ -44,7 +41,7 @@ def test_no_profile_marks_more_blocks_than_the_loss_allows() -> None:
 def test_composed_answers_get_more_than_an_even_share() -> None:
     own = calibrated(2.0, "pld", answers=20)
     assert own.code.epsilon > 1.1 * 2.0 / 20
-    releases = mechanism_releases(own, np.array([0, 30]), np.array([True, True]))
+    releases = own.releases(np.array([0, 30]), np.array([True, True]))
     losses = composed_losses([releases], 1e-6)
     assert losses[0] == losses[1]
     assert 1.99 < losses[0] <= 2.0
@@ -59,4 +56,4 @@ def test_two_answers_share_a_budget() -> None:
 
 def test_a_promise_per_rating_is_refused() -> None:
     with pytest.raises(InputError, match=r"privacy\.per: 'rating', with mechanism user-level-bit; .*'user'"):
-        calibrated_for(UserLevelBit(), PrivacyBudget(epsilon=1.0), STARS, 60)
+        UserLevelBit().family(PrivacyBudget(epsilon=1.0), STARS, 60)

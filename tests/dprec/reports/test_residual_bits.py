@@ -5,21 +5,23 @@ import pytest
 from numpy.typing import NDArray
 
 from dprec.errors import InputError
-from dprec.mechanisms.residual_bits import ResidualBits, sides_of_the_mean
+from dprec.mechanisms import ResidualBits
 from dprec.mechanisms.threshold_bit import ThresholdBit
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
-from dprec.privacy.releases import composed_losses, mechanism_releases
-from dprec.privacy.residual_calibration import CalibratedResiduals, calibrated_for
+from dprec.privacy.calibration import PrivacyBudget
+from dprec.privacy.releases import composed_losses
 from dprec.randomness import words
 from dprec.ratings import RatingScale
+from dprec.reports import ResidualBitFamily
+from dprec.reports.residual_bits import drawn_ratings, sides_of_the_mean
+from simulation.protocols.accounting import cell_reports
 
 STARS = RatingScale.evenly(1, 5, 1)
 N_ITEMS = 20
 
 
-def calibrated(epsilon: float, bits: int | None = None) -> CalibratedResiduals:
+def calibrated(epsilon: float, bits: int | None = None) -> ResidualBitFamily:
     budget = PrivacyBudget(epsilon=epsilon, per="user")
-    return CalibratedResiduals(ResidualBits(bits=bits), budget, STARS, N_ITEMS)
+    return ResidualBits(bits=bits).family(budget, STARS, N_ITEMS)
 
 
 def reports_of(users: int, counts: NDArray[np.int64], *, epsilon: float, bits: int) -> NDArray[np.uint16]:
@@ -76,9 +78,9 @@ def test_a_report_is_decoded_and_its_answers_read() -> None:
     mechanism, counts = calibrated(4.0), np.array([3, 0, 1])
     symbols = np.array([2, 1, 0, 1], dtype=np.uint16)
     items = np.array([0, 4, 9, 7])
-    decoded = mechanism.codec().decode(mechanism.codec().encode(np.array([0, 3, 3, 4]), items, symbols))
+    decoded = mechanism.codec.decode(mechanism.codec.encode(np.array([0, 3, 3, 4]), items, symbols))
     assert decoded.symbols.tolist() == symbols.tolist()
-    reports = mechanism.residual_reports(counts, symbols)
+    reports = mechanism.evidence_of(counts, symbols, np.ones(3, dtype=np.bool_))
     assert reports.cells.tolist() == [1, 2, 3]
     assert reports.above.tolist() == [True, False, True]
     assert reports.lies == pytest.approx(1 / (1 + np.exp([2.0, 2.0, 4.0])))
@@ -90,13 +92,15 @@ def test_a_report_is_decoded_and_its_answers_read() -> None:
 
 def test_users_who_answer_more_or_less_than_they_should_are_not_read() -> None:
     mechanism = calibrated(4.0)
-    reports = mechanism.residual_reports(np.array([3, 3]), np.array([0, 1, 1, 2, 1, 2], dtype=np.uint16))
+    reports = mechanism.evidence_of(
+        np.array([3, 3]), np.array([0, 1, 1, 2, 1, 2], dtype=np.uint16), np.ones(2, dtype=np.bool_)
+    )
     assert reports.cells.size == 0
 
 
 def test_composed_losses_are_those_of_the_answers() -> None:
     mechanism, counts = calibrated(30.0, bits=60), np.full(3, N_ITEMS)
-    releases = mechanism_releases(mechanism, counts, np.array([True, True, False]))
+    releases = mechanism.releases(counts, np.array([True, True, False]))
     assert releases.draws.tolist() == [N_ITEMS, N_ITEMS, 0]
     composed = composed_losses([releases], 1e-6)
     assert composed[2] == 0
@@ -107,9 +111,37 @@ def test_composed_losses_are_those_of_the_answers() -> None:
 def test_only_a_promise_per_user_is_possible(per: str) -> None:
     budget = PrivacyBudget(epsilon=1.0, per=per)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"privacy\.per.*'user'"):
-        calibrated_for(ResidualBits(), budget, STARS, N_ITEMS)
+        ResidualBits().family(budget, STARS, N_ITEMS)
 
 
 def test_elsewhere_a_mechanism_that_compares_ratings_is_refused() -> None:
-    with pytest.raises(InputError, match=r"mechanism: residual-bits; .*by itself"):
-        CalibratedMechanism(ResidualBits(), PrivacyBudget(epsilon=1.0, per="user"), STARS, N_ITEMS)
+    with pytest.raises(InputError) as caught:
+        cell_reports(ResidualBits(), PrivacyBudget(epsilon=1.0, per="user"), STARS, N_ITEMS)
+    assert caught.value.where == "mechanism"
+
+
+def test_a_rating_is_compared_with_the_mean_of_its_own_user() -> None:
+    counts = np.array([3, 0, 1, 2])
+    levels = np.array([1, 3, 5, 4, 2, 3], dtype=np.uint8)
+    # The second rating is the mean, and a rating alone is its own mean: neither is above.
+    assert sides_of_the_mean(counts, levels, STARS).tolist() == [1, 1, 5, 1, 1, 5]
+
+
+@pytest.mark.parametrize(("epsilon", "bits"), [(0.1, 1), (1, 1), (2.9, 1), (3, 2), (4, 2), (8, 4), (1e6, 64)])
+def test_every_bit_has_a_budget_that_is_worth_it(epsilon: float, bits: int) -> None:
+    assert ResidualBits().asked(epsilon) == bits
+    assert ResidualBits(bits=3).asked(epsilon) == 3
+
+
+def test_each_choice_of_ratings_is_equally_likely() -> None:
+    """Frequencies of the six pairs of four ratings, within six standard errors: false alarm 1.2e-8."""
+    users = 30_000
+    drawn = drawn_ratings(np.full(users, 4), 2, words(5, "choice", 0, 4 * users)).reshape(users, 4)
+    assert (drawn.sum(axis=1) == 2).all()
+    pairs = np.unique(drawn @ (1 << np.arange(4)), return_counts=True)[1]
+    assert pairs.size == 6
+    assert np.abs(pairs / users - 1 / 6).max() < 6 * np.sqrt(5 / 36 / users)
+
+
+def test_users_with_few_ratings_report_on_all_of_them() -> None:
+    assert drawn_ratings(np.array([0, 1, 2]), 2, words(5, "choice", 0, 3)).all()

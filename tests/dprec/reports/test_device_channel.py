@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from dprec.mechanisms import MECHANISMS
-from dprec.privacy.calibration import CalibratedMechanism, PrivacyBudget
-from dprec.privacy.device_channel import DeviceChannel, device_channel
+from dprec.privacy.calibration import PrivacyBudget
 from dprec.ratings import RatingScale
+from dprec.reports import DeviceChannel
 
 STARS = RatingScale.evenly(1.0, 5.0, 1.0)
 
 
 def channel_of(kind: str, budget: PrivacyBudget | None, counts: list[int]) -> DeviceChannel | None:
-    calibrated = CalibratedMechanism(MECHANISMS[kind](kind=kind), budget, STARS, n_items=200)
-    return device_channel(calibrated, np.array(counts))
+    calibrated = MECHANISMS[kind](kind=kind).family(budget, STARS, 200)
+    return calibrated.device_channel(np.array(counts))
 
 
 def test_the_slope_is_that_of_the_mechanism() -> None:

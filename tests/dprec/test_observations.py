@@ -2,8 +2,8 @@
 
 import pytest
 
-from dprec.completion.placement import Placement
 from dprec.errors import SettingError
+from dprec.observations import Placement
 from dprec.privacy.gaussian import gaussian_delta, gaussian_epsilon
 
 

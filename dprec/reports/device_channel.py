@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.channel import Channel
-from dprec.privacy.calibration import CalibratedMechanism
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,19 +42,3 @@ class DeviceChannel:
     def slope(self) -> float:
         """Least-squares slope of E[r* | r]: 1 without bias, 0 if a report's mean says nothing about r."""
         return float(np.polyfit(self.ratings, self.expected, 1)[0])
-
-
-def device_channel(calibrated: CalibratedMechanism, counts: NDArray[np.int64]) -> DeviceChannel | None:
-    """Return the channel of devices that hold ``counts`` ratings; None if no noise is added to them.
-
-    Parameters
-    ----------
-    calibrated : CalibratedMechanism
-    counts : ndarray of int64, shape (users,)
-        Ratings that each user holds.
-    """
-    if calibrated.budget is None:
-        return None
-    median = max(1, round(float(np.median(counts))))
-    cells = int(calibrated.cells(np.array([median]))[0])
-    return DeviceChannel(calibrated.channel(cells), cells, calibrated.budget.per == "user")

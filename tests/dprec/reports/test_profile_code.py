@@ -8,10 +8,11 @@ import pytest
 from numpy.typing import NDArray
 
 from dprec.errors import InputError
-from dprec.mechanisms.profile_code import ProfileCode
-from dprec.mechanisms.user_level_bit import UserLevelBit, profile_elements
+from dprec.mechanisms.user_level_bit import UserLevelBit
+from dprec.reports.profiles.family import profile_elements
 from dprec.randomness import DRAW_BITS, DRAWS, words
 from dprec.ratings import RatingScale
+from dprec.reports.profiles.code import ProfileCode
 
 STARS = RatingScale.evenly(1, 5, 1)
 STEPS = 1 << 12

@@ -18,33 +18,34 @@ from dprec.mechanisms.bounded_laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.mechanisms.raw import Raw
 from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
-from dprec.privacy.calibration import LARGEST_CELL_EPSILON, CalibratedMechanism, PrivacyBudget
+from dprec.privacy.calibration import LARGEST_CELL_EPSILON, PrivacyBudget
 from dprec.randomness import words
 from dprec.ratings import RatingScale
+from dprec.reports import CellFamily
 
 STARS = RatingScale.evenly(1, 5, 1)
 N_ITEMS = 20
 # The probabilities of a binary flip are given; a budget only bounds them, and is not spent to the end.
-# Mechanisms that compare a user's ratings are calibrated otherwise: see test_residual_calibration.py.
+# Mechanisms that compare a user's ratings are calibrated otherwise: see test_residual_bits.py.
 PRIVATE = [
     mechanism
     for mechanism in MECHANISMS
-    if mechanism.private and mechanism is not BinaryFlip and not mechanism.compares_ratings
+    if mechanism.private and mechanism is not BinaryFlip and mechanism.report_family.by_cell
 ]
 COUNTS = np.array([0, 1, 3, N_ITEMS, 3])
 
 Per = Literal["rating", "cell", "user"]
 
 
-def calibrated(mechanism: Mechanism, epsilon: float | None, per: Per = "rating") -> CalibratedMechanism:
+def calibrated(mechanism: Mechanism, epsilon: float | None, per: Per = "rating") -> CellFamily:
     budget = None if epsilon is None else PrivacyBudget(epsilon=epsilon, per=per)
-    return CalibratedMechanism(mechanism, budget, STARS, N_ITEMS)
+    return mechanism.family(budget, STARS, N_ITEMS)
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 5.0])
 @pytest.mark.parametrize("mechanism", PRIVATE, ids=lambda mechanism: mechanism.kind)
 def test_a_budget_per_rating_is_spent_on_every_cell(mechanism: type[Mechanism], epsilon: float) -> None:
-    if mechanism.hides_rated_items:
+    if mechanism.report_family.hides_items:
         per_rating, per_user = calibrated(mechanism(), epsilon, "cell").losses(COUNTS)  # type: ignore[call-arg]
         assert per_rating == pytest.approx(np.full(5, epsilon), rel=1e-9)
         assert per_user == pytest.approx(np.full(5, N_ITEMS * epsilon), rel=1e-9)
@@ -95,13 +96,13 @@ def test_perturbation_does_not_depend_on_the_division_into_cohorts(
     mechanism: Mechanism, budget: tuple[Per, float], data: st.DataObject
 ) -> None:
     per, epsilon = budget
-    if per == "cell" and not mechanism.hides_rated_items:
+    if per == "cell" and not mechanism.report_family.hides_items:
         return
     users = data.draw(st.lists(st.integers(0, N_ITEMS), min_size=1, max_size=8))
     whole = calibrated(mechanism, epsilon, per)
     cells = whole.cells(np.array(users, dtype=np.int64))
     bounds = np.concatenate([[0], np.cumsum(cells)])
-    first = 0 if mechanism.hides_rated_items else 1
+    first = 0 if mechanism.report_family.hides_items else 1
     levels = np.random.default_rng(sum(users)).integers(first, 6, bounds[-1]).astype(np.uint8)
     together = whole.perturb(cells, levels, words(1, "report", 0, levels.size))
     cuts = sorted({0, len(users), *data.draw(st.lists(st.integers(0, len(users)), max_size=3))})
@@ -162,7 +163,7 @@ def test_what_does_not_go_together_is_refused(
 @pytest.mark.parametrize("mechanism", PRIVATE, ids=lambda mechanism: mechanism.kind)
 def test_a_budget_too_small_for_whole_draws_is_refused(mechanism: type[Mechanism], epsilon: float) -> None:
     with pytest.raises(InputError) as caught:
-        calibrated(mechanism(), epsilon, "user").codec()  # type: ignore[call-arg]
+        calibrated(mechanism(), epsilon, "user").check()  # type: ignore[call-arg]
     assert caught.value.where == "privacy.epsilon"
 
 
@@ -189,7 +190,7 @@ class Careless(Mechanism):
 
 def test_a_mechanism_that_does_not_keep_its_budget_is_refused() -> None:
     with pytest.raises(InputError, match="careless cannot keep"):
-        calibrated(Careless(), 1.0).codec()
+        calibrated(Careless(), 1.0).check()
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf])

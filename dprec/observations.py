@@ -1,0 +1,297 @@
+"""What a server holds of reports: the cells that they show, and evidence beyond the values of these.
+
+Families of reports (`dprec.reports`) make observations, and completions read them. Each kind of evidence is a
+class; a completion that uses the likelihood is fitted to what is registered for the class
+(`dprec.completion.calibrated.completion.fitted_to`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from dprec.catalogue import Catalogue
+from dprec.options import Options, option
+from dprec.privacy.gaussian import gaussian_epsilon, largest_mu
+from dprec.ragged import offsets
+from dprec.ratings import RatingScale
+
+LEAST_RATERS = 5
+"""By default; benchmarks/choose_least_raters.py holds it against others."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placement(Options):
+    """From how many raters on items have places that everybody is sent, and with what noise."""
+
+    least_raters: int = option(
+        "Raters without whom an item has no place. Whether it has one shows in the table.", LEAST_RATERS, ge=1
+    )
+    epsilon: float | None = option(
+        "Budget of a user's item set against all who are sent the table, for places and popularity; by "
+        "default they have no noise. The server sees the sets in any case.",
+        None,
+        gt=0,
+        le=1000,
+    )
+    delta: float = option("Delta with which it holds.", 1e-6, gt=1e-12, lt=1)
+
+    @property
+    def distance(self) -> float:
+        """How many standard deviations a profile moves what is released, at most; 0 without noise."""
+        return 0.0 if self.epsilon is None else largest_mu(self.epsilon, self.delta)
+
+    @property
+    def epsilon_between_profiles(self) -> float:
+        """What the releases cost, with the same delta, between any two profiles of a user."""
+        return gaussian_epsilon(float(np.sqrt(2)) * self.distance, self.delta)
+
+
+AS_THEY_ARE = Placement(least_raters=1)
+"""Where nobody but the server reads the places."""
+
+
+class Evidence:
+    """What reports say beyond the values that a published decoder reads.
+
+    `has_values` states whether cells with values come with it, which any completion reads, and
+    `of_single_ratings` whether each report is about one rating, of an item that is shown.
+    """
+
+    has_values: ClassVar[bool] = True
+    of_single_ratings: ClassVar[bool] = False
+
+    def unlinked(self, order: NDArray[np.int64]) -> Evidence | None:
+        """Return what is left if every cell is a message of its own, in another order; None for nothing."""
+        return None
+
+    @property
+    def of_cells(self) -> SymbolReports | None:
+        """The symbol of every cell; None if there are none."""
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyCounts:
+    """Counts over disjoint sets of cells, each of one user: how many of their ratings reach a level.
+
+    Parameters
+    ----------
+    cells, row_of : ndarray of int64, shape (cells,)
+        Places among the observed cells of those that are counted, and the row of each.
+    users, values, sizes : ndarray of int64, shape (rows,)
+        The user of each row, its noisy count, and the number of its cells, at least 1.
+    epsilons : ndarray of float64, shape (rows,)
+        Of the two-sided geometric noise; a value is clamped to 0 and the size of its row.
+    least_level : int
+        The lowest level that is counted, from 2.
+    """
+
+    cells: NDArray[np.int64]
+    row_of: NDArray[np.int64]
+    users: NDArray[np.int64]
+    values: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    epsilons: NDArray[np.float64]
+    least_level: int
+
+
+@dataclass(frozen=True, eq=False)
+class SymbolReports(Evidence):
+    """Symbols, and the channels through which they were sent.
+
+    Parameters
+    ----------
+    channels : tuple of ndarray, each of shape (levels, symbols)
+        Pr(symbol | level) of every channel.
+    symbols, channel_of : ndarray of int64, shape (cells,)
+        Of each cell, its symbol and the number of its channel.
+    counts : NoisyCounts, optional
+        How many ratings of some cells reach a level; the symbols of these cells say nothing.
+    """
+
+    channels: tuple[NDArray[np.float64], ...]
+    symbols: NDArray[np.int64]
+    channel_of: NDArray[np.int64]
+    counts: NoisyCounts | None = None
+    of_single_ratings: ClassVar[bool] = True
+
+    def unlinked(self, order: NDArray[np.int64]) -> Self:
+        """Return the symbols in another order."""
+        return replace(self, symbols=self.symbols[order], channel_of=self.channel_of[order])
+
+    @property
+    def of_cells(self) -> SymbolReports:
+        """These reports themselves."""
+        return self
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RowReports(SymbolReports):
+    """Symbols of reports on every item, which hide the items that were rated; there is one channel.
+
+    Parameters
+    ----------
+    unrated : ndarray, shape (symbols,)
+        Pr(symbol | not rated).
+    unsent : ndarray of bool, shape (symbols,)
+        Symbols that are not sent: a cell that a report does not list holds one of them.
+    reported : ndarray of bool, shape (users,)
+        Whose report was accepted.
+    """
+
+    unrated: NDArray[np.float64]
+    unsent: NDArray[np.bool_]
+    reported: NDArray[np.bool_]
+    of_single_ratings: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualReports(Evidence):
+    """Answers to whether ratings are above the mean of their user's, through randomised response.
+
+    Parameters
+    ----------
+    cells : ndarray of int64, shape (answers,)
+        Places, among the cells that are seen as rated, of those with an answer.
+    above : ndarray of bool, shape (answers,)
+    lies : ndarray of float64, shape (answers,)
+        Probability with which each answer is not the true one, below 1/2.
+    """
+
+    cells: NDArray[np.int64]
+    above: NDArray[np.bool_]
+    lies: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ProfileReports(Evidence):
+    """Answers about whole profiles, counted by item and side of the users' means.
+
+    Parameters
+    ----------
+    above, below : ndarray of int64, shape (items,)
+        Answers that name each item as rated above, and not above, the user's mean.
+    answers : int
+        All of them.
+    unrated : tuple of float
+        Bounds of the share of answers that name one side of an item that nobody has rated.
+    rated : float
+        Share of answers that name a side of an item that everybody has rated so.
+    """
+
+    above: NDArray[np.int64]
+    below: NDArray[np.int64]
+    answers: int
+    unrated: tuple[float, float]
+    rated: float
+    has_values: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, eq=False)
+class RatedSets:
+    """Which items each user rated, where that is known apart from how.
+
+    Parameters
+    ----------
+    users, items : ndarray of int32, shape (cells,)
+        By user, items ascending within a user.
+    n_users : int
+    """
+
+    users: NDArray[np.int32]
+    items: NDArray[np.int32]
+    n_users: int
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """The cells that the server saw as rated, by user, items ascending within a user.
+
+    Parameters
+    ----------
+    users, items : ndarray of int32, shape (cells,)
+    values : ndarray of float64, shape (cells,)
+        The ratings that the published decoder reads from the reports; may lie outside the scale.
+    shape : tuple of int
+        Users and items of the whole catalogue, observed or not.
+    scale : RatingScale
+        The scale of the true ratings.
+    noise_variance : float, optional
+        Mean variance of a value given the true rating, due to the mechanism alone, in squared rating
+        units; None if the server does not know the mechanism.
+    likelihood : ndarray of float64, shape (cells, levels), optional
+        Probability of what was received given each level of the scale, for completions that ask for
+        it (`Completion.needs_likelihood`).
+    evidence : Evidence, optional
+        What the reports say beyond the values, for completions that ask for it
+        (`Completion.needs_symbols`), and from families whose reports have no other use.
+    catalogue : Catalogue, optional
+        Public data about the items, if the data set has any.
+    rated : RatedSets, optional
+        Who rated which items, where the reports cannot be linked and this is known apart from them.
+    placement : Placement
+        What completions may read from the item sets as a whole, where all devices are sent what they learn.
+    """
+
+    users: NDArray[np.int32]
+    items: NDArray[np.int32]
+    values: NDArray[np.float64]
+    shape: tuple[int, int]
+    scale: RatingScale
+    noise_variance: float | None = None
+    likelihood: NDArray[np.float64] | None = None
+    evidence: Evidence | None = None
+    catalogue: Catalogue | None = None
+    rated: RatedSets | None = None
+    placement: Placement = AS_THEY_ARE
+
+    @property
+    def mean(self) -> float:
+        """Mean observed value; the middle of the scale when nothing was observed."""
+        return float(self.values.mean()) if self.values.size else (self.scale.low + self.scale.high) / 2
+
+    @property
+    def symbols(self) -> SymbolReports | None:
+        """The symbol of every cell, if the evidence has them."""
+        return None if self.evidence is None else self.evidence.of_cells
+
+    def unlinked(self, *, with_sets: bool) -> Observations:
+        """Return what arrives if every cell is a message of its own, in an order that says nothing.
+
+        Every report is that of a user of its own. They come by item, and of one item by their symbols, or by
+        their values where nothing is known of the symbols.
+
+        Parameters
+        ----------
+        with_sets : bool
+            Whether users say apart from that which items they rated.
+        """
+        reported = self.values if self.symbols is None else self.symbols.symbols
+        order = np.lexsort((reported, self.items))
+        return replace(
+            self,
+            users=np.arange(order.size, dtype=np.int32),
+            items=self.items[order],
+            values=self.values[order],
+            shape=(order.size, self.shape[1]),
+            likelihood=None if self.likelihood is None else self.likelihood[order],
+            evidence=None if self.evidence is None else self.evidence.unlinked(order),
+            rated=RatedSets(self.users, self.items, self.shape[0]) if with_sets else None,
+        )
+
+    @cached_property
+    def by_user(self) -> sp.csr_array:
+        """Pattern of the observed cells, users x items, with the position of each cell as data."""
+        indptr = offsets(np.bincount(self.users, minlength=self.shape[0]))
+        return sp.csr_array((np.arange(self.items.size), self.items, indptr), shape=self.shape)
+
+    @cached_property
+    def by_item(self) -> sp.csr_array:
+        """The same by item: items x users."""
+        return self.by_user.T.tocsr()
