@@ -15,15 +15,13 @@ from typing import Any
 
 import numpy as np
 from choose_on_device import validation_split
-from dprec.popularity_groups import popularity_groups
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dprec.completion.calibrated.completion import Calibrated
 from dprec.datasets.movielens import MovieLens100K
 from dprec.mechanisms import BitsAndCounts, Mechanism, ThresholdBit
 from dprec.metrics import root_mean_squared_error
-from dprec.observations import NoisyCounts, Observations
+from dprec.observations import Observations
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.randomness import words
 from dprec.ratings import Ratings
@@ -45,32 +43,18 @@ def received(mechanism: Mechanism, epsilon: float, learned: Ratings, draw: int) 
         calibrated.read(cells, symbols),
         (learned.n_users, learned.n_items),
         learned.scale,
-        symbols=calibrated.symbol_reports(cells, symbols),
+        evidence=calibrated.evidence_of(cells, symbols, cells >= 0),
     )
-    counting = CalibratedCounts.of(calibrated)
-    if counting is None:
+    if calibrated.follow_up is None:
         return observed
-    popularity = np.bincount(learned.items, minlength=learned.n_items)
-    groups = popularity_groups(popularity, counting.mechanism.groups)
-    left = counting.left(symbols)
-    return replace(observed, counts=counted(counting, learned, groups, left, draw))
-
-
-def counted(
-    counting: CalibratedCounts,
-    learned: Ratings,
-    groups: NDArray[np.int64],
-    left: NDArray[np.bool_],
-    draw: int,
-) -> NoisyCounts:
-    """Return the counts over the ratings that the reports left out."""
-    cells, of_rating = learned.counts, groups[learned.items]
-    sizes = counting.grouped(cells, of_rating, left)
-    counts = counting.grouped(cells, of_rating, left & (learned.levels >= counting.least_level))
-    noise = words(draw, "counts", 0, sizes.size).reshape(sizes.shape)
-    return counting.received(
-        learned.users, of_rating, left, cells, counting.perturb(cells, counts, sizes, noise)
-    )
+    asking = calibrated.follow_up.asking(observed)
+    noise = words(draw, "counts", 0, asking.asked.size).reshape(asking.asked.shape)
+    groups = calibrated.follow_up.group_codec.decode([asking.question])[1][0, learned.items]
+    reaching = calibrated.left(symbols) & (learned.levels >= calibrated.follow_up.least_level)
+    counts = calibrated.follow_up.grouped(cells, groups, reaching)
+    noisy = calibrated.follow_up.perturb(cells, counts, asking.asked, noise)
+    asking.take(np.arange(learned.n_users), calibrated.follow_up.codec.encode(noisy))
+    return asking.observations()
 
 
 def error(completion: Calibrated, seen: Observations, validation: Ratings) -> float:

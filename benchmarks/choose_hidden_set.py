@@ -52,7 +52,7 @@ def reported(learned: Ratings, mechanism: Mechanism, epsilon: float, draw: int) 
         calibrated.read(counts, symbols[shown]),
         shape,
         learned.scale,
-        symbols=calibrated.symbol_reports(counts, symbols[shown]),
+        evidence=calibrated.evidence_of(counts, symbols[shown], counts >= 0),
     )
 
 

@@ -97,7 +97,7 @@ def observed(
         calibrated.read(learned.counts, symbols),
         (learned.n_users, learned.n_items),
         learned.scale,
-        symbols=calibrated.symbol_reports(learned.counts, symbols),
+        evidence=calibrated.evidence_of(learned.counts, symbols, learned.counts >= 0),
     )
     return replace(seen, catalogue=catalogue)
 

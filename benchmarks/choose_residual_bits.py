@@ -46,7 +46,7 @@ def fitted(
         calibrated.read(learned.counts, symbols),
         (learned.n_users, learned.n_items),
         learned.scale,
-        residuals=calibrated.residual_reports(learned.counts, symbols),
+        evidence=calibrated.evidence_of(learned.counts, symbols, learned.counts >= 0),
     )
     model: CalibratedModel = PROTOCOL.completion.fit(replace(seen, catalogue=catalogue), seed=1)
     return model

@@ -27,6 +27,7 @@ from dprec.privacy.calibration import PrivacyBudget
 from dprec.ragged import offsets, rows_of
 from dprec.randomness import generator, words
 from dprec.ratings import Ratings
+from dprec.reports import ProfileFamily
 from simulation import load
 
 EPSILONS, AT_ONCE = (1.0, 2.0, 4.0, 8.0, 20.0), 20_000
@@ -51,7 +52,7 @@ def drawn_again(learned: Ratings, users: int, draw: int) -> NDArray[np.int64]:
     return generator(draw, "users").integers(0, learned.n_users, users)
 
 
-def reported(learned: Ratings, calibrated: CalibratedProfiles, users: int, draw: int) -> ProfileReports:
+def reported(learned: Ratings, calibrated: ProfileFamily, users: int, draw: int) -> ProfileReports:
     """Return what a population answers."""
     code, people = calibrated.code, drawn_again(learned, users, draw)
     counts, elements = calibrated.elements(learned.counts, learned.items, learned.levels)
@@ -77,7 +78,7 @@ def judged(learned: Ratings, validation: Ratings, reports: ProfileReports) -> fl
         np.zeros(0),
         (learned.n_users, learned.n_items),
         learned.scale,
-        profiles=reports,
+        evidence=reports,
     )
     model: CalibratedModel = PROTOCOL.completion.fit(seen, seed=1)
     return error(model, PROTOCOL.process, learned, validation)

@@ -42,7 +42,7 @@ def table_of_sets(train: Ratings, placement: Placement, seed: int = 1) -> ItemTa
     symbols = SymbolReports((np.ones((train.scale.levels, 1)),), nothing, nothing)
     cells = train.users.astype(np.int32), train.items.astype(np.int32)
     shape = train.n_users, train.n_items
-    seen = Observations(*cells, values, shape, train.scale, symbols=symbols, placement=placement)
+    seen = Observations(*cells, values, shape, train.scale, evidence=symbols, placement=placement)
     encoded = calibrated_broadcast(Calibrated().fit(seen, seed)).table.encode()
     return ItemTable.decode(encoded, n_levels=train.scale.levels, n_items=train.n_items)
 

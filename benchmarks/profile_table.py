@@ -40,6 +40,7 @@ from dprec.privacy.calibration import PrivacyBudget
 from dprec.ragged import rows_of
 from dprec.ratings import Ratings
 from dprec.replies import Reports
+from dprec.reports import ReportFamily
 from dprec.wire import DecodedReports, ReportCodec, TrafficLedger
 from simulation.protocols.accounting import mechanism_ledger
 from strategies.arrivals import Arrivals
@@ -111,12 +112,12 @@ class Path:
     Parameters
     ----------
     train : Ratings
-    calibrated : CalibratedMechanism
+    calibrated : ReportFamily
     codec : ReportCodec
     """
 
     train: Ratings
-    calibrated: CalibratedMechanism
+    calibrated: ReportFamily
     codec: ReportCodec
 
     @classmethod

@@ -16,7 +16,14 @@ from dprec.errors import InputError
 from dprec.options import Options, option, own_classes
 from dprec.own_classes import importing_only, is_importable, reference_of
 from dprec.packing import import_folders, import_from, packed, unpacked
-from dprec.setups import AnySetup, Setup, from_json, to_json
+from dprec.setups import AnySetup, Setup, is_told_by_its_settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Told(Options):
+    """A setup as a population's folder describes it."""
+
+    setup: AnySetup = option("One of ours, with any components.")
 
 
 @dataclass(frozen=True)
@@ -50,7 +57,7 @@ class Brought:
         names = [reference_of(component) for component in own]
         if not own:
             return NOTHING
-        if all(map(is_importable, own)) and _is_told_by_its_settings(setup):
+        if all(map(is_importable, own)) and is_told_by_its_settings(_Told(setup=setup)):
             return cls(folders=import_folders(), classes=frozenset(names))
         return cls(setup=packed(setup, " and ".join(names)))
 
@@ -82,19 +89,3 @@ class Brought:
 
 NOTHING = Brought()
 """For a run whose components are all of dprec."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Told(Options):
-    """A setup as a population's folder describes it."""
-
-    setup: AnySetup = option("One of ours, with any components.")
-
-
-def _is_told_by_its_settings(setup: Setup) -> bool:
-    """Return whether a setup is the same after it was written and read as JSON."""
-    told = _Told(setup=setup)
-    try:
-        return from_json(_Told, to_json(told), "setup") == told
-    except (InputError, TypeError):  # a setting that JSON has no form for
-        return False

@@ -161,3 +161,11 @@ def from_json(kind: type[InstalledT], text: str, where: str) -> InstalledT:
         return parse_json(kind, text)
     except SettingError as error:
         raise InputError(f"{where}, {error.key or 'JSON'}", error.found, error.accepted) from None
+
+
+def is_told_by_its_settings(installed: Options) -> bool:
+    """Return whether what is installed is the same after it was written and read as JSON."""
+    try:
+        return from_json(type(installed), to_json(installed), "setup") == installed
+    except (InputError, TypeError):  # a setting that JSON has no form for
+        return False

@@ -16,11 +16,11 @@ import numpy as np
 
 from dprec.errors import InputError
 from dprec.options import Options, as_values, option, own_classes
-from dprec.own_classes import reference_of
+from dprec.own_classes import importing_only, is_importable, reference_of
 from dprec.personalization.ordinal_process import OrdinalProcess
 from dprec.ratings import RatingScale
 from dprec.run_keys import Key
-from dprec.setups import AnySetup, Setup, from_json
+from dprec.setups import AnySetup, Setup, from_json, is_told_by_its_settings
 
 _GROUP_DIGITS = 8
 """Digits of a fingerprint that every message carries: as many as the run key of a simulation has."""
@@ -69,12 +69,10 @@ class Agreement(Options):
         Raises
         ------
         InputError
-            When the setup has classes from outside this distribution, which no file describes.
+            When the setup has user-defined classes that no file describes.
         """
-        own = [reference_of(component) for component in own_classes(setup)]
-        if own:
-            raise InputError("protocol", " and ".join(own), "components of dprec itself, on a device")
-        return cls(
+        own = own_classes(setup)
+        agreement = cls(
             setup=setup,
             levels=tuple(scale.values.tolist()),
             continuous=scale.continuous,
@@ -83,6 +81,17 @@ class Agreement(Options):
             public=public,
             process=process or OrdinalProcess(),
         )
+        if own and not (all(map(is_importable, own)) and is_told_by_its_settings(agreement)):
+            found = " and ".join(map(reference_of, own))
+            raise InputError(
+                "protocol", found, "classes of a module, whose settings JSON can hold, on a device"
+            )
+        return agreement
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The user-defined classes that the protocol names."""
+        return tuple(map(reference_of, own_classes(self.setup)))
 
     @cached_property
     def text(self) -> str:
@@ -111,12 +120,21 @@ def digest_of(item_ids: Sequence[str]) -> str:
 
 
 @lru_cache(maxsize=_OPEN)
-def agreement_from(text: str, where: str) -> Agreement:
+def agreement_from(text: str, where: str, classes: tuple[str, ...] = ()) -> Agreement:
     """Read an agreement.
+
+    Parameters
+    ----------
+    text : str
+    where : str
+        The file, for errors.
+    classes : tuple of str
+        The user-defined classes that it may name, as the device's installation says.
 
     Raises
     ------
     InputError
-        When it is damaged.
+        When it is damaged, or names another class, whose module is not imported.
     """
-    return from_json(Agreement, text, where)
+    with importing_only(classes):
+        return from_json(Agreement, text, where)

@@ -99,7 +99,7 @@ class DeviceFolder:
     @cached_property
     def agreement(self) -> Agreement:
         """What the device has agreed to."""
-        return agreement_from(self._text(self.protocol_file), str(self.protocol_file))
+        return agreement_from(self._text(self.protocol_file), str(self.protocol_file), self.options.classes)
 
     @cached_property
     def item_ids(self) -> list[str]:
@@ -246,7 +246,7 @@ def write_device(
         device.secret_file: new_secret(),
     }
     seeds = {} if seeded is None else {device.seeded_file: to_json(seeded).encode()}
-    options = DeviceOptions(user=user, limits=limits)
+    options = DeviceOptions(user=user, limits=limits, classes=agreement.classes)
     _write_files(device, {**files, **seeds, device.options_file: to_json(options).encode()})
     return device
 

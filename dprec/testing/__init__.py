@@ -1,4 +1,4 @@
-"""Contract tests: what every mechanism, completion, gradient report and data set must do.
+"""Contract tests: what every mechanism, family of reports, completion, gradient report and data set must do.
 
 They are for authors of such components, here or in their own projects. In a file that pytest collects, one
 line runs every test of the contract on a component::
@@ -25,6 +25,7 @@ pytest.register_assert_rewrite(
     "dprec.testing.datasets",
     "dprec.testing.gradients",
     "dprec.testing.mechanisms",
+    "dprec.testing.reports",
 )
 
 from dprec.testing.completions import CompletionContract  # noqa: E402
@@ -32,11 +33,13 @@ from dprec.testing.contracts import contract  # noqa: E402
 from dprec.testing.datasets import DatasetContract, FileDatasetContract  # noqa: E402
 from dprec.testing.gradients import GradientContract  # noqa: E402
 from dprec.testing.mechanisms import MechanismContract  # noqa: E402
+from dprec.testing.reports import FamilyContract  # noqa: E402
 from dprec.testing.samples import Sample  # noqa: E402
 
 __all__ = [
     "CompletionContract",
     "DatasetContract",
+    "FamilyContract",
     "FileDatasetContract",
     "GradientContract",
     "MechanismContract",

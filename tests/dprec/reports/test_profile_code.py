@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from dprec.errors import InputError
 from dprec.mechanisms.user_level_bit import UserLevelBit
-from dprec.reports.profiles.family import profile_elements
 from dprec.randomness import DRAW_BITS, DRAWS, words
 from dprec.ratings import RatingScale
 from dprec.reports.profiles.code import ProfileCode
+from dprec.reports.profiles.family import profile_elements
 
 STARS = RatingScale.evenly(1, 5, 1)
 STEPS = 1 << 12

@@ -32,7 +32,9 @@ def observations(items: np.ndarray, symbols: np.ndarray, shape: tuple[int, int])
     channel = ThresholdBit().channel(STARS, 2.0)
     users = np.repeat(np.arange(shape[0], dtype=np.int32), items.size // shape[0])
     reports = SymbolReports((channel.probabilities,), symbols, np.zeros_like(symbols))
-    return Observations(users, items.astype(np.int32), channel.values[symbols], shape, STARS, evidence=reports)
+    return Observations(
+        users, items.astype(np.int32), channel.values[symbols], shape, STARS, evidence=reports
+    )
 
 
 def test_planted_effects_are_found_whatever_users_differ_by() -> None:
