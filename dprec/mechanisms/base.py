@@ -40,7 +40,7 @@ class Mechanism(Options):
     report_family: ClassVar[type[ReportFamily]] = CellFamily
     # A loss is that of the matrix, whoever made it, and what is drawn from it is checked to be the same.
     without_loss: ClassVar[frozenset[str] | None] = frozenset(
-        {"papers", "private", "channel", "report_family", "distance_bound"}
+        {"papers", "private", "channel", "report_family", "distance_bound", "noise_between"}
     )
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -84,6 +84,27 @@ class Mechanism(Options):
         -------
         float or None
             In rating units.
+        """
+        return None
+
+    def noise_between(
+        self, edges: NDArray[np.float64], scale: RatingScale, shares: NDArray[np.float64], epsilon: float
+    ) -> NDArray[np.float64] | None:
+        """Return the probability of noise between neighbouring edges by a paper's density, if it has one.
+
+        Parameters
+        ----------
+        edges : ndarray, shape (intervals + 1,)
+            In rating units.
+        scale : RatingScale
+        shares : ndarray, shape (levels,)
+            How often each level occurs.
+        epsilon : float
+            Exact loss of a rating.
+
+        Returns
+        -------
+        ndarray of shape (intervals,), or None
         """
         return None
 

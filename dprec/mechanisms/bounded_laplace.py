@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dprec.channel import Channel
 from dprec.mechanisms.base import Mechanism
 from dprec.options import option
+from dprec.privacy.bounded_laplace_noise import interval_probabilities, least_scale
 from dprec.ratings import RatingScale
 
 
@@ -33,3 +35,10 @@ class BoundedLaplace(Mechanism):
         grid = np.linspace(scale.low, scale.high, self.symbols)
         density = np.exp(-np.abs(grid[None, :] - scale.values[:, None]) / b)
         return Channel.from_probabilities(density, scale.values, grid, epsilon)
+
+    def noise_between(
+        self, edges: NDArray[np.float64], scale: RatingScale, shares: NDArray[np.float64], epsilon: float
+    ) -> NDArray[np.float64]:
+        """Return the probabilities by the density of Neera et al. [neera2023]; see `Mechanism`."""
+        b = least_scale(scale.low, scale.high, epsilon)
+        return interval_probabilities(edges, scale.values, shares, scale.low, scale.high, b)

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from dprec.channel import Channel
 from dprec.errors import InputError
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.bounded_laplace import BoundedLaplace
-from dprec.privacy.bounded_laplace_noise import interval_probabilities, least_scale
 from dprec.randomness import categories, uniforms, words
 from dprec.ratings import Ratings, RatingScale
 from simulation.comparison.planning import Comparison
@@ -101,11 +99,8 @@ def _theory(
 ) -> NDArray[np.float64]:
     """Return the probability of every interval: the paper's density where it has one, or the channel's."""
     shares = train.histogram()
-    if not isinstance(mechanism, BoundedLaplace):
-        return exact_probabilities(edges, channel, shares)
-    low, high = train.scale.low, train.scale.high
-    b = least_scale(low, high, channel.epsilon)
-    return interval_probabilities(edges, train.scale.values, shares, low, high, b)
+    of_paper = mechanism.noise_between(edges, train.scale, shares, channel.epsilon)
+    return exact_probabilities(edges, channel, shares) if of_paper is None else of_paper
 
 
 def draw_noise(channel: Channel, train: Ratings, count: int, seed: int, name: str) -> NDArray[np.float64]:

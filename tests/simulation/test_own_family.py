@@ -48,7 +48,6 @@ def test_it_runs_here_and_on_ray_alike() -> None:
     (record,) = here.record.rounds
     assert (record.replies, record.failures) == (30, 0)
     assert (here.traffic["uplink_payload_bytes"] == there.traffic["uplink_payload_bytes"]).all()
-    assert ()
 
 
 def test_it_is_audited() -> None:
