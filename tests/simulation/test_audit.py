@@ -43,7 +43,9 @@ def leaky(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def twice(population: Any) -> Any:
         family = honest(population)
-        return replace(family, budget=replace(family.budget, epsilon=2 * family.budget.epsilon))
+        spending = replace(family, budget=replace(family.budget, epsilon=2 * family.budget.epsilon))
+        vars(spending)["codec"] = family.codec  # the server reads what the honest channel would send
+        return spending
 
     monkeypatch.setattr(one_shot, "installed_family", twice)
 
