@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from dprec.catalogue import Catalogue
 from dprec.completion.calibrated.completion import CalibratedModel
 from dprec.datasets.movielens import MovieLens100K
-from dprec.mechanisms.residual_bits import ResidualBits
+from dprec.mechanisms.whole_profiles import ResidualBits
 from dprec.observations import Observations
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.randomness import words

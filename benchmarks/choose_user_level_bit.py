@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from dprec.completion.calibrated.completion import CalibratedModel
 from dprec.datasets.movielens import MovieLens100K
-from dprec.mechanisms.user_level_bit import UserLevelBit
+from dprec.mechanisms.whole_profiles import UserLevelBit
 from dprec.observations import Observations, ProfileReports
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.ragged import offsets, rows_of

@@ -33,7 +33,7 @@ from threadpoolctl import threadpool_limits
 
 from dprec.completion.matrix_factorization import MatrixFactorization
 from dprec.device_draws import DeviceDraws
-from dprec.mechanisms.bounded_laplace import BoundedLaplace
+from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.messages import REPLY, REPORT
 from dprec.observations import Observations
 from dprec.privacy.calibration import PrivacyBudget

@@ -32,7 +32,7 @@ from process_memory import GIGABYTE, Peak, measured
 from threadpoolctl import threadpool_limits
 
 from dprec.completion.matrix_factorization import MatrixFactorization
-from dprec.mechanisms.bounded_laplace import BoundedLaplace
+from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.randomness import generator
 from dprec.ratings import Ratings, RatingScale

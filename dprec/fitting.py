@@ -15,7 +15,7 @@ from dprec.datasets.columns import RatingColumns
 from dprec.datasets.held import HeldRatings, ratings_from
 from dprec.errors import InputError
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.raw import Raw
+from dprec.mechanisms.unprotected import Raw
 from dprec.observations import Observations, SymbolReports
 from dprec.randomness import words
 from dprec.ratings import Ratings

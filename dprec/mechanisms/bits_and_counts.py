@@ -16,7 +16,7 @@ import numpy as np
 
 from dprec.channel import Channel
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.threshold_bit import ThresholdBit, fixed_threshold
+from dprec.mechanisms.thresholds import ThresholdBit, fixed_threshold
 from dprec.options import option
 from dprec.ratings import RatingScale
 from dprec.reports import CountFamily, ReportFamily

@@ -10,7 +10,7 @@ import numpy as np
 from dprec.completion.averages import Averages
 from dprec.completion.own_averages import one_mean_per_user
 from dprec.errors import SettingError
-from dprec.mechanisms.raw import Raw
+from dprec.mechanisms.unprotected import Raw
 from dprec.options import option
 from dprec.privacy.guarantee import Guarantee
 from dprec.privacy.matched_budget import MatchedBudget

@@ -13,7 +13,7 @@ from dprec.completion.one_bit.calibration import CalibratedNoise
 from dprec.completion.one_bit.completion import OneBit
 from dprec.completion.one_bit.perturbation import OutputPerturbation
 from dprec.errors import within
-from dprec.mechanisms.raw import Raw
+from dprec.mechanisms.unprotected import Raw
 from dprec.options import option
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.guarantee import Guarantee

@@ -9,7 +9,7 @@ from clients.app import client_app
 from clients.faults import FaultOptions
 from clients.population import write_population
 from dprec.datasets.synthetic import Synthetic
-from dprec.mechanisms.raw import Raw
+from dprec.mechanisms.unprotected import Raw
 from dprec.messages import DELIVER, IDENTIFY, REPLACE, REPORT, SLOPES, TRAIN
 from dprec.refusals import RefusalCode
 from dprec.run_keys import RunKeys

@@ -16,7 +16,7 @@ from clients.population import HeldFactors, open_population, write_held_factors,
 from dprec.datasets.synthetic import Synthetic
 from dprec.errors import InputError
 from dprec.mechanisms import Channel, Mechanism
-from dprec.mechanisms.bounded_laplace import BoundedLaplace
+from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.options import option
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.ratings import RatingScale

@@ -11,13 +11,11 @@ from clients.faults import FaultOptions
 from clients.population import Population, open_population, write_population
 from dprec.datasets.synthetic import Synthetic
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.bounded_laplace import BoundedLaplace
+from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import RandomizedResponse
-from dprec.mechanisms.raw import Raw
-from dprec.mechanisms.residual_bits import ResidualBits
-from dprec.mechanisms.user_level_bit import UserLevelBit
-from dprec.mechanisms.zheng_laplace import ZhengLaplace
-from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
+from dprec.mechanisms.unprotected import Raw
+from dprec.mechanisms.whole_profiles import ResidualBits, UserLevelBit
+from dprec.mechanisms.zheng import ZhengLaplace, ZhengRandomizedResponse
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.units import PrivacyUnit
 from dprec.randomness import DRAWS

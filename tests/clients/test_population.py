@@ -9,7 +9,7 @@ from clients.faults import FaultOptions
 from clients.population import HeldFactors, open_population, write_held_factors, write_population
 from dprec.datasets.synthetic import Synthetic
 from dprec.errors import InputError
-from dprec.mechanisms.bounded_laplace import BoundedLaplace
+from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.ratings import Ratings
 from dprec.run_keys import RunKeys

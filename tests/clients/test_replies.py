@@ -10,7 +10,7 @@ from clients.faults import ABSENT, DAMAGED, LATE, FaultOptions, fates
 from clients.population import Cohort, open_population, write_population
 from clients.replies import reply_with_reports
 from dprec.datasets.synthetic import Synthetic
-from dprec.mechanisms.raw import Raw
+from dprec.mechanisms.unprotected import Raw
 from dprec.run_keys import RunKeys
 from dprec.setups import OneShotSetup
 from simulation.engine.local_grid import stamped

@@ -17,7 +17,7 @@ from clients.population import open_population, write_population
 from clients.shards import INDEX, ShardedRatings, write_shards
 from dprec.datasets.synthetic import Synthetic
 from dprec.errors import InputError
-from dprec.mechanisms.bounded_laplace import BoundedLaplace
+from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.ratings import Ratings, RatingScale
 from dprec.run_keys import RunKeys

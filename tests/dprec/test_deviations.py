@@ -13,8 +13,8 @@ from dprec.completion.one_bit.perturbation import PERTURBATIONS
 from dprec.deviations import Deviation, deviations
 from dprec.gradients import GRADIENTS
 from dprec.mechanisms import MECHANISMS
-from dprec.mechanisms.bounded_laplace import BoundedLaplace
-from dprec.mechanisms.raw import Raw
+from dprec.mechanisms.laplace import BoundedLaplace
+from dprec.mechanisms.unprotected import Raw
 from dprec.options import Options, option, published_of
 
 REFERENCES = (Path(__file__).parents[2] / "docs" / "references.bib").read_text(encoding="utf-8")

@@ -10,8 +10,8 @@ from pydantic import Field
 
 from dprec.completion.one_bit.completion import OneBit
 from dprec.errors import InputError, SettingError
-from dprec.mechanisms.bounded_laplace import BoundedLaplace
-from dprec.mechanisms.raw import Raw
+from dprec.mechanisms.laplace import BoundedLaplace
+from dprec.mechanisms.unprotected import Raw
 from dprec.options import Options, option
 from dprec.privacy.calibration import PrivacyBudget
 

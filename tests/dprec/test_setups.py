@@ -10,9 +10,9 @@ from dprec.errors import InputError
 from dprec.gradients import GRADIENTS
 from dprec.gradients.full import FullGradient
 from dprec.mechanisms import MECHANISMS
-from dprec.mechanisms.binary_flip import BinaryFlip
-from dprec.mechanisms.bounded_laplace import BoundedLaplace
-from dprec.mechanisms.raw import Raw
+from dprec.mechanisms.laplace import BoundedLaplace
+from dprec.mechanisms.randomized_response import BinaryFlip
+from dprec.mechanisms.unprotected import Raw
 from dprec.options import Options, option
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.setups import (

@@ -14,7 +14,7 @@ from clients.delivery import ReceivedLists
 from clients.faults import FaultOptions
 from clients.population import write_population
 from dprec.datasets.synthetic import Synthetic
-from dprec.mechanisms.raw import Raw
+from dprec.mechanisms.unprotected import Raw
 from dprec.messages import IDENTIFY, RECOMMEND
 from dprec.ratings import Ratings
 from dprec.recommendation import NO_ITEM

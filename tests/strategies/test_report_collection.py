@@ -16,9 +16,9 @@ from dprec.completion.matrix_factorization import MatrixFactorization
 from dprec.datasets.synthetic import Synthetic
 from dprec.errors import RunError
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.bounded_laplace import BoundedLaplace
+from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import RandomizedResponse
-from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
+from dprec.mechanisms.zheng import ZhengRandomizedResponse
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.ratings import Ratings
 from dprec.refusals import RefusalCode

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.channel import Channel
-from dprec.mechanisms.laplace_grid import cell_probabilities, wide_grid
+from dprec.mechanisms.laplace import cell_probabilities, wide_grid
 
 _LEVELS = 129
 """Levels C / 64 apart: far below the noise of any budget that protects anything."""

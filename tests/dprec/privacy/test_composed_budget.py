@@ -5,10 +5,9 @@ import pytest
 
 from dprec.errors import SettingError
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.binary_flip import BinaryFlip
-from dprec.mechanisms.bounded_laplace import BoundedLaplace
-from dprec.mechanisms.randomized_response import RandomizedResponse
-from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
+from dprec.mechanisms.laplace import BoundedLaplace
+from dprec.mechanisms.randomized_response import BinaryFlip, RandomizedResponse
+from dprec.mechanisms.zheng import ZhengRandomizedResponse
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.composed_budget import largest_share
 from dprec.privacy.releases import composed_losses, least_private_channel

@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 
 from dprec.channel import Channel
-from dprec.mechanisms.bounded_laplace import BoundedLaplace
+from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.privacy.audit import proportion_above, proportion_below
 from dprec.privacy.composition import TotalLoss, common_grid, total_loss

@@ -8,9 +8,9 @@ import pytest
 from numpy.typing import NDArray
 
 from dprec.channel import Channel
-from dprec.mechanisms.bounded_laplace import BoundedLaplace
+from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import RandomizedResponse
-from dprec.mechanisms.zheng_laplace import ZhengLaplace
+from dprec.mechanisms.zheng import ZhengLaplace
 from dprec.privacy.loss_distribution import LossDistribution
 from dprec.ratings import RatingScale
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from dprec.channel import Channel
-from dprec.mechanisms.bounded_laplace import BoundedLaplace
+from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import RandomizedResponse
-from dprec.mechanisms.raw import Raw
-from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
+from dprec.mechanisms.unprotected import Raw
+from dprec.mechanisms.zheng import ZhengRandomizedResponse
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.composition import total_loss
 from dprec.privacy.loss_distribution import LossDistribution

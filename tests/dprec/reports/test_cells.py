@@ -13,11 +13,10 @@ from dprec.errors import InputError
 from dprec.exact_loss import even_share
 from dprec.mechanisms import MECHANISMS
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.binary_flip import BinaryFlip
-from dprec.mechanisms.bounded_laplace import BoundedLaplace
-from dprec.mechanisms.randomized_response import RandomizedResponse
-from dprec.mechanisms.raw import Raw
-from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
+from dprec.mechanisms.laplace import BoundedLaplace
+from dprec.mechanisms.randomized_response import BinaryFlip, RandomizedResponse
+from dprec.mechanisms.unprotected import Raw
+from dprec.mechanisms.zheng import ZhengRandomizedResponse
 from dprec.privacy.calibration import LARGEST_CELL_EPSILON, PrivacyBudget
 from dprec.randomness import words
 from dprec.ratings import RatingScale

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dprec.errors import InputError
-from dprec.mechanisms.user_level_bit import UserLevelBit
+from dprec.mechanisms.whole_profiles import UserLevelBit
 from dprec.randomness import DRAW_BITS, DRAWS, words
 from dprec.ratings import RatingScale
 from dprec.reports.profiles.code import ProfileCode

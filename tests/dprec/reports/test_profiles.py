@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dprec.errors import InputError
-from dprec.mechanisms.user_level_bit import UserLevelBit
+from dprec.mechanisms.whole_profiles import UserLevelBit
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.releases import composed_losses
 from dprec.ratings import RatingScale

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from dprec.errors import InputError
 from dprec.mechanisms import ResidualBits
-from dprec.mechanisms.threshold_bit import ThresholdBit
+from dprec.mechanisms.thresholds import ThresholdBit
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.privacy.releases import composed_losses
 from dprec.randomness import words

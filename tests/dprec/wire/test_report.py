@@ -12,11 +12,10 @@ from dprec.channel import Channel
 from dprec.datasets.movielens import MovieLens100K
 from dprec.datasets.synthetic import Synthetic
 from dprec.errors import InputError
-from dprec.mechanisms.bounded_laplace import BoundedLaplace
+from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import RandomizedResponse
-from dprec.mechanisms.raw import Raw
-from dprec.mechanisms.zheng_laplace import ZhengLaplace
-from dprec.mechanisms.zheng_randomized_response import ZhengRandomizedResponse
+from dprec.mechanisms.unprotected import Raw
+from dprec.mechanisms.zheng import ZhengLaplace, ZhengRandomizedResponse
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire import DecodedReports, ReportCodec
 from dprec.wire.bits import BitStream

@@ -13,7 +13,7 @@ from dprec.completion.base import Completed, Completion
 from dprec.datasets.item_columns import ItemColumns
 from dprec.datasets.table import DelimitedTable
 from dprec.errors import InputError
-from dprec.mechanisms.threshold_bit import ThresholdBit
+from dprec.mechanisms.thresholds import ThresholdBit
 from dprec.observations import Observations
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.progress import Progress, silent

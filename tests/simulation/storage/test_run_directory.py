@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dprec.errors import InputError, RunError
-from dprec.mechanisms.bounded_laplace import BoundedLaplace
+from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.privacy.composition import total_loss
 from dprec.privacy.loss_distribution import LossDistribution
 from simulation.configuration.models import parse_config

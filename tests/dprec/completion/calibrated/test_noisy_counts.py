@@ -9,7 +9,7 @@ from scipy.special import ndtr
 
 from dprec.completion.calibrated.completion import Calibrated
 from dprec.completion.calibrated.noisy_counts import CountLikelihood
-from dprec.mechanisms.threshold_bit import ThresholdBit
+from dprec.mechanisms.thresholds import ThresholdBit
 from dprec.observations import NoisyCounts, Observations, SymbolReports
 from dprec.ratings import RatingScale
 

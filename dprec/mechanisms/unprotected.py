@@ -1,7 +1,8 @@
-"""Only which items were rated is sent, and no value of a rating."""
+"""What is sent without noise: the ratings themselves, or only which items were rated."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -10,6 +11,19 @@ import numpy as np
 from dprec.channel import Channel
 from dprec.mechanisms.base import Mechanism
 from dprec.ratings import RatingScale
+
+
+@dataclass(frozen=True, kw_only=True)
+class Raw(Mechanism):
+    """No privacy: ratings are sent unchanged."""
+
+    kind: Literal["none"] = "none"
+    papers: ClassVar[tuple[str, ...]] = ("davenport2014", "guerraoui2017", "li2021", "neera2023")
+    private: ClassVar[bool] = False
+
+    def channel(self, scale: RatingScale, epsilon: float) -> Channel:
+        """Return the identity, whatever the budget: nothing is promised."""
+        return Channel.from_probabilities(np.eye(scale.levels), scale.values, scale.values, math.inf)
 
 
 @dataclass(frozen=True, kw_only=True)
