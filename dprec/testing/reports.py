@@ -16,6 +16,7 @@ from dprec.device_draws import DeviceDraws, Draws
 from dprec.mechanisms import Mechanism
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.ragged import offsets, rows_of
+from dprec.randomness import generator
 from dprec.ratings import RatingScale
 from dprec.reports import Profiles, ReportFamily, Wanted
 
@@ -55,7 +56,7 @@ class FamilyContract:
 
     def people(self, users: int, seed: int = 1) -> Profiles:
         """Return some users, of whom the first has no rating and the second has rated everything."""
-        random = np.random.default_rng(seed)
+        random = generator(seed, "people of a contract")
         rated = random.random((users, self.n_items)) < 0.4
         rated[0], rated[1:2] = False, True
         levels = random.integers(1, self.scale.levels + 1, int(rated.sum())).astype(np.uint8)
@@ -89,7 +90,7 @@ class FamilyContract:
         """Whatever the bytes are, nothing is raised; what is refused says nothing."""
         people = self.people(30)
         honest = family.encode(people, self.draws(people))
-        random = np.random.default_rng(3)
+        random = generator(3, "hostile reports")
         longer = [report + bytes(1 << 12) for report in honest]
         assert not family.reader(30, Wanted()).take(np.arange(30), longer).any()
         garbage = [random.bytes(int(size)) for size in random.integers(0, 40, 300)]
@@ -135,7 +136,7 @@ class FamilyContract:
     def test_reports_have_the_size_that_is_said(self, family: ReportFamily) -> None:
         """The mean over users with the same number of ratings is that before padding, to a byte."""
         users, ratings = 400, 3
-        random = np.random.default_rng(5)
+        random = generator(5, "items of a contract")
         items = np.sort(random.random((users, self.n_items)).argsort(axis=1)[:, :ratings], axis=1)
         levels = random.integers(1, self.scale.levels + 1, users * ratings).astype(np.uint8)
         people = Profiles(np.full(users, ratings), items.ravel().astype(np.int32), levels)
