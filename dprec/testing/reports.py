@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 from dprec.device_draws import DeviceDraws, Draws
 from dprec.mechanisms import Mechanism
 from dprec.privacy.calibration import PrivacyBudget
+from dprec.privacy.units import PrivacyUnit
 from dprec.ragged import offsets, rows_of
 from dprec.randomness import generator
 from dprec.ratings import RatingScale
 from dprec.reports import Profiles, ReportFamily, Wanted
 
+_STRONGEST_FIRST: tuple[PrivacyUnit, ...] = ("cell", "rating", "user")
 _MASTER = bytes(range(16))
 _PADDING = 8
 """Bits to which a report is padded at most."""
@@ -48,7 +50,7 @@ class FamilyContract:
     @pytest.fixture
     def family(self, mechanism: Mechanism) -> ReportFamily:
         """Return its family."""
-        unit = next((unit for unit in ("cell", "rating") if unit in mechanism.report_family.units), "user")
+        unit = next(unit for unit in _STRONGEST_FIRST if unit in mechanism.report_family.units)
         budget = PrivacyBudget(epsilon=self.epsilon, per=unit) if mechanism.private else None
         family = mechanism.family(budget, self.scale, self.n_items)
         family.check()
