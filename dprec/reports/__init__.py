@@ -10,10 +10,9 @@ from dprec.reports.base import (
     ReportSize,
     Wanted,
 )
-from dprec.reports.cells import CellFamily
+from dprec.reports.cells import CellFamily, IndependentDraws
 from dprec.reports.counts import CountFamily
 from dprec.reports.device_channel import DeviceChannel
-from dprec.reports.draws import IndependentDraws
 from dprec.reports.hidden_rows import HiddenRowFamily
 from dprec.reports.profiles import ProfileFamily
 from dprec.reports.residual_bits import ResidualBitFamily

@@ -19,7 +19,7 @@ from dprec.ragged import places_of, rows_of
 from dprec.randomness import DRAWS
 from dprec.ratings import RatingScale
 from dprec.reports.base import REPORT_ROUND, DrawsFor, HasChannel, Profiles, Reader, ReportSize, Wanted
-from dprec.reports.draws import IndependentDraws
+from dprec.reports.cells import IndependentDraws
 from dprec.reports.profiles.code import ProfileCode, fewest_divided
 from dprec.wire.fixed_fields import FixedFields
 
