@@ -18,8 +18,6 @@ test: $(VENV)/test.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/mypy benchmarks
-	$(BIN)/mypy --explicit-package-bases docs
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/pytest -m "not thorough"
 

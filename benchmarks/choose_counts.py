@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,13 @@ from threadpoolctl import threadpool_limits
 
 from dprec.completion.calibrated.completion import Calibrated
 from dprec.datasets.movielens import MovieLens100K
+from dprec.device_draws import DeviceDraws
 from dprec.mechanisms import BitsAndCounts, Mechanism, ThresholdBit
 from dprec.metrics import root_mean_squared_error
 from dprec.observations import Observations
 from dprec.privacy.calibration import PrivacyBudget
-from dprec.randomness import words
 from dprec.ratings import Ratings
+from dprec.reports import Profiles, Wanted
 from simulation import load
 
 PROTOCOL: Any = load("counts-and-bits").protocol
@@ -34,26 +36,18 @@ SHARES, GROUPS = (0.2, 0.3, 0.5), (1, 2, 4)
 
 def received(mechanism: Mechanism, epsilon: float, learned: Ratings, draw: int) -> Observations:
     """Return what the server has after both exchanges."""
-    calibrated = mechanism.family(PrivacyBudget(epsilon=epsilon), learned.scale, learned.n_items)
-    cells = learned.counts
-    symbols = calibrated.perturb(cells, learned.levels, words(draw, "reports", 0, learned.count))
-    observed = Observations(
-        learned.users.astype(np.int32),
-        learned.items,
-        calibrated.read(cells, symbols),
-        (learned.n_users, learned.n_items),
-        learned.scale,
-        evidence=calibrated.evidence_of(cells, symbols, cells >= 0),
+    family = mechanism.family(PrivacyBudget(epsilon=epsilon), learned.scale, learned.n_items)
+    profiles = Profiles(learned.counts, learned.items, learned.levels)
+    everybody, master = np.arange(learned.n_users), draw.to_bytes(16, "little")
+    draws = partial(
+        DeviceDraws.of, master, 0, learned.indptr, learned.items, learned.scale.values[learned.levels - 1]
     )
-    if calibrated.follow_up is None:
-        return observed
-    asking = calibrated.follow_up.asking(observed)
-    noise = words(draw, "counts", 0, asking.asked.size).reshape(asking.asked.shape)
-    groups = calibrated.follow_up.group_codec.decode([asking.question])[1][0, learned.items]
-    reaching = calibrated.left(symbols) & (learned.levels >= calibrated.follow_up.least_level)
-    counts = calibrated.follow_up.grouped(cells, groups, reaching)
-    noisy = calibrated.follow_up.perturb(cells, counts, asking.asked, noise)
-    asking.take(np.arange(learned.n_users), calibrated.follow_up.codec.encode(noisy))
+    reader = family.reader(learned.n_users, Wanted(symbols=True))
+    reader.take(everybody, family.encode(profiles, draws))
+    if family.follow_up is None:
+        return reader.observations()
+    asking = family.follow_up.asking(reader.observations())
+    asking.take(everybody, family.follow_up.encode(profiles, asking.question, draws))
     return asking.observations()
 
 

@@ -28,6 +28,7 @@ from dprec.personalization.ordinal_process import Devices
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.randomness import words
 from dprec.ratings import Ratings
+from dprec.reports import HiddenRowFamily
 from simulation import load
 
 PROTOCOL: Any = load("best-hidden-set").protocol
@@ -38,7 +39,7 @@ def reported(learned: Ratings, mechanism: Mechanism, epsilon: float, draw: int) 
     """Send every cell of the catalogue through a mechanism, and return what the server sees."""
     shape = learned.n_users, learned.n_items
     budget = PrivacyBudget(epsilon=epsilon, per="cell")
-    calibrated = mechanism.family(budget, learned.scale, learned.n_items)
+    calibrated = HiddenRowFamily(mechanism, budget, learned.scale, learned.n_items)
     levels = np.zeros(shape, dtype=np.uint8)
     levels[learned.users, learned.items] = learned.levels
     noise = words(draw, "reports", 0, levels.size)

@@ -39,6 +39,7 @@ from dprec.personalization.ordinal_process import Devices, OrdinalProcess
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.randomness import generator, words
 from dprec.ratings import Ratings
+from dprec.reports import CellFamily
 from dprec.splits import Holdout
 from dprec.wire import item_table
 from dprec.wire.item_table import ItemTable
@@ -88,7 +89,7 @@ def observed(
     catalogue: Catalogue | None = None,
 ) -> Observations:
     """Return what the server sees, by default one bit per rating."""
-    calibrated = mechanism.family(budget, learned.scale, learned.n_items)
+    calibrated = CellFamily(mechanism, budget, learned.scale, learned.n_items)
     noise = words(draw, "reports", 0, learned.count)
     symbols = calibrated.perturb(learned.counts, learned.levels, noise)
     seen = Observations(

@@ -24,6 +24,7 @@ from dprec.observations import Observations
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.randomness import words
 from dprec.ratings import Ratings
+from dprec.reports import ResidualBitFamily
 from simulation import load
 
 EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
@@ -37,7 +38,7 @@ def fitted(
 ) -> CalibratedModel:
     """Return what the server learns from so many bits per user."""
     budget = PrivacyBudget(epsilon=epsilon, per="user")
-    calibrated = ResidualBits(bits=bits).family(budget, learned.scale, learned.n_items)
+    calibrated = ResidualBitFamily(ResidualBits(bits=bits), budget, learned.scale, learned.n_items)
     choice, noise = (words(draw, purpose, 0, learned.count) for purpose in ("choice", "report"))
     symbols = calibrated.answers(learned.counts, learned.levels, choice, noise)
     seen = Observations(

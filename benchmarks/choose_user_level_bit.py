@@ -86,7 +86,8 @@ def judged(learned: Ratings, validation: Ratings, reports: ProfileReports) -> fl
 
 def exact(learned: Ratings, answers: int) -> ProfileReports:
     """Return so many answers about single ratings of all users, without noise, rounded."""
-    calibrated = UserLevelBit().family(PrivacyBudget(epsilon=4.0, per="user"), learned.scale, learned.n_items)
+    budget = PrivacyBudget(epsilon=4.0, per="user")
+    calibrated = ProfileFamily(UserLevelBit(), budget, learned.scale, learned.n_items)
     _, elements = calibrated.elements(learned.counts, learned.items, learned.levels)
     shares = np.bincount(elements, minlength=2 * learned.n_items) / learned.n_users
     pairs = np.rint(answers * (1e-6 + 0.01 * shares)).astype(np.int64).reshape(-1, 2)
@@ -113,7 +114,7 @@ def main() -> None:
                     if chosen.defaults and name != "default":
                         continue
                     budget = PrivacyBudget(epsilon=epsilon, per="user")
-                    calibrated = mechanism.family(budget, learned.scale, learned.n_items)
+                    calibrated = ProfileFamily(mechanism, budget, learned.scale, learned.n_items)
                     errors = [
                         judged(learned, validation, reported(learned, calibrated, users, draw))
                         for draw in range(chosen.draws)

@@ -247,8 +247,7 @@ def make_devices(superlink: SuperLink, folder: Path, devices: int) -> str:
     from dprec.datasets.synthetic import Synthetic
     from dprec.run_keys import RunKeys
     from simulation import load
-    from simulation.deployment.authority import new_node_key
-    from simulation.deployment.control import registered_nodes
+    from simulation.deployment.keys import new_node_key, registered_nodes
     from simulation.deployment.preparing import limits_of
 
     protocol: Any = load("blp-mf").protocol
@@ -283,7 +282,7 @@ def supernodes(superlink: SuperLink, folder: Path, port: int, count: int) -> lis
     )
     from flwr.supercore.primitives.asymmetric import generate_key_pairs
 
-    from simulation.deployment.control import registered_nodes
+    from simulation.deployment.keys import registered_nodes
 
     commands, public = [], []
     for number in range(count):

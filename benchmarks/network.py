@@ -24,8 +24,7 @@ from counting_proxy import Passed, counting_proxy
 from flwr.app import ConfigRecord, Message, RecordDict
 from superlink import SuperLink, started_superlink, write_app
 
-from clients.device.bounded_transport import LARGEST_BODY
-from clients.device.fleet import Fleet, NodeKey
+from clients.device.fleet import LARGEST_BODY, Fleet, NodeKey
 from dprec.wire.network import MEASURED, Contacts, NetworkConstants, Octets, network_bytes
 from dprec.wire.traffic import WITH_RECORD, WITHOUT_RECORD, TrafficLedger
 from strategies.envelope import message_size

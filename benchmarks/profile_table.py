@@ -40,7 +40,7 @@ from dprec.privacy.calibration import PrivacyBudget
 from dprec.ragged import rows_of
 from dprec.ratings import Ratings
 from dprec.replies import Reports
-from dprec.reports import ReportFamily
+from dprec.reports import CellFamily
 from dprec.wire import DecodedReports, ReportCodec, TrafficLedger
 from simulation.protocols.accounting import mechanism_ledger
 from strategies.arrivals import Arrivals
@@ -112,12 +112,12 @@ class Path:
     Parameters
     ----------
     train : Ratings
-    calibrated : ReportFamily
+    calibrated : CellFamily
     codec : ReportCodec
     """
 
     train: Ratings
-    calibrated: ReportFamily
+    calibrated: CellFamily
     codec: ReportCodec
 
     @classmethod
@@ -125,7 +125,7 @@ class Path:
         """Return the path of a population."""
         train = population(users, ITEMS)
         budget = PrivacyBudget(epsilon=EPSILON, per="rating")
-        calibrated = BoundedLaplace().family(budget, train.scale, train.n_items)
+        calibrated = CellFamily(BoundedLaplace(), budget, train.scale, train.n_items)
         return cls(train, calibrated, calibrated.codec)
 
     def cohorts(self) -> list[tuple[slice, slice]]:

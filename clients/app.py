@@ -19,8 +19,7 @@ from clients import (
     private_als,
     replacement,
 )
-from clients.brought import Brought
-from clients.population import Cohort, cohort_of, partition_of
+from clients.population import Brought, Cohort, cohort_of, partition_of
 from clients.refusing_app import RefusingApp
 from clients.replies import reply_with_reports, reply_with_sums
 from dprec.messages import (
@@ -59,13 +58,13 @@ CohortFor = Callable[[Message, Context], Cohort]
 """Returns the users that a message is for."""
 
 
-def client_app(root: str | None = None, brought: Mapping[str, Brought] | None = None) -> ClientApp:
+def client_app(root: str, brought: Mapping[str, Brought] | None = None) -> ClientApp:
     """Return the app that every node runs.
 
     Parameters
     ----------
-    root : str, optional
-        Folder of the runs' populations; by default, the one named in the run configuration.
+    root : str
+        Folder of the runs' populations.
     brought : mapping, optional
         What runs need from outside dprec, by run key; Ray carries it to its workers with every message.
     """
@@ -188,6 +187,3 @@ def _asked(request: CountRequest | GradientRequest | ReplacementRequest, cohort:
     """Return which users of a cohort a request asks."""
     with refusing_malformed():
         return asked_users(request.asked, cohort.size)
-
-
-app = client_app()

@@ -2,6 +2,11 @@
 
 Each run has its own folder, named after the run key that its messages carry as their group. The ratings are
 in shards (`clients.shards`), so a worker's memory grows with its cohorts and not with the population.
+
+A population's folder may be shared, so nothing in it is run: it holds settings, and names classes. Which
+classes these are, where they are imported from, and the code of those that no other process can import come
+from the process that started the run, through the channel by which it starts workers: this process itself,
+or Ray.
 """
 
 from __future__ import annotations
@@ -13,27 +18,111 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from io import BytesIO
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 from flwr.app import Context, Message
 from numpy.typing import NDArray
 
-from clients.brought import NOTHING, Brought
 from clients.faults import FaultOptions
 from clients.places import place_of, write_whole
-from clients.received import Received
 from clients.shards import HeldRatings, ShardedRatings, StoredProfiles, contents_of, write_shards
 from dprec.errors import InputError
-from dprec.options import Options, option
+from dprec.options import Options, option, own_classes
+from dprec.own_classes import importing_only, is_importable, reference_of
+from dprec.packing import import_folders, import_from, packed, unpacked
+from dprec.personalization.ordinal_process import OrdinalProcess
 from dprec.ratings import Ratings, RatingScale
 from dprec.refusals import Refusal, RefusalCode
 from dprec.run_keys import InstalledKeys, Keys
-from dprec.setups import AnySetup, Setup, from_json, to_json
+from dprec.setups import AnySetup, Setup, from_json, is_told_by_its_settings, to_json
 from dprec.wire.broadcast import Factors
 
-POPULATION_KEY = "population"
-"""Key of the run configuration that gives a deployed app the folder of the runs."""
+
+class Received(Protocol):
+    """What the devices of a cohort have received, from which they predict."""
+
+    def predictions(self, process: OrdinalProcess) -> NDArray[np.float64]:
+        """Predict every item of the catalogue, shape (users, items); NaN for items that nothing is known of.
+
+        Parameters
+        ----------
+        process : OrdinalProcess
+            What devices assume about tastes, if it is they who have to.
+        """
+
+
+@dataclass(frozen=True)
+class Brought:
+    """What messages bring for one run.
+
+    Parameters
+    ----------
+    folders : tuple of str
+        Where its own classes are imported from.
+    classes : frozenset of str
+        ``module:Class`` of those that the population's folder may name.
+    setup : bytes, optional
+        What is installed on the devices, packed, where it cannot be told by names and settings.
+    """
+
+    folders: tuple[str, ...] = ()
+    classes: frozenset[str] = frozenset()
+    setup: bytes | None = None
+
+    @classmethod
+    def for_setup(cls, setup: Setup) -> Brought:
+        """Return what has to be brought for a setup.
+
+        Raises
+        ------
+        InputError
+            When a component of somebody's own cannot travel.
+        """
+        own = own_classes(setup)
+        names = [reference_of(component) for component in own]
+        if not own:
+            return NOTHING
+        if all(map(is_importable, own)) and is_told_by_its_settings(_Told(setup=setup)):
+            return cls(folders=import_folders(), classes=frozenset(names))
+        return cls(setup=packed(setup, " and ".join(names)))
+
+    @contextmanager
+    def importing(self) -> Iterator[None]:
+        """Read the run's classes where they are, and no other class from outside."""
+        import_from(self.folders)
+        with importing_only(self.classes):
+            yield
+
+    def unpacked_setup(self, where: str) -> Setup:
+        """Return the setup that was brought.
+
+        Parameters
+        ----------
+        where : str
+            The file that does not hold it, for the error.
+
+        Raises
+        ------
+        InputError
+            When there is none, or a class of it cannot be imported here.
+        """
+        if self.setup is None:
+            raise InputError(f"{where}, setup", "none", "a setup, unless the run's messages bring it")
+        setup: Setup = unpacked(self.setup, "setup")
+        return setup
+
+
+NOTHING = Brought()
+"""For a run whose components are all of dprec."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Told(Options):
+    """A setup as a population's folder describes it."""
+
+    setup: AnySetup = option("One of ours, with any components.")
+
 
 SetupT = TypeVar("SetupT", bound=Setup)
 
@@ -228,7 +317,7 @@ def write_population(
     directory : Path
         From `place_of`, as ``shards``.
     users_per_node, keys, faults, setup, individual_reports
-        See `Population`; no setup where messages bring it (`clients.brought`).
+        See `Population`; no setup where messages bring it (`clients.population`).
     shards : Path, optional
         Where the ratings are, or are to be written; by default in the directory itself.
 
@@ -320,13 +409,13 @@ def partition_of(context: Context) -> int:
     return int(context.node_config["partition-id"])
 
 
-def cohort_of(root: str | None, message: Message, context: Context, brought: Mapping[str, Brought]) -> Cohort:
+def cohort_of(root: str, message: Message, context: Context, brought: Mapping[str, Brought]) -> Cohort:
     """Return the cohort that a message is for.
 
     Parameters
     ----------
-    root : str or None
-        Folder of the runs; None to take it from the run configuration, as deployed apps do.
+    root : str
+        Folder of the runs.
     message : Message
         Its group is the run key.
     context : Context
@@ -344,6 +433,5 @@ def cohort_of(root: str | None, message: Message, context: Context, brought: Map
     key = message.metadata.group_id
     if not _RUN_KEY.fullmatch(key):
         raise Refusal(RefusalCode.MALFORMED_REQUEST, f"not a run key: {key!r}")
-    folder = root if root is not None else str(context.run_config[POPULATION_KEY])
     with _of_the_simulation():
-        return open_population(f"{folder}/{key}", brought.get(key, NOTHING)).cohort(partition_of(context))
+        return open_population(f"{root}/{key}", brought.get(key, NOTHING)).cohort(partition_of(context))

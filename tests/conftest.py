@@ -49,6 +49,7 @@ THOROUGH_MODULES = {
     "test_gate.py",
     "test_interrupts.py",
     "test_iterative_runs.py",
+    "test_notebooks.py",
     "test_one_bit_real_data.py",
     "test_page_in_browser.py",
     "test_pages.py",
@@ -58,8 +59,8 @@ THOROUGH_MODULES = {
     "test_wheel.py",
     "test_x_map_real_data.py",
 }
-"""Mutants, browsers, whole pages, pilots, clusters, interrupts, clocks, wheels, real ratings, determinism:
-what `make test-all` adds."""
+"""Mutants, browsers, whole pages, notebooks, pilots, clusters, interrupts, clocks, wheels, real ratings and
+determinism: what `make test-all` adds, beside tests that are marked as thorough where they stand."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
@@ -28,7 +28,7 @@ SOURCES = {
     "Cipher": {"dprec/secure_sums/streams.py"},
     "shake_256": {"dprec/secret_draws.py"},
     "urandom": {
-        "clients/device/secret.py",
+        "clients/device/folder.py",
         "simulation/deployment/preparing.py",
         "simulation/execution.py",
         "simulation/storage/run_directory.py",
@@ -48,9 +48,22 @@ ALTERNATIVES = {
 """Purposes that several derivations name, of which a run has one."""
 
 
-def sources() -> Iterator[tuple[str, ast.Module]]:
-    for path in MODULES:
-        yield str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))
+@cache
+def sources() -> list[tuple[str, ast.Module]]:
+    """Return every module's path and source."""
+    return [(str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))) for path in MODULES]
+
+
+@cache
+def users() -> dict[str, set[str]]:
+    """Return which modules use a name, as a variable, an attribute or an import."""
+    found = defaultdict(set)
+    for path, tree in sources():
+        for node in ast.walk(tree):
+            match node:
+                case ast.Attribute(attr=name) | ast.Name(id=name) | ast.alias(name=name):
+                    found[name].add(path)
+    return found
 
 
 def imported(tree: ast.Module) -> set[str]:
@@ -127,15 +140,7 @@ def test_every_derivation_names_a_purpose_of_its_own() -> None:
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_words_come_from_nowhere_else(source: str) -> None:
-    using = {
-        path
-        for path, tree in sources()
-        for node in ast.walk(tree)
-        if (isinstance(node, ast.Attribute) and node.attr == source)
-        or (isinstance(node, ast.Name) and node.id == source)
-        or (isinstance(node, ast.alias) and node.name == source)
-    }
-    assert using == SOURCES[source]
+    assert users().get(source, set()) == SOURCES[source]
 
 
 def test_no_module_imports_the_generators_of_the_standard_library() -> None:

@@ -4,8 +4,7 @@ The handlers that answer are those of the simulation (`clients.app`). What is ad
 needs: a secret of its own, limits, a ledger and a memory that survive a crash, and a connection.
 """
 
-from clients.device.agreement import Agreement
-from clients.device.folder import DeviceFolder, write_device
+from clients.device.folder import Agreement, DeviceFolder, write_device
 from clients.device.limits import Limits
 
 __all__ = ["Agreement", "DeviceFolder", "Limits", "write_device"]

@@ -8,7 +8,7 @@ The handlers compute an answer. It leaves only after
 
 - the request has been found to be for this user and protocol;
 - what it costs keeps to the limits of the user, or was charged for the same answer before;
-- the memory of the device and then the ledger are on disk (`clients.device.state`, `clients.device.ledger`).
+- its memory (`clients.device.durable`) and then its ledger (`clients.device.ledger`) are on disk.
 
 A run is answered to its end from the profile with which it began. The handlers refuse another question in a
 round that was answered, and draw the same noise for the same one. So one charge for each run, type of message
@@ -18,31 +18,55 @@ and round covers every answer that can leave.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from flwr.app import ConfigRecord, Context, Message, RecordDict
+from flwr.app import ConfigRecord, Context, Error, Message, Metadata, RecordDict
 from flwr.clientapp import ClientApp
 
 from clients.app import answering
-from clients.device.folder import DeviceFolder
+from clients.device.durable import State, as_bytes, kept, read_state, write_state
+from clients.device.folder import DeviceFolder, SecretKeys
 from clients.device.ledger import Charge, Ledger
 from clients.device.limits import Price
 from clients.device.losses import CHARGED_WITH, DELIVERIES, FREE, PRICES, price_of
-from clients.device.predictions import write_predictions
-from clients.device.profile import Profile, emptied
-from clients.device.replies import error_reply, expiring_with, usual_times
-from clients.device.secret import SecretKeys
-from clients.device.state import State, as_bytes, kept, read_state, write_state
+from clients.device.profile import Profile, emptied, write_predictions
 from clients.faults import FaultOptions
 from clients.memory import deliver_once
-from clients.population import Cohort, Population
-from clients.received import Received
+from clients.population import Cohort, Population, Received
 from dprec.errors import InputError
 from dprec.messages import IDENTIFY, REPLACE, REQUEST, Record
 from dprec.refusals import Refusal, RefusalCode
 from dprec.run_keys import Keys
+
+_LONGEST = 1e7
+"""Seconds that a request may live, and from now to when it was made, at most: about four months."""
+
+
+def usual_times(request: Metadata) -> bool:
+    """Return whether a request was made, and expires, at times that a server would give it.
+
+    Larger numbers are less exact: how their sums with the present time are rounded would tell of it.
+    """
+    return 0 < request.ttl < _LONGEST and abs(request.created_at - time.time()) < _LONGEST
+
+
+def expiring_with(request: Metadata, reply: Message) -> None:
+    """Let a reply expire when its request does."""
+    reply.metadata.created_at, reply.metadata.ttl = request.created_at, request.ttl
+
+
+def error_reply(request: Message, code: RefusalCode) -> Message:
+    """Return the reply that says no more than a code."""
+    metadata = request.metadata
+    if not usual_times(metadata):
+        metadata.created_at, metadata.ttl = 0.0, _LONGEST
+    reply = Message(Error(int(code), code.name), reply_to=request)
+    expiring_with(metadata, reply)
+    return reply
+
 
 LOG = logging.getLogger("dprec.device")
 """What the owner of a device reads: a line for each event."""
@@ -240,13 +264,6 @@ class Device:
 
         A profile that cannot be read is the owner's business: until it can be, the device answers from the
         last one that could.
-
-        Raises
-        ------
-        Refusal
-            When the protocol has changed since that charge.
-        InputError
-            When the profile of that charge is no longer kept.
         """
         charges = self._ledger.of_run(run)
         if any(charge.protocol != self._agreement.fingerprint for charge in charges):
@@ -263,12 +280,7 @@ class Device:
         return self._latest
 
     def _check_paid(self, run: str, kind: str) -> None:
-        """Refuse an answer of which a part is charged with another one that was not given in this run.
-
-        Raises
-        ------
-        Refusal
-        """
+        """Refuse an answer of which a part is charged with another one that was not given in this run."""
         before = CHARGED_WITH.get(kind)
         if before is not None and all(charge.question != before for charge in self._ledger.of_run(run)):
             raise Refusal(RefusalCode.MALFORMED_REQUEST, f"asked for {kind} before {before}")
@@ -276,12 +288,7 @@ class Device:
     def _charge(self, state: State, run: str, kind: str, price: Price) -> None:
         """Charge an answer that was not charged before; its memory and the ledger are on disk afterwards.
 
-        Raises
-        ------
-        Refusal
-            When any profile could exceed a limit by it: nothing is charged or remembered.
-        OSError
-            When the disk does not take it.
+        Where any profile could exceed a limit by it, it is refused, and nothing is charged or remembered.
         """
         if self._ledger.find(run, kind, price.round_index) is not None:
             self._remember(state)
@@ -302,13 +309,7 @@ class Device:
         LOG.info("%s: charged epsilon %.4g per rating, %.4g per user", self.name, *costs)
 
     def _remember(self, state: State) -> None:
-        """Write the memory of the device.
-
-        Raises
-        ------
-        OSError
-            When the disk does not take it.
-        """
+        """Write the memory of the device."""
         write_state(self.folder.state_file, state)
         self._state = state
 

@@ -1,13 +1,14 @@
 """The connection of devices to Flower's SuperLink: all that dprec uses of Flower's own node.
 
-It replaces a SuperNode and runs no code of the server. Its imports are internal: Flower's version is pinned.
+It replaces a SuperNode and runs no code of the server. No answer is read beyond a bound, so a server cannot
+fill the memory of a device. The imports are internal: Flower's version is pinned.
 """
 
 from __future__ import annotations
 
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -49,10 +50,56 @@ from flwr.supercore.protobuf.client import ProtobufCall, ProtobufRequestContext
 from flwr.supernode.fleet_http_client import FleetHttpClient
 from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 
-from clients.device.bounded_transport import LARGEST_BODY, BoundedTransport, TooLargeError
-from clients.device.replies import date
 from dprec.errors import InputError
 from dprec.refusals import Refusal, RefusalCode
+
+LARGEST_BODY = 64 << 20
+"""Bytes of the largest answer that is read."""
+
+
+class TooLargeError(httpx.TransportError):
+    """An answer that is larger than a device reads, or compressed, so that nobody knows how large it is."""
+
+
+class BoundedTransport(httpx.HTTPTransport):
+    """Reads no answer beyond `LARGEST_BODY`.
+
+    Parameters
+    ----------
+    verify : ssl.SSLContext
+        Says whose certificates are trusted.
+    """
+
+    def __init__(self, verify: ssl.SSLContext) -> None:
+        super().__init__(verify=verify)
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request."""
+        request.headers["accept-encoding"] = "identity"
+        response = super().handle_request(request)
+        if response.headers.get("content-encoding", "identity") != "identity":
+            response.close()
+            raise TooLargeError("a compressed answer")
+        assert isinstance(response.stream, httpx.SyncByteStream)
+        response.stream = _BoundedStream(response.stream)
+        return response
+
+
+class _BoundedStream(httpx.SyncByteStream):
+    def __init__(self, stream: httpx.SyncByteStream) -> None:
+        self._stream = stream
+
+    def __iter__(self) -> Iterator[bytes]:
+        size = 0
+        for chunk in self._stream:
+            size += len(chunk)
+            if size > LARGEST_BODY:
+                raise TooLargeError(f"an answer of more than {LARGEST_BODY} bytes")
+            yield chunk
+
+    def close(self) -> None:
+        self._stream.close()
+
 
 _SECONDS = 30.0
 """Longest wait for the server to go on with an answer."""
@@ -226,13 +273,7 @@ class Fleet:
     def _content(
         self, key: NodeKey, node: Node, envelope: Message, tree: ObjectTree, largest: int
     ) -> Message:
-        """Return a message from its objects, none of which is read unless all may be.
-
-        Raises
-        ------
-        Refusal
-            When they are too many or too large, not what they are called, or no request.
-        """
+        """Return a message from its objects, none of which is read unless all may be."""
         identifiers = list(dict.fromkeys(part.object_id for part in iterate_object_tree(tree)))
         contents: dict[str, bytes] = {}
         if len(identifiers) > _MOST_OBJECTS:
@@ -263,7 +304,9 @@ class Fleet:
 
     def push(self, key: NodeKey, node_id: int, reply: Message) -> None:
         """Send a reply, which is dated by when it leaves: how long it took depends on the profile."""
-        date(reply.metadata)
+        times, now = reply.metadata, time.time()
+        # When it expires stays the same.
+        times.created_at, times.ttl = now, times.created_at + times.ttl - now
         reply.metadata.__dict__["_message_id"] = reply.object_id
         objects = get_all_nested_objects(reply)
         envelope = remove_content_from_message(reply) if reply.has_content() else reply
@@ -288,17 +331,7 @@ class Fleet:
             self._call(key, self._client.PushObject, part)
 
     def _call(self, key: NodeKey, method: Callable[..., AnswerT], request: object) -> AnswerT:
-        """Make a request in the name of a device.
-
-        Raises
-        ------
-        InputError
-            When the server's certificate is not signed by the authority.
-        NotAdmittedError
-            When the server does not take the device for one that is registered, or refuses the request.
-        ServerAwayError
-            When the server does not answer, or cannot.
-        """
+        """Make a request in the name of a device; whatever goes wrong is one of this module's errors."""
         self._signature.key = key
         try:
             return method(request)

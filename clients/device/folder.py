@@ -1,29 +1,202 @@
-"""The folder of a device: which files it has, who may read them, and that one process at a time uses it."""
+"""The folder of a device: what it has agreed to, its secret, its files, and who may use them.
+
+Both sides know the protocol by its fingerprint. A device answers a run only under the fingerprint of its own
+copy, and takes every setting from the copy, whatever a server says. All its noise follows from its secret.
+"""
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
+import json
 import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clients.device.agreement import Agreement, agreement_from, digest_of
-from clients.device.durable import OWNER_ONLY, PART, sync_folder, write_durably
+from clients.device.durable import OWNER_ONLY, PART, State, sync_folder, write_durably, write_state
 from clients.device.limits import DeviceOptions, Limits
 from clients.device.profile import Profile, profile_text, read_profile
-from clients.device.secret import new_secret, read_secret
-from clients.device.state import State, write_state
+from dprec.device_draws import Draws
 from dprec.errors import InputError
-from dprec.run_keys import InstalledKeys
-from dprec.setups import from_json, to_json
+from dprec.options import Options, as_values, option, own_classes
+from dprec.own_classes import importing_only, is_importable, reference_of
+from dprec.personalization.ordinal_process import OrdinalProcess
+from dprec.ratings import RatingScale
+from dprec.run_keys import InstalledKeys, Key
+from dprec.secret_draws import SECRET_BYTES, SecretDraws
+from dprec.setups import AnySetup, Setup, from_json, is_told_by_its_settings, to_json
 
 _DEVICE = "a folder of a device, as dprec deploy prepare makes them"
+_ACCEPTED = f"{SECRET_BYTES} random bytes that only their owner can read (mode 0600)"
+
+_GROUP_DIGITS = 8
+"""Digits of a fingerprint that every message carries: as many as the run key of a simulation has."""
+
+_OPEN = 16
+"""Agreements that a process holds: devices that agreed to the same share one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agreement(Options):
+    """The protocol as a device knows it; the contents of protocol.json."""
+
+    setup: AnySetup = option("What the device does: mechanism, budget, rounds.")
+    levels: tuple[float, ...] = option("Levels of the rating scale, ascending.")
+    continuous: bool = option("Whether true ratings lie between the levels.")
+    items: int = option("Items of the catalogue.", ge=1)
+    catalogue: str = option("Digest of the ids of the items, in their order: SHA-256 in hexadecimal digits.")
+    public: Key = option("What devices and server share, 32 hexadecimal digits.")
+    process: OrdinalProcess = option(
+        "What the device assumes about tastes when it predicts from a table of items.", OrdinalProcess()
+    )
+
+    @classmethod
+    def of(
+        cls,
+        setup: Setup,
+        scale: RatingScale,
+        item_ids: Sequence[str],
+        *,
+        public: str,
+        process: OrdinalProcess | None = None,
+    ) -> Agreement:
+        """Return the agreement on a protocol.
+
+        Parameters
+        ----------
+        setup : Setup
+        scale : RatingScale
+        item_ids : sequence of str
+            The data set's own, in the order of the catalogue.
+        public : str
+            The public key of the run.
+        process : OrdinalProcess, optional
+            Where devices predict from a table of items.
+
+        Raises
+        ------
+        InputError
+            When the setup has user-defined classes that no file describes.
+        """
+        own = own_classes(setup)
+        agreement = cls(
+            setup=setup,
+            levels=tuple(scale.values.tolist()),
+            continuous=scale.continuous,
+            items=len(item_ids),
+            catalogue=_digest_of(item_ids),
+            public=public,
+            process=process or OrdinalProcess(),
+        )
+        if own and not (all(map(is_importable, own)) and is_told_by_its_settings(agreement)):
+            found = " and ".join(map(reference_of, own))
+            raise InputError("protocol", found, "on a device, classes of modules with settings for JSON")
+        return agreement
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The user-defined classes that the protocol names."""
+        return tuple(map(reference_of, own_classes(self.setup)))
+
+    @cached_property
+    def text(self) -> str:
+        """The agreement as JSON, written in one way only."""
+        return json.dumps(as_values(self), sort_keys=True, separators=(",", ":"))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What identifies the protocol: the SHA-256 of its text, 64 hexadecimal digits."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    @property
+    def group(self) -> str:
+        """The group of every message of a run of this protocol."""
+        return self.fingerprint[:_GROUP_DIGITS]
+
+    @cached_property
+    def scale(self) -> RatingScale:
+        """The rating scale."""
+        return RatingScale(np.array(self.levels), self.continuous)
+
+
+def _digest_of(item_ids: Sequence[str]) -> str:
+    """Return the SHA-256 of the ids of a catalogue, in hexadecimal digits."""
+    return hashlib.sha256("\n".join(item_ids).encode()).hexdigest()
+
+
+@lru_cache(maxsize=_OPEN)
+def _agreement_from(text: str, where: str, classes: tuple[str, ...]) -> Agreement:
+    """Read an agreement, which may name some user-defined classes; no module of others is imported."""
+    with importing_only(classes):
+        return from_json(Agreement, text, where)
+
+
+@dataclass(frozen=True)
+class SecretKeys:
+    """What a device draws from in a run; see `Keys`.
+
+    The same question in the same run gets the same answer, which costs nothing. In another run, under
+    another protocol or from another profile all noise is independent, so nothing can be replayed.
+
+    Parameters
+    ----------
+    secret : bytes
+    run : str
+        Flower's number of the run.
+    fingerprint : str
+        Of the protocol.
+    public_seed : int
+        The seed of what devices and server share.
+    network_seed : int
+        Draws no faults: those of a real network happen.
+    """
+
+    secret: bytes
+    run: str
+    fingerprint: str
+    public_seed: int
+    network_seed: int = 0
+
+    def draws(
+        self,
+        first_user: int,
+        indptr: NDArray[np.int64],
+        items: NDArray[np.integer],
+        values: NDArray[np.float64],
+        purpose: str,
+        protocol: str,
+    ) -> Draws:
+        """Return the random words of the user in this run."""
+        of = f"{purpose} {self.run} {self.fingerprint} {protocol}"
+        return SecretDraws.of(self.secret, items, values, of)
+
+    def __repr__(self) -> str:
+        return f"SecretKeys(run={self.run!r})"
+
+
+def _new_secret() -> bytes:
+    """Return a secret from the operating system."""
+    return os.urandom(SECRET_BYTES)
+
+
+def _read_secret(path: Path) -> bytes:
+    """Read secret.key; refuse it if others can read it too."""
+    try:
+        mode, secret = path.stat().st_mode, path.read_bytes()
+    except OSError as error:
+        raise InputError(str(path), str(error.strerror), _ACCEPTED) from None
+    if stat.S_IMODE(mode) & 0o077:
+        raise InputError(str(path), f"mode {stat.S_IMODE(mode):04o}", _ACCEPTED)
+    if len(secret) != SECRET_BYTES:
+        raise InputError(str(path), f"{len(secret)} bytes", _ACCEPTED)
+    return secret
 
 
 @dataclass(frozen=True)
@@ -79,7 +252,7 @@ class DeviceFolder:
 
     @property
     def state_file(self) -> Path:
-        """What the device remembers; see `clients.device.state`."""
+        """What the device remembers; see `clients.device.durable`."""
         return self.path / "state"
 
     def kept_profile_file(self, digest: str) -> Path:
@@ -88,7 +261,7 @@ class DeviceFolder:
 
     @property
     def predictions_file(self) -> Path:
-        """What the user is predicted to rate; see `clients.device.predictions`."""
+        """What the user is predicted to rate; see `clients.device.profile`."""
         return self.path / "predictions.csv"
 
     @cached_property
@@ -99,7 +272,7 @@ class DeviceFolder:
     @cached_property
     def agreement(self) -> Agreement:
         """What the device has agreed to."""
-        return agreement_from(self._text(self.protocol_file), str(self.protocol_file), self.options.classes)
+        return _agreement_from(self._text(self.protocol_file), str(self.protocol_file), self.options.classes)
 
     @cached_property
     def item_ids(self) -> list[str]:
@@ -111,7 +284,7 @@ class DeviceFolder:
             When the catalogue is not that of the agreement.
         """
         *item_ids, rest = self._text(self.catalogue_file).split("\n")
-        if rest or digest_of(item_ids) != self.agreement.catalogue:
+        if rest or _digest_of(item_ids) != self.agreement.catalogue:
             found = f"{len(item_ids)} items that are not those of {self.protocol_file.name}"
             raise InputError(str(self.catalogue_file), found, f"its {self.agreement.items} items")
         return item_ids
@@ -119,7 +292,7 @@ class DeviceFolder:
     @cached_property
     def secret(self) -> bytes:
         """The secret."""
-        return read_secret(self.secret_file)
+        return _read_secret(self.secret_file)
 
     @cached_property
     def seeded(self) -> InstalledKeys | None:
@@ -243,7 +416,7 @@ def write_device(
         device.protocol_file: agreement.text.encode(),
         device.catalogue_file: "".join(f"{item}\n" for item in item_ids).encode(),
         device.node_key_file: node_key,
-        device.secret_file: new_secret(),
+        device.secret_file: _new_secret(),
     }
     seeds = {} if seeded is None else {device.seeded_file: to_json(seeded).encode()}
     options = DeviceOptions(user=user, limits=limits, classes=agreement.classes)
@@ -252,7 +425,7 @@ def write_device(
 
 
 def _check_catalogue(item_ids: Sequence[str], agreement: Agreement) -> None:
-    if digest_of(item_ids) != agreement.catalogue:
+    if _digest_of(item_ids) != agreement.catalogue:
         raise InputError("item_ids", f"{len(item_ids)} items of another catalogue", "those of the agreement")
     if any("\n" in item for item in item_ids):
         raise InputError("item_ids", "an id of several lines", "ids of one line")

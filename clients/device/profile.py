@@ -1,11 +1,11 @@
-"""The ratings of the one user of a device: profile.csv."""
+"""What the one user of a device gives and gets: profile.csv, the ratings, and predictions.csv."""
 
 from __future__ import annotations
 
 import csv
 import hashlib
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from clients.device.durable import write_durably
 from clients.population import Cohort
 from clients.shards import StoredProfiles
 from dprec.errors import InputError
@@ -130,3 +131,32 @@ def _rating(text: str, scale: RatingScale, where: str) -> float:
     if not scale.accepts(np.array([value])).all():
         raise InputError(where, text, scale.describe())
     return value
+
+
+def write_predictions(
+    path: Path, item_ids: Sequence[str], predicted: NDArray[np.float64], rated: NDArray[np.integer]
+) -> None:
+    """Write predictions, as a whole.
+
+    Parameters
+    ----------
+    path : Path
+    item_ids : sequence of str
+    predicted : ndarray of float64, shape (items,)
+        NaN for items of which nothing is known; they are left out.
+    rated : ndarray of int
+        Items that the user has rated, which are left out.
+
+    Raises
+    ------
+    OSError
+        When the file cannot be written; the old one remains.
+    """
+    shown = np.setdiff1d(np.flatnonzero(~np.isnan(predicted)), rated)
+    best_first = shown[np.argsort(-predicted[shown], kind="stable")]
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(["item", "prediction"])
+    ids = [item_ids[place] for place in best_first.tolist()]
+    writer.writerows(zip(ids, map(repr, predicted[best_first].tolist()), strict=True))
+    write_durably(path, file.getvalue().encode())

@@ -12,16 +12,18 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 
 from flwr.app import Message
 
-from clients.device.device import LOG, Device
+from clients.device.device import LOG, Device, error_reply
 from clients.device.fleet import Fleet, NodeKey, NotAdmittedError, ServerAwayError
-from clients.device.replies import error_reply
+from clients.device.folder import DeviceFolder
 from dprec.errors import InputError, RunError
 from dprec.refusals import Refusal
 
@@ -179,28 +181,29 @@ class Service:
                 self.stopped.wait(pause)
                 pause *= 2
             try:
-                act(one, *given)
-                return True
-            except (NotAdmittedError, OSError) as error:
-                LOG.error("%s: not served, %s", one.device.name, error)
-                return False
+                return self._done(one, partial(act, one, *given))
             except ServerAwayError as error:
                 LOG.warning("%s: %s is away (%s)", one.device.name, self.fleet.address, error)
-            except InputError:
-                raise
-            except Exception:  # whatever a server has sent, the other devices are served
-                LOG.exception("%s: not served", one.device.name)
-                return False
+        return False
+
+    def _done(self, one: Served, act: Callable[[], None], what_then: str = "") -> bool:
+        """Do something for a device; return whether it is done, after telling its owner if not.
+
+        What concerns all devices rises: that the server is away, or is another one.
+        """
+        try:
+            act()
+            return True
+        except (ServerAwayError, InputError):
+            raise
+        except (NotAdmittedError, OSError) as error:
+            LOG.error("%s: not served, %s%s", one.device.name, error, what_then)
+        except Exception:  # whatever a server has sent, the other devices are served
+            LOG.exception("%s: not served%s", one.device.name, what_then)
         return False
 
     def _visit_all(self, online: float) -> None:
-        """Answer the next message that waits for each device that is admitted.
-
-        Raises
-        ------
-        ServerAwayError
-            What was fetched before is answered all the same.
-        """
+        """Answer the next message that waits for each device that is admitted, also if the server goes."""
         try:
             for one in self.served:
                 if not self.stopped.is_set():
@@ -216,20 +219,9 @@ class Service:
         now = time.monotonic()
         if now < one.admitted_after:
             return
-        try:
-            act()
+        if self._done(one, act, f"; next attempt in {one.pause:g} s"):
             one.pause = _FIRST_PAUSE
-        except (NotAdmittedError, OSError) as error:
-            LOG.error("%s: not served, %s; next attempt in %g s", one.device.name, error, one.pause)
-            self._put_off(one, now)
-        except (ServerAwayError, InputError):
-            raise
-        except Exception:  # whatever a server has sent, the other devices are served
-            LOG.exception("%s: not served; next attempt in %g s", one.device.name, one.pause)
-            self._put_off(one, now)
-
-    def _put_off(self, one: Served, now: float) -> None:
-        """Leave a device alone for its pause, and make the next one longer."""
+            return
         one.heartbeat_due, one.admitted_after = 0.0, now + one.pause
         one.pause = min(2 * one.pause, _LONGEST_PAUSE)
 
@@ -328,3 +320,47 @@ def _do_latest(one: Served) -> None:
     work, one.work = one.work, None
     if work is not None:
         work()
+
+
+@contextmanager
+def opened_devices(folders: Sequence[Path], *, seeded: bool) -> Iterator[list[Served]]:
+    """Open devices, and let other processes have them afterwards.
+
+    Parameters
+    ----------
+    folders : sequence of Path
+        Folders of devices, or folders of such folders.
+    seeded : bool
+        See `Device`.
+
+    Raises
+    ------
+    InputError
+        When one is no folder of a device, is in use, or cannot be used.
+    """
+    with ExitStack() as locks:
+        served = []
+        for path in dict.fromkeys(device.absolute() for folder in folders for device in _devices_in(folder)):
+            folder = DeviceFolder(path)
+            locks.enter_context(folder.locked())
+            served.append(Served(_opened(folder, seeded), NodeKey.read(folder.node_key_file)))
+        yield served
+
+
+def _opened(folder: DeviceFolder, seeded: bool) -> Device:
+    try:
+        return Device(folder, seeded=seeded)
+    except OSError as error:
+        found = str(error.strerror)
+        raise InputError(str(folder.path), found, "a folder that can be read and written") from None
+
+
+def _devices_in(folder: Path) -> list[Path]:
+    """Return a folder if it is that of a device, or else those in it that are."""
+    if DeviceFolder(folder).options_file.exists():
+        return [folder]
+    inside = sorted(path.parent for path in folder.glob(f"*/{DeviceFolder(folder).options_file.name}"))
+    if not inside:
+        accepted = "the folder of a device, or a folder of such folders"
+        raise InputError(str(folder), "no device.json", accepted)
+    return inside

@@ -17,24 +17,29 @@ state how likely a correct component would be to fail with another seed. This pa
 nothing else in dprec does.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import pytest
 
-# Before the modules are imported: a failing assertion then shows its values, as in a test file.
+from dprec.completion import Completion
+from dprec.datasets import Dataset
+from dprec.gradients import GradientReport
+from dprec.mechanisms import Mechanism
+from dprec.options import Options
+
+# Before the contracts are imported: a failing assertion then shows its values, as in a test file.
 pytest.register_assert_rewrite(
-    "dprec.testing.completions",
-    "dprec.testing.datasets",
-    "dprec.testing.gradients",
-    "dprec.testing.mechanisms",
-    "dprec.testing.reports",
+    *(f"{__name__}.{module}" for module in ("completions", "datasets", "gradients", "mechanisms", "reports"))
 )
 
 from dprec.testing.completions import CompletionContract  # noqa: E402
-from dprec.testing.contracts import contract  # noqa: E402
-from dprec.testing.datasets import DatasetContract, FileDatasetContract  # noqa: E402
+from dprec.testing.datasets import DatasetContract, FileDatasetContract, Sample  # noqa: E402
 from dprec.testing.gradients import GradientContract  # noqa: E402
 from dprec.testing.mechanisms import MechanismContract  # noqa: E402
 from dprec.testing.reports import FamilyContract  # noqa: E402
-from dprec.testing.samples import Sample  # noqa: E402
 
 __all__ = [
     "CompletionContract",
@@ -46,3 +51,62 @@ __all__ = [
     "Sample",
     "contract",
 ]
+
+_CONTRACTS: dict[type[Options], tuple[type[Any], str]] = {
+    Mechanism: (MechanismContract, "mechanism"),
+    Completion: (CompletionContract, "completion"),
+    GradientReport: (GradientContract, "gradient"),
+    Dataset: (DatasetContract, "dataset"),
+}
+"""The tests of each kind of component, and the fixture that gives them the component."""
+
+
+def contract(*components: Options, **attributes: Any) -> type[Any]:
+    """Return the class of the tests that components must pass; its name in a file must begin with Test.
+
+    Parameters
+    ----------
+    *components : Mechanism, Completion, GradientReport or Dataset
+        Instances, all of one of these kinds; each is tested.
+    **attributes
+        Attributes of the contract to replace, such as ``prior="middle"`` of `CompletionContract`.
+
+    Raises
+    ------
+    TypeError
+        When there is no contract for the components.
+    """
+    for base, (tests, name) in _CONTRACTS.items():
+        if components and all(isinstance(component, base) for component in components):
+            tested: list[Any] = list(components)
+            if base is Dataset:
+                tested, attributes = [type(each) for each in components], {"settings": _settings(components)}
+            ids = [type(component).__name__ for component in components]
+            return type(tests.__name__, (tests,), {name: _given(name, tested, ids), **attributes})
+    kinds = ", ".join(base.__name__ for base in _CONTRACTS)
+    given = ", ".join(
+        component.__name__ if isinstance(component, type) else type(component).__name__
+        for component in components
+    )
+    elsewhere = "simulation.run and simulation.audit test a protocol, as no test without devices can"
+    raise TypeError(
+        f"no contract for {given or 'nothing'}; accepted: instances of one of {kinds}; {elsewhere}"
+    )
+
+
+def _settings(datasets: Sequence[Options]) -> Callable[[Any, type[Dataset]], dict[str, Any]]:
+    """Return the method that gives the settings of a data set's class: those of its instance."""
+
+    def settings(self: Any, dataset: type[Dataset]) -> dict[str, Any]:
+        entries = next(each.entries() for each in datasets if type(each) is dataset)
+        return {key: value for key, value in entries.items() if key != "kind"}
+
+    return settings
+
+
+def _given(name: str, tested: list[Any], ids: list[str]) -> Any:
+    @pytest.fixture(name=name, params=tested, ids=ids)
+    def component(self: Any, request: pytest.FixtureRequest) -> Any:
+        return request.param
+
+    return component

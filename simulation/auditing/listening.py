@@ -15,7 +15,7 @@ from dprec.ratings import Ratings
 from simulation.auditing.byte_features import byte_features
 from simulation.auditing.decoding import decoder_of
 from simulation.configuration.models import RunConfig, SimulationOptions
-from simulation.engine.overhearing import open_overheard_session
+from simulation.engine.session import open_overheard_session
 from simulation.execution import run_in
 from simulation.protocols.base import Protocol
 from simulation.protocols.iterative import IterativeProtocol

@@ -25,7 +25,7 @@ from simulation.auditing.experiments import Experiment, Profile
 from simulation.auditing.listening import numbered
 from simulation.auditing.result import Finding
 from simulation.auditing.reuse import Column, Suspicion, of_neighbors, of_one_origin
-from simulation.engine.overhearing import open_overheard_session
+from simulation.engine.session import open_overheard_session
 from simulation.protocols.x_map import XMapProtocol
 from strategies.arrivals import arrivals_of
 from strategies.envelope import request_content

@@ -19,7 +19,7 @@ from simulation.auditing.listening import fitting
 from simulation.auditing.promise import Promise
 from simulation.auditing.result import Finding
 from simulation.configuration.models import RunConfig
-from simulation.engine.overhearing import Overhearing, open_overheard_session
+from simulation.engine.session import Overhearing, open_overheard_session
 from simulation.execution import run_in
 
 _PLACES, _BITS = 6, 8

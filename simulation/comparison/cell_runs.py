@@ -18,7 +18,7 @@ from simulation.comparison.ray_workers import run_on_ray
 from simulation.comparison.schedule import Schedule
 from simulation.comparison.shared_ratings import SharedRatings, packed_config, ratings_key
 from simulation.comparison.templates import Cell
-from simulation.engine.ray_connection import cluster_address
+from simulation.engine.ray_cluster import cluster_address
 from simulation.storage.names import SUMMARY
 from simulation.storage.run_directory import RunDirectory
 

@@ -16,7 +16,7 @@ from simulation.comparison.cell_work import CellEnd, run_cell
 from simulation.comparison.schedule import Schedule
 from simulation.comparison.shared_ratings import RatingsKey, SharedRatings, packed_config, ratings_key
 from simulation.comparison.templates import Cell
-from simulation.engine.ray_connection import connected_to_ray
+from simulation.engine.ray_cluster import connected_to_ray
 
 _ATTEMPTS = 3
 """How often a cell is begun; one that needs more memory than there is loses every worker."""

@@ -40,8 +40,7 @@ def device(
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
     from clients.device.fleet import Fleet
-    from clients.device.opening import opened_devices
-    from clients.device.service import Service
+    from clients.device.service import Service, opened_devices
 
     _check_address(superlink)
     _log_to_standard_error()

@@ -17,9 +17,15 @@ from dprec.ratings import Ratings
 from dprec.run_keys import ENTROPY_BYTES, RunKeys
 from simulation.analysis.vocabulary import TRUST_IN_WORDS
 from simulation.configuration.models import RunConfig
-from simulation.deployment.authority import NodeKeyPair, is_host, issue, new_node_key
-from simulation.deployment.enrolment import Enrolled, write_enrolment
-from simulation.deployment.server_folder import Deployment, ServerFolder, agreement_of, deployable
+from simulation.deployment.keys import NodeKeyPair, is_host, issue, new_node_key
+from simulation.deployment.server_folder import (
+    Deployment,
+    Enrolled,
+    ServerFolder,
+    agreement_of,
+    deployable,
+    write_enrolment,
+)
 from simulation.execution import SideData, load_ratings
 from simulation.protocols import Protocol
 from simulation.storage.atomic import unusable, write_atomically
@@ -68,17 +74,7 @@ class PilotOptions(Options):
 
 @dataclass(frozen=True, eq=False)
 class _Pilot:
-    """What is prepared.
-
-    Parameters
-    ----------
-    config : RunConfig
-    options : PilotOptions
-    train : Ratings
-        Those of the users of the pilot.
-    keys : RunKeys
-    agreement : Agreement
-    """
+    """What is prepared, with the ratings of its users alone."""
 
     config: RunConfig
     options: PilotOptions

@@ -1,9 +1,11 @@
-"""The folder that the server of a deployment is given: all that it knows, and no rating."""
+"""The folder that the server of a deployment is given: who takes part, what else it knows, and no rating."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clients.device.agreement import Agreement
+from clients.device.folder import Agreement
 from dprec.catalogue import Catalogue
 from dprec.errors import InputError, SettingError, within
 from dprec.options import Options, as_values, option
@@ -20,13 +22,82 @@ from dprec.run_keys import Key
 from dprec.setups import from_json
 from simulation.configuration.loading import load
 from simulation.configuration.models import RunConfig
-from simulation.deployment.enrolment import Enrolled, read_enrolment
 from simulation.protocols import PROTOCOLS
 from simulation.protocols.best import BestProtocol
 from simulation.protocols.deployable import DeployableProtocol
 from simulation.storage.archives import read_archive, write_archive
 from simulation.storage.atomic import write_atomically
 from simulation.storage.documents import read_text
+
+_COLUMNS = ["user", "public_key", "node_id"]
+_ENROLMENT = "an enrolment list, as dprec deploy prepare makes it"
+
+
+@dataclass(frozen=True)
+class Enrolled:
+    """A user of a deployment.
+
+    Parameters
+    ----------
+    user : str
+        The user's own identifier.
+    public_key : str or None
+        Key of the user's device, a line in the format of OpenSSH; None for a user without a device.
+    node_id : int or None
+        How Flower calls the device; None before it is registered.
+    """
+
+    user: str
+    public_key: str | None
+    node_id: int | None = None
+
+
+def write_enrolment(path: Path, enrolled: list[Enrolled]) -> None:
+    """Write the list; a user's number is its place."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    writer.writerows([each.user, each.public_key or "", each.node_id or ""] for each in enrolled)
+    write_atomically(path, file.getvalue())
+
+
+def read_enrolment(path: Path) -> list[Enrolled]:
+    """Read the list.
+
+    Raises
+    ------
+    InputError
+        Naming the line with a node or key that is none, or that another line has.
+    """
+    try:
+        rows = list(csv.reader(io.StringIO(read_text(path, _ENROLMENT))))
+    except csv.Error as error:
+        raise InputError(str(path), str(error), _ENROLMENT) from None
+    if not rows or rows[0] != _COLUMNS:
+        raise InputError(f"{path}:1", ",".join(rows[0]) if rows else "nothing", ",".join(_COLUMNS))
+    enrolled: list[Enrolled] = []
+    seen: set[str] = set()
+    for number, row in enumerate(rows[1:], start=2):
+        where = f"{path}:{number}"
+        if len(row) != len(_COLUMNS) or not row[0]:
+            raise InputError(where, ",".join(row), "a user, a public key or nothing, a node id or nothing")
+        user, key, node = row
+        if node and not (node.isascii() and node.isdigit() and 1 < int(node) < 2**64):
+            raise InputError(where, f"node {node}", "the node id that Flower gave the device")
+        again = {entry for entry in (f"user {user}", key, node and f"node {node}") if entry} & seen
+        if again:
+            raise InputError(where, f"{min(again)} again", "every user, key and node once")
+        seen |= {f"user {user}", key, f"node {node}"}
+        enrolled.append(Enrolled(user, key or None, int(node) if node else None))
+    if not enrolled:
+        raise InputError(str(path), "nobody", "a line for each user")
+    return enrolled
+
+
+def with_nodes(enrolled: list[Enrolled], nodes: dict[str, int]) -> list[Enrolled]:
+    """Return the list with the node id of every key that has one."""
+    return [replace(each, node_id=nodes.get(each.public_key or "", each.node_id)) for each in enrolled]
+
 
 _PREPARED = "a file that dprec deploy prepare made"
 
@@ -64,7 +135,7 @@ class ServerFolder:
 
     @property
     def enrolment_file(self) -> Path:
-        """See `simulation.deployment.enrolment`."""
+        """See `simulation.deployment.server_folder`."""
         return self.path / "enrolment.csv"
 
     @property

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +17,8 @@ from flwr.serverapp import Grid, ServerApp
 from threadpoolctl import threadpool_limits
 
 from dprec.errors import InputError, within
-from simulation.deployment.bounded_pulls import bounded_pulls
-from simulation.deployment.deadline_grid import DeadlineGrid
-from simulation.deployment.enrolment import Enrolled
-from simulation.deployment.server_folder import ServerFolder, agreement_of
+from simulation.deployment.server_folder import Enrolled, ServerFolder, agreement_of
+from simulation.engine.grids import DeadlineGrid
 from simulation.protocols.declared import with_declared_losses
 from simulation.protocols.outcome import ServerOutcome
 from simulation.protocols.task import ServerTask
@@ -27,6 +27,21 @@ from simulation.storage.run_record import RunRecord, traffic_columns
 from simulation.storage.summarise_deployed import summarise_deployed
 from strategies.roster import Roster
 from strategies.round_record import RoundRecord
+
+
+@contextmanager
+def bounded_pulls(seconds: float) -> Iterator[None]:
+    """Give up a reply whose contents do not follow within so many seconds, as long as the context lasts."""
+    from flwr.superlink.grid import http_grid
+
+    name = "pull_objects"
+    unbounded = getattr(http_grid, name)
+    setattr(http_grid, name, partial(unbounded, max_time=seconds, initial_backoff=0.1, backoff_cap=1.0))
+    try:
+        yield
+    finally:
+        setattr(http_grid, name, unbounded)
+
 
 LOG = logging.getLogger("dprec.server")
 

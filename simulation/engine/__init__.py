@@ -4,8 +4,7 @@ What Flower does not promise to keep is used here, where a message is measured (
 where real devices are reached (`clients.device`, `simulation.deployment`), and nowhere else.
 """
 
-from simulation.engine.local_grid import LocalGrid
-from simulation.engine.overhearing import open_overheard_session
-from simulation.engine.session import Session, open_session
+from simulation.engine.grids import LocalGrid
+from simulation.engine.session import Session, open_overheard_session, open_session
 
 __all__ = ["LocalGrid", "Session", "open_overheard_session", "open_session"]

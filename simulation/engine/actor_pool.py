@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dprec.errors import RunError, one_line
-from simulation.engine.cluster_nodes import check_nodes, working_nodes
+from simulation.engine.ray_cluster import check_nodes, working_nodes
 
 _ATTEMPTS = 3
 """How often a message is asked, and how many actors may die in a row before they run."""
@@ -211,13 +211,7 @@ class ActorPool:
             time.sleep(_IDLE_POLL_SECONDS)
 
     def _admit(self) -> None:
-        """Make the actors that have started idle.
-
-        Raises
-        ------
-        RunError
-            When one runs on a node with other versions.
-        """
+        """Make the actors that have started idle; refuse nodes with other versions."""
         import ray
 
         if not self._starting:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from dprec.errors import InputError
 from simulation.configuration.models import SimulationOptions
-from simulation.engine.ray_connection import cluster_address
+from simulation.engine.ray_cluster import cluster_address
 
 _GIGABYTE = 1e9
 _PROCESS, _RAY, _WORKER = 300e6, 400e6, 250e6

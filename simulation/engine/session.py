@@ -1,26 +1,174 @@
-"""A session: one start of Flower that serves any number of runs, each with its own population."""
+"""A session: one start of Flower, on Ray or in this process, that serves any number of runs.
+
+Everything that depends on how Flower runs a simulation is here. The simulation runtime runs in its own
+thread, with a ServerApp that only lends its grid. The caller's thread talks to the nodes, so that one
+start of Ray can serve many runs and an exception stays in the run that caused it.
+"""
 
 from __future__ import annotations
 
+import logging
+import os
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import Queue
+from typing import TypeVar
 
-from flwr.serverapp import Grid
+os.environ.setdefault("FLWR_TELEMETRY_ENABLED", "0")
+os.environ.setdefault("FLWR_DISABLE_UPDATE_CHECK", "1")
+os.environ.setdefault("FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION", "1")
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 
-from clients.brought import NOTHING, Brought
+from flwr.app import Context, Message
+from flwr.clientapp import ClientApp
+from flwr.serverapp import Grid, ServerApp
+from flwr.supercore.task_identity import TaskIdentity
+
+from clients.app import client_app
 from clients.faults import FaultOptions
-from clients.places import folder_inside, place_of
-from clients.population import HeldFactors, write_held_factors, write_population
+from clients.places import SEEN_BY_ALL, folder_inside, place_of
+from clients.population import (
+    NOTHING,
+    Brought,
+    HeldFactors,
+    Population,
+    open_population,
+    write_held_factors,
+    write_population,
+)
+from dprec.errors import RunError, one_line
 from dprec.ratings import Ratings
 from dprec.run_keys import InstalledKeys
 from dprec.setups import Setup
 from simulation.configuration.models import SimulationOptions
-from simulation.engine.runtime import open_grid
+from simulation.engine.actor_pool import pool_of_at_most
+from simulation.engine.grids import LocalGrid, SupervisedGrid
+from simulation.engine.ray_cluster import TURN, connected_to_ray
 from simulation.engine.temporary import temporary_folder
 from strategies.roster import Roster, identify
+
+_POLL_SECONDS = 0.05
+
+_START_SECONDS = 120.0
+_STOP_SECONDS = 10.0
+
+_ResultT = TypeVar("_ResultT")
+
+
+@contextmanager
+def _open_grid(
+    backend: str, root: str, nodes: int, workers: int, brought: Mapping[str, Brought]
+) -> Iterator[Grid]:
+    """Start the nodes and yield the grid that reaches them; runs may be brought while it is open."""
+    app = client_app(root, brought)
+    with identity_restored():
+        if backend == "local":
+            yield SupervisedGrid(LocalGrid(app, nodes))
+            return
+        with (
+            connected_to_ray(workers, place_of(root), SEEN_BY_ALL) as usable,
+            _simulation_runtime(app, nodes, usable) as grid,
+        ):
+            yield grid
+
+
+@contextmanager
+def identity_restored() -> Iterator[None]:
+    """Restore the process's identity, with which Flower stamps messages, on leaving the context.
+
+    There is one identity per process, and each start of a grid sets it. Without this, a run in this process
+    would make a simulation that is open at the same time send messages of a run that it does not know.
+    A simulation in another thread waits until this one is closed.
+    """
+    names = ("_task_id", "_run_id", "_node_id")
+    with TURN:
+        identity = {name: getattr(TaskIdentity, name) for name in names}
+        try:
+            yield
+        finally:
+            for name, value in identity.items():
+                setattr(TaskIdentity, name, value)
+
+
+@contextmanager
+def _simulation_runtime(app: ClientApp, nodes: int, workers: int) -> Iterator[Grid]:
+    lent: Queue[Grid] = Queue()
+    failures: Queue[BaseException] = Queue()
+    finished = threading.Event()
+    server = ServerApp()
+
+    @server.main()
+    def lend(grid: Grid, _context: Context) -> None:
+        lent.put(grid)
+        finished.wait()
+
+    def serve() -> None:
+        try:
+            _run_simulation(server, app, nodes)
+        except BaseException as error:
+            failures.put(error)
+
+    runtime = threading.Thread(target=serve, name="flower-simulation", daemon=True)
+
+    def check() -> None:
+        if not runtime.is_alive():
+            raise RunError(f"Flower's simulation runtime ended: {_reason(failures)}")
+
+    with pool_of_at_most(workers) as kill_actors:
+        runtime.start()
+        try:
+            grid = _awaited(lambda: None if lent.empty() else lent.get(), check)
+            # Nodes are registered after the grid is lent.
+            _awaited(lambda: len(list(grid.get_node_ids())) == nodes or None, check)
+            yield SupervisedGrid(grid, check)
+        finally:
+            finished.set()
+            runtime.join(_STOP_SECONDS)
+            if runtime.is_alive():
+                kill_actors()
+                runtime.join(_STOP_SECONDS)
+
+
+def _awaited(attempt: Callable[[], _ResultT | None], check: Callable[[], None]) -> _ResultT:
+    """Return the first result that is not None, while the check passes."""
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline:
+        if (result := attempt()) is not None:
+            return result
+        check()
+        time.sleep(_POLL_SECONDS)
+    raise RunError(f"Flower's simulation runtime did not start within {_START_SECONDS:g} s")
+
+
+def _reason(failures: Queue[BaseException]) -> str:
+    """Return why the runtime ended: the first cause of its exception, which Flower wraps."""
+    if failures.empty():
+        return "no reason given"
+    error = failures.get()
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return one_line(error)
+
+
+def _run_simulation(server: ServerApp, app: ClientApp, nodes: int) -> None:
+    from flwr.simulation import run_simulation
+
+    # What goes wrong arrives as an exception or as an error reply; Flower logs it as well, with a traceback.
+    logging.getLogger("flwr").setLevel(logging.CRITICAL)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run_simulation(
+            server_app=server,
+            client_app=app,
+            num_supernodes=nodes,
+            backend_config={"client_resources": {"num_cpus": 1.0, "num_gpus": 0.0}},
+        )
 
 
 @dataclass
@@ -99,14 +247,79 @@ def open_session(options: SimulationOptions, nodes: int) -> Iterator[Session]:
     options : SimulationOptions
     nodes : int
         Number of Flower nodes, enough for the largest of the runs.
+
+    Raises
+    ------
+    InputError
+        When RAY_ADDRESS names no cluster, or one of its nodes does not see the folder.
+    RunError
+        When Ray or Flower's simulation runtime cannot be started.
     """
     started = time.perf_counter()
     shards = None if options.population_dir is None else place_of(options.population_dir)
     brought: dict[str, Brought] = {}
     with (
-        temporary_folder() if shards is None else folder_inside(shards) as folder,
-        open_grid(options.backend, str(folder), nodes, options.workers, brought) as grid,
+        _folder_for_runs(shards) as folder,
+        _open_grid(options.backend, str(folder), nodes, options.workers, brought) as grid,
     ):
         node_ids = identify(grid)
         seconds = time.perf_counter() - started
         yield Session(grid, node_ids, folder, seconds, shards=shards, brought=brought)
+
+
+@dataclass(frozen=True, eq=False)
+class Overhearing:
+    """What is heard of a session.
+
+    Parameters
+    ----------
+    session : Session
+    grid : LocalGrid
+        Its only node answers for everybody.
+    requests, replies : list of Message
+        All so far, in order.
+    """
+
+    session: Session
+    grid: LocalGrid
+    requests: list[Message]
+    replies: list[Message]
+
+    def population(self, request: Message) -> Population:
+        """Return the people whom a request is for."""
+        run = request.metadata.group_id
+        return open_population(f"{self.session.root}/{run}", self.session.brought.get(run, NOTHING))
+
+    def ask(self, request: Message) -> Message:
+        """Return the reply to a further request, which is not recorded."""
+        return self.grid.answer(request)
+
+
+@contextmanager
+def open_overheard_session(population_dir: str | None = None) -> Iterator[Overhearing]:
+    """Start a session with one node in this process, and yield it with all that is said.
+
+    Parameters
+    ----------
+    population_dir : str, optional
+        Directory or URL for the populations, which are deleted at the end; by default, a temporary one.
+    """
+    requests: list[Message] = []
+    replies: list[Message] = []
+
+    def record(request: Message, reply: Message) -> None:
+        requests.append(request)
+        replies.append(reply)
+
+    brought: dict[str, Brought] = {}
+    place = None if population_dir is None else place_of(population_dir)
+    with _folder_for_runs(place) as folder, identity_restored():
+        grid = LocalGrid(client_app(str(folder), brought), 1, record)
+        supervised, nodes = SupervisedGrid(grid), identify(grid)
+        session = Session(supervised, nodes, folder, 0.0, individual_reports=True, brought=brought)
+        yield Overhearing(session, grid, requests, replies)
+
+
+def _folder_for_runs(place: Path | None) -> AbstractContextManager[Path]:
+    """Return a new folder at a place, or a temporary one on this machine."""
+    return temporary_folder() if place is None else folder_inside(place)

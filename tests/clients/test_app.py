@@ -14,7 +14,7 @@ from dprec.messages import DELIVER, IDENTIFY, REPLACE, REPORT, SLOPES, TRAIN
 from dprec.refusals import RefusalCode
 from dprec.run_keys import RunKeys
 from dprec.setups import OneShotSetup
-from simulation.engine.local_grid import LocalGrid
+from simulation.engine.grids import LocalGrid
 
 
 def answer(folder: Path, message_type: str, content: RecordDict) -> Message:

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from clients.delivery import receive_lists
-from clients.population import Cohort
-from clients.received import Received
+from clients.population import Cohort, Received
 from dprec.messages import Recommendations
 from dprec.personalization.ordinal_process import OrdinalProcess
 from dprec.refusals import Refusal, RefusalCode

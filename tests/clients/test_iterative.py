@@ -24,7 +24,7 @@ from dprec.ratings import Ratings
 from dprec.run_keys import RunKeys
 from dprec.setups import IterativeSetup
 from dprec.wire.broadcast import BroadcastOptions, encode_broadcast
-from simulation.engine.local_grid import LocalGrid
+from simulation.engine.grids import LocalGrid
 
 ITEMS, RANK, USERS, ROUNDS = 12, 2, 10, 4
 RUNS = ("run-a", "run-b")

@@ -1,4 +1,11 @@
+"""What nodes open of a population, and what messages bring beside it."""
+
+from __future__ import annotations
+
 import json
+import os
+import pickle
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -6,17 +13,31 @@ import numpy as np
 import pytest
 
 from clients.faults import FaultOptions
-from clients.population import HeldFactors, open_population, write_held_factors, write_population
+from clients.population import (
+    NOTHING,
+    Brought,
+    HeldFactors,
+    open_population,
+    write_held_factors,
+    write_population,
+)
 from dprec.datasets.synthetic import Synthetic
 from dprec.errors import InputError
+from dprec.mechanisms import Channel, Mechanism
 from dprec.mechanisms.laplace import BoundedLaplace
+from dprec.options import option
 from dprec.privacy.calibration import PrivacyBudget
-from dprec.ratings import Ratings
+from dprec.ratings import Ratings, RatingScale
 from dprec.run_keys import RunKeys
-from dprec.setups import IterativeSetup, OneShotSetup
+from dprec.setups import IterativeSetup, OneShotSetup, Setup
 
 KEYS = RunKeys.derive(10**30).installed
 SETUP = OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
+
+
+def install(folder: Path, ratings: Ratings, *, users_per_node: int = 10, setup: Setup | None = SETUP) -> None:
+    faults = FaultOptions()
+    write_population(folder, ratings, users_per_node=users_per_node, keys=KEYS, faults=faults, setup=setup)
 
 
 @pytest.fixture
@@ -27,14 +48,7 @@ def ratings() -> Ratings:
 @pytest.mark.parametrize("users_per_node", [1, 4, 23, 100])
 def test_cohorts_divide_the_population(tmp_path: Path, ratings: Ratings, users_per_node: int) -> None:
     folder = tmp_path / "run"
-    write_population(
-        folder,
-        ratings,
-        users_per_node=users_per_node,
-        keys=KEYS,
-        faults=FaultOptions(),
-        setup=SETUP,
-    )
+    install(folder, ratings, users_per_node=users_per_node)
     population = open_population(str(folder))
     assert population.n_users == 23
     assert population.n_items == 30
@@ -50,37 +64,16 @@ def test_cohorts_divide_the_population(tmp_path: Path, ratings: Ratings, users_p
 
 
 def test_a_node_beyond_the_population_hosts_nobody(tmp_path: Path, ratings: Ratings) -> None:
-    write_population(
-        tmp_path / "run",
-        ratings,
-        users_per_node=10,
-        keys=KEYS,
-        faults=FaultOptions(),
-        setup=SETUP,
-    )
+    install(tmp_path / "run", ratings)
     cohort = open_population(str(tmp_path / "run")).cohort(3)
     assert cohort.size == 0
     assert cohort.items.size == 0
 
 
 def test_a_population_is_never_written_over(tmp_path: Path, ratings: Ratings) -> None:
-    write_population(
-        tmp_path / "run",
-        ratings,
-        users_per_node=10,
-        keys=KEYS,
-        faults=FaultOptions(),
-        setup=SETUP,
-    )
+    install(tmp_path / "run", ratings)
     with pytest.raises(FileExistsError):
-        write_population(
-            tmp_path / "run",
-            ratings,
-            users_per_node=10,
-            keys=KEYS,
-            faults=FaultOptions(),
-            setup=SETUP,
-        )
+        install(tmp_path / "run", ratings)
 
 
 @pytest.mark.parametrize(
@@ -97,14 +90,7 @@ def test_a_population_is_never_written_over(tmp_path: Path, ratings: Ratings) ->
 def test_the_error_names_file_and_key_of_a_damaged_description(
     tmp_path: Path, ratings: Ratings, entry: dict[str, Any], key: str
 ) -> None:
-    write_population(
-        tmp_path / "run",
-        ratings,
-        users_per_node=10,
-        keys=KEYS,
-        faults=FaultOptions(),
-        setup=SETUP,
-    )
+    install(tmp_path / "run", ratings)
     path = tmp_path / "run" / "population.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | entry))
     with pytest.raises(InputError) as caught:
@@ -113,14 +99,7 @@ def test_the_error_names_file_and_key_of_a_damaged_description(
 
 
 def test_devices_answer_the_requests_of_their_own_protocol_alone(tmp_path: Path, ratings: Ratings) -> None:
-    write_population(
-        tmp_path / "run",
-        ratings,
-        users_per_node=10,
-        keys=KEYS,
-        faults=FaultOptions(),
-        setup=SETUP,
-    )
+    install(tmp_path / "run", ratings)
     population = open_population(str(tmp_path / "run"))
     assert population.installed(OneShotSetup) == SETUP
     with pytest.raises(ValueError, match="set up for one-shot"):
@@ -131,17 +110,142 @@ def test_devices_answer_the_requests_of_their_own_protocol_alone(tmp_path: Path,
 def test_the_error_names_the_file_of_a_damaged_record_of_the_held_factors(
     tmp_path: Path, ratings: Ratings, text: str
 ) -> None:
-    write_population(
-        tmp_path / "run",
-        ratings,
-        users_per_node=10,
-        keys=KEYS,
-        faults=FaultOptions(),
-        setup=SETUP,
-    )
+    install(tmp_path / "run", ratings)
     write_held_factors(tmp_path / "run", HeldFactors(2, np.zeros((30, 2), dtype=np.float32)))
     path = tmp_path / "run" / "held.json"
     path.write_text(text)
     with pytest.raises(InputError) as caught:
         open_population(str(tmp_path / "run"))
     assert caught.value.where.startswith(f"{path}, ")
+
+
+OURS = BoundedLaplace()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Truthful(Mechanism):
+    """Every level as it is with one probability, and any other with the rest."""
+
+    kind: str = "truthful"
+    weights: Any = option("What a level's probability is multiplied by.", 1.0)
+
+    def channel(self, scale: RatingScale, epsilon: float) -> Channel:
+        same = 1 + np.expm1(epsilon) * np.eye(scale.levels)
+        return Channel.from_probabilities(same * self.weights, scale.values, scale.values, epsilon)
+
+
+def setup_of(mechanism: Mechanism) -> OneShotSetup:
+    return OneShotSetup(mechanism=mechanism, privacy=PrivacyBudget(epsilon=1.0))
+
+
+def population(folder: Path, setup: Setup | None) -> Path:
+    """Write a population and return the file that describes it."""
+    install(folder, Synthetic(users=5, items=6, ratings=20).load(), setup=setup)
+    return folder / "population.json"
+
+
+class Planted:
+    """A pickle that makes a folder when it is read."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (str(self.place),)
+
+
+def test_a_pickle_in_the_folder_is_never_read(tmp_path: Path) -> None:
+    file, place = population(tmp_path / "run", None), tmp_path / "planted"
+    (tmp_path / "run" / "setup.pickle").write_bytes(pickle.dumps(Planted(place)))
+    with pytest.raises(InputError, match=f"^{file}, setup: none; accepted: a setup"):
+        open_population(str(tmp_path / "run"))
+    assert not place.exists()
+    pickle.loads((tmp_path / "run" / "setup.pickle").read_bytes())
+    assert place.exists()  # so it would have been noticed
+
+
+def test_an_array_of_objects_in_the_folder_is_never_read(tmp_path: Path) -> None:
+    population(tmp_path / "run", setup_of(OURS))
+    write_held_factors(tmp_path / "run", HeldFactors(2, np.zeros((6, 2), dtype=np.float32)))
+    file, place = tmp_path / "run" / "held.npy", tmp_path / "planted"
+    np.save(file, np.array([Planted(place)], dtype=object), allow_pickle=True)
+    with pytest.raises(InputError, match=f"^{file}: no array .*; accepted: a file of dprec$"):
+        open_population(str(tmp_path / "run"))
+    assert not place.exists()
+
+
+def rename(file: Path, kind: str) -> None:
+    values = json.loads(file.read_text())
+    values["setup"]["mechanism"] = {"kind": kind}
+    file.write_text(json.dumps(values))
+
+
+@pytest.mark.parametrize("kind", ["os:system", "planted_module:Evil", "subprocess:Popen"])
+def test_a_class_that_nobody_has_named_is_refused_without_an_import(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    place = tmp_path / "planted"
+    (tmp_path / "planted_module.py").write_text(f"import os\nos.mkdir({str(place)!r})\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    file = population(tmp_path / "run", setup_of(OURS))
+    rename(file, kind)
+    with pytest.raises(InputError) as caught:
+        open_population(str(tmp_path / "run"), Brought(classes=frozenset({"own_geometric:Geometric"})))
+    found = f"{kind!r}, a class that whoever started this run has not named"
+    accepted = "a component of dprec or own_geometric:Geometric"
+    assert str(caught.value) == f"{file}, setup.mechanism.kind: {found}; accepted: {accepted}"
+    assert not place.exists()
+
+
+def test_what_is_no_component_is_refused_even_if_it_was_named(tmp_path: Path) -> None:
+    rename(population(tmp_path / "run", setup_of(OURS)), "os:system")
+    with pytest.raises(InputError, match=r"'os:system', which is no Mechanism; accepted: a class derived"):
+        open_population(str(tmp_path / "run"), Brought(classes=frozenset({"os:system"})))
+
+
+def test_our_own_components_need_nothing() -> None:
+    assert Brought.for_setup(setup_of(OURS)) == NOTHING
+
+
+def test_a_class_of_a_module_is_told_by_its_name_and_settings(tmp_path: Path) -> None:
+    setup = setup_of(Truthful(weights=2.0))
+    brought = Brought.for_setup(setup)
+    assert brought.setup is None
+    assert brought.classes == {f"{__name__}:Truthful"}
+    file = population(tmp_path / "run", setup)
+    assert json.loads(file.read_text())["setup"]["mechanism"] == {
+        "kind": f"{__name__}:Truthful",
+        "weights": 2.0,
+    }
+    assert open_population(str(tmp_path / "run"), brought).setup == setup
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnSetup(OneShotSetup):
+    """A setup of somebody's own, which no file names."""
+
+
+def test_a_setup_of_ones_own_is_brought(tmp_path: Path) -> None:
+    setup = OwnSetup(mechanism=OURS, privacy=PrivacyBudget(epsilon=1.0))
+    brought = Brought.for_setup(setup)
+    assert brought.setup is not None
+    population(tmp_path / "run", None)
+    assert open_population(str(tmp_path / "run"), brought).setup == setup
+
+
+@pytest.mark.parametrize("why", ["of the running program", "with an array"])
+def test_what_has_no_name_or_no_settings_in_a_file_is_brought(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    weights = np.full((5, 5), 2.0) if why == "with an array" else 2.0
+    if why == "of the running program":
+        monkeypatch.setattr(Truthful, "__module__", "__main__")
+    brought = Brought.for_setup(setup_of(Truthful(weights=weights)))
+    assert brought.setup is not None
+    file = population(tmp_path / "run", None)
+    assert json.loads(file.read_text())["setup"] is None
+    opened = open_population(str(tmp_path / "run"), brought).setup
+    assert isinstance(opened, OneShotSetup)
+    assert type(opened.mechanism).__name__ == "Truthful"
+    np.testing.assert_array_equal(opened.mechanism.weights, weights)  # type: ignore[attr-defined]

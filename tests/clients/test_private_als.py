@@ -19,7 +19,7 @@ from dprec.private_als import FactorizationOptions, ItemModel, SecureAggregation
 from dprec.refusals import RefusalCode
 from dprec.run_keys import RunKeys
 from dprec.setups import PrivateAlsSetup, SilentSetup
-from simulation.engine.local_grid import LocalGrid
+from simulation.engine.grids import LocalGrid
 
 ITEMS, USERS = 12, 10
 OPTIONS = FactorizationOptions(rank=2, effect_rounds=1, factor_rounds=1, ratings_per_user=4)

@@ -21,7 +21,7 @@ from dprec.refusals import RefusalCode
 from dprec.run_keys import RunKeys
 from dprec.setups import IterativeSetup
 from dprec.wire.broadcast import BroadcastOptions, encode_broadcast
-from simulation.engine.local_grid import LocalGrid
+from simulation.engine.grids import LocalGrid
 from strategies.envelope import request_content
 
 ITEMS, RANK, ROUNDS = 10, 2, 3

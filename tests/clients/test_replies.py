@@ -13,7 +13,7 @@ from dprec.datasets.synthetic import Synthetic
 from dprec.mechanisms.unprotected import Raw
 from dprec.run_keys import RunKeys
 from dprec.setups import OneShotSetup
-from simulation.engine.local_grid import stamped
+from simulation.engine.grids import stamped
 from strategies.arrivals import arrivals_of
 
 USERS = 40

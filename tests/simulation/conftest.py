@@ -8,6 +8,7 @@ import pytest
 
 from simulation.configuration.strict_yaml import read_yaml
 from tests.paths import CONFIGS
+from tests.simulation.divisions import Expected, bits, divided
 
 TINY: dict[str, Any] = {
     "name": "tiny",
@@ -28,6 +29,21 @@ TINY: dict[str, Any] = {
 def tiny() -> dict[str, Any]:
     """Return a configuration that may be changed."""
     return copy.deepcopy(TINY)
+
+
+@pytest.fixture(scope="session")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> Expected:
+    """Return what gives the bits of a configuration, which runs once for all that is compared with it."""
+    known: dict[str, dict[str, Any]] = {}
+
+    def in_one_process(values: dict[str, Any]) -> dict[str, Any]:
+        key = repr(values)
+        if key not in known:
+            folder = tmp_path_factory.mktemp("expected") / "run"
+            known[key] = bits(None, divided(values, "local", 1, "all"), folder)
+        return known[key]
+
+    return in_one_process
 
 
 @cache

@@ -1,6 +1,7 @@
 """Runs whose work is divided in different ways, and the bits that must not depend on it."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,10 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
         "privacy": {"epsilon": 4.0, "per": "cell"},
     },
 }
+
+
+Expected = Callable[[dict[str, Any]], dict[str, Any]]
+"""From a configuration to its bits, with all users in one node of one process; each is run once."""
 
 
 def one_shot(tiny: dict[str, Any], protocol: str) -> dict[str, Any]:

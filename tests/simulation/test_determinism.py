@@ -5,46 +5,55 @@ from typing import Any
 
 import pytest
 
-from tests.simulation.divisions import PROTOCOLS, bits, compare, divided, one_shot
+from simulation.pages.figures.panels import WIDE
+from simulation.pages.figures.rendering import Plot, Rendered
+from simulation.pages.run_page import run_page
+from simulation.storage.run_files import read_run
+from tests.simulation.divisions import PROTOCOLS, Expected, bits, compare, divided, one_shot
 
 
 @pytest.mark.parametrize("faults", [{}, {"dropout": 0.2, "straggle": 0.1, "corrupt": 0.2}])
 @pytest.mark.parametrize("protocol", sorted(PROTOCOLS))
 def test_in_one_process(
-    tmp_path: Path, tiny: dict[str, Any], protocol: str, faults: dict[str, float]
+    tmp_path: Path, tiny: dict[str, Any], expected: Expected, protocol: str, faults: dict[str, float]
 ) -> None:
     values = one_shot(tiny, protocol)
-    values["simulation"] = {"faults": faults}
-    expected = bits(None, divided(values, "local", 1, 1), tmp_path / "expected")
+    values["simulation"] = {"faults": faults} if faults else {}
     if faults:
-        assert any("malformed" in note for note in expected["privacy"]["notes"])
-    for users_per_node in (7, "all", "auto"):
-        for workers in (1, 2):
-            folder = tmp_path / f"{users_per_node}-{workers}"
-            compare(expected, bits(None, divided(values, "local", workers, users_per_node), folder))
+        assert any("malformed" in note for note in expected(values)["privacy"]["notes"])
+    for workers, users_per_node in ((1, 1), (2, 7), (1, 7), (2, "auto")):
+        folder = tmp_path / f"{users_per_node}-{workers}"
+        compare(expected(values), bits(None, divided(values, "local", workers, users_per_node), folder))
 
 
 @pytest.mark.parametrize("protocol", sorted(PROTOCOLS))
 def test_in_shards(
-    tmp_path: Path, tiny: dict[str, Any], monkeypatch: pytest.MonkeyPatch, protocol: str
+    tmp_path: Path, tiny: dict[str, Any], expected: Expected, monkeypatch: pytest.MonkeyPatch, protocol: str
 ) -> None:
     values = one_shot(tiny, protocol)
-    expected = bits(None, divided(values, "local", 1, "all"), tmp_path / "expected")
+    whole = expected({**values, "simulation": {}})
     monkeypatch.setattr("clients.shards._RATINGS_PER_SHARD", 50)
     monkeypatch.setattr("strategies.roster._USERS_AT_ONCE", 10)
     values["simulation"] = {"population_dir": str(tmp_path / "population")}
     # The second run finds the shards of the first.
     for users_per_node in (7, "all"):
         folder = tmp_path / str(users_per_node)
-        compare(expected, bits(None, divided(values, "local", 1, users_per_node), folder))
+        compare(whole, bits(None, divided(values, "local", 1, users_per_node), folder))
     names = sorted(path.name for path in (tmp_path / "population").iterdir())
     assert names[0] == "ratings.json"
     assert len(names) > 4
     assert all(name.startswith("shard-") for name in names[1:])
 
 
-def test_every_preset_in_one_process(tmp_path: Path, preset: dict[str, Any]) -> None:
-    expected = bits(None, divided(preset, "local", 1, "all"), tmp_path / "all")
+def drawn(plot: Plot) -> Rendered:
+    """Draw a figure without rendering it, which would take longer than the run."""
+    plot.draw(WIDE)
+    return Rendered(plot, "<svg/>", "<svg/>", b"")
+
+
+def test_every_preset_in_one_process_and_its_page(tmp_path: Path, preset: dict[str, Any]) -> None:
+    whole = bits(None, divided(preset, "local", 1, "all"), tmp_path / "all")
     for users_per_node in (1, 7):
         folder = tmp_path / str(users_per_node)
-        compare(expected, bits(None, divided(preset, "local", 2, users_per_node), folder))
+        compare(whole, bits(None, divided(preset, "local", 2, users_per_node), folder))
+    assert preset["name"] in run_page(read_run(tmp_path / "all"), "", None, drawn)

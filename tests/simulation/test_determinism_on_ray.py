@@ -3,7 +3,7 @@
 import copy
 import textwrap
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,11 @@ from flwr.serverapp import Grid
 from dprec.mechanisms import Channel, Mechanism
 from dprec.ratings import RatingScale
 from simulation.configuration.models import SimulationOptions
-from simulation.engine.ray_connection import connected_to_ray
+from simulation.engine.ray_cluster import connected_to_ray
 from simulation.engine.session import Session, open_session
 from simulation.execution import load_ratings, run_in
 from strategies.envelope import message_size
-from tests.simulation.divisions import PROTOCOLS, bits, compare, divided, one_shot
+from tests.simulation.divisions import PROTOCOLS, Expected, bits, compare, divided, one_shot
 
 OWN = textwrap.dedent("""
     from __future__ import annotations
@@ -46,23 +46,6 @@ OWN = textwrap.dedent("""
 """)
 
 DIVISIONS: list[int | str] = [1, 7, "all"]
-
-Expected = Callable[[dict[str, Any]], dict[str, Any]]
-
-
-@pytest.fixture(scope="module")
-def expected(tmp_path_factory: pytest.TempPathFactory) -> Expected:
-    """Return what gives the bits of a configuration in one process, which runs once for both sessions."""
-    known: dict[str, dict[str, Any]] = {}
-
-    def in_one_process(values: dict[str, Any]) -> dict[str, Any]:
-        key = repr(values)
-        if key not in known:
-            folder = tmp_path_factory.mktemp("expected") / "run"
-            known[key] = bits(None, divided(values, "local", 1, "all"), folder)
-        return known[key]
-
-    return in_one_process
 
 
 @pytest.fixture(scope="module")

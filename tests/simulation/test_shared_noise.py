@@ -19,7 +19,7 @@ from dprec.progress import Progress
 from dprec.ratings import Ratings
 from dprec.run_keys import RunKeys
 from simulation.configuration.models import RunConfig, parse_config
-from simulation.engine.overhearing import open_overheard_session
+from simulation.engine.session import open_overheard_session
 from simulation.execution import run_in
 from simulation.protocols.one_shot import OneShotProtocol
 from strategies.arrivals import arrivals_of

@@ -21,7 +21,7 @@ from dprec.recommendation import NO_ITEM
 from dprec.run_keys import RunKeys
 from dprec.setups import OneShotSetup
 from dprec.wire.traffic import TrafficLedger
-from simulation.engine.local_grid import LocalGrid
+from simulation.engine.grids import LocalGrid
 from strategies import delivery
 from strategies.delivery import Lists, Seen, deliver_lists
 from strategies.envelope import message_size

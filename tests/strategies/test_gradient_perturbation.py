@@ -15,7 +15,7 @@ from dprec.completion.one_bit.slope_channel import slope_channel
 from dprec.ratings import Ratings
 from dprec.run_keys import RunKeys
 from dprec.setups import GradientPerturbationSetup
-from simulation.engine.local_grid import LocalGrid
+from simulation.engine.grids import LocalGrid
 from strategies.gradient_perturbation import GradientPerturbation
 from strategies.roster import Roster, identify
 

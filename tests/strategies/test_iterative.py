@@ -25,7 +25,7 @@ from dprec.ratings import Ratings
 from dprec.run_keys import RunKeys
 from dprec.setups import IterativeSetup
 from dprec.wire.broadcast import BroadcastOptions
-from simulation.engine.local_grid import LocalGrid, stamped
+from simulation.engine.grids import LocalGrid, stamped
 from strategies.envelope import message_size
 from strategies.iterative import IterativeFactorization, State
 from strategies.roster import Roster, identify

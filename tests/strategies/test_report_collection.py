@@ -25,7 +25,7 @@ from dprec.refusals import RefusalCode
 from dprec.run_keys import RunKeys
 from dprec.setups import OneShotSetup
 from dprec.wire import ReportCodec
-from simulation.engine.local_grid import LocalGrid, stamped
+from simulation.engine.grids import LocalGrid, stamped
 from strategies.arrivals import arrivals_of
 from strategies.envelope import message_size
 from strategies.report_collection import Collected, ReportCollection

@@ -11,8 +11,7 @@ from clients.device import durable
 from clients.device.device import Device
 from clients.device.folder import DeviceFolder
 from dprec.errors import InputError
-from tests.clients.device.device_grid import report_in
-from tests.clients.device.installing import install
+from tests.clients.device.devices import install, report_in
 from tests.clients.device.test_device import RATINGS, ROUNDS_SETUP, again, train
 
 MOMENTS = 8

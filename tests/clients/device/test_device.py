@@ -22,8 +22,15 @@ from dprec.refusals import RefusalCode
 from dprec.setups import IterativeSetup, OneShotSetup
 from dprec.wire.broadcast import BroadcastOptions, encode_broadcast
 from dprec.wire.fixed_fields import FixedFields
-from tests.clients.device.device_grid import report_in, request
-from tests.clients.device.installing import ITEMS, UNLIMITED, agreement_on, install, some_ratings
+from tests.clients.device.devices import (
+    ITEMS,
+    UNLIMITED,
+    agreement_on,
+    install,
+    report_in,
+    request,
+    some_ratings,
+)
 
 RATINGS, RANK, ROUNDS, EPSILON = some_ratings(), 2, 4, 0.4
 ROUNDS_SETUP = IterativeSetup(

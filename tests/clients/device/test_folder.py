@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from clients.device import DeviceFolder
-from clients.device.state import State, read_state
+from clients.device.durable import State, read_state
 from dprec.errors import InputError
 from dprec.mechanisms import BoundedLaplace
 from dprec.personalization.ordinal_process import OrdinalProcess
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.setups import OneShotSetup
-from tests.clients.device.installing import KEYS, agreement_on, install, some_ratings
+from tests.clients.device.devices import KEYS, agreement_on, install, some_ratings
 
 RATINGS = some_ratings()
 SETUP = OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
@@ -42,9 +42,10 @@ def test_only_the_owner_can_read_a_folder(device: DeviceFolder) -> None:
     assert {stat.S_IMODE(file.stat().st_mode) for file in device.path.iterdir()} == {0o600}
 
 
-def test_devices_have_secrets_of_their_own(device: DeviceFolder, tmp_path: Path) -> None:
-    other = install(tmp_path / "u2", SETUP, RATINGS, user=1)
-    assert len({device.secret, other.secret}) == 2
+def test_devices_have_secrets_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()  # of `known_secrets`
+    secrets = {install(tmp_path / f"u{copy}", SETUP, RATINGS, user=1).secret for copy in range(2)}
+    assert [len(secret) for secret in secrets] == [32, 32]
 
 
 def test_every_part_of_a_protocol_is_in_its_fingerprint() -> None:

@@ -15,8 +15,7 @@ from dprec.messages import ROW_ENTRY, SLOPES
 from dprec.privacy.pairwise import worst_pair
 from dprec.ratings import Ratings
 from dprec.setups import GradientPerturbationSetup
-from tests.clients.device.device_grid import request
-from tests.clients.device.installing import agreement_on, install
+from tests.clients.device.devices import agreement_on, install, request
 
 SETUP = GradientPerturbationSetup(
     link="logistic", sigma=1.0, clamp=0.5, symbols=256, epsilon_per_round=0.75, rounds=3

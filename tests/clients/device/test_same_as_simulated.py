@@ -21,13 +21,12 @@ from dprec.run_keys import RunKeys
 from dprec.setups import to_json
 from dprec.wire.traffic import TrafficLedger
 from simulation.configuration.loading import load
-from simulation.engine.local_grid import LocalGrid
+from simulation.engine.grids import LocalGrid
 from simulation.protocols import Protocol
 from simulation.protocols.own_factors import OwnFactors
 from simulation.protocols.task import ServerTask
 from strategies.roster import Roster, identify
-from tests.clients.device.device_grid import DeviceGrid
-from tests.clients.device.installing import USERS, agreement_on, install, some_ratings
+from tests.clients.device.devices import USERS, DeviceGrid, agreement_on, install, some_ratings
 
 RATINGS, SEED = some_ratings(), 5
 

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -16,17 +17,14 @@ from flwr.app import ArrayRecord, Message, RecordDict
 from flwr.proto.fleet_pb2 import PushMessagesResponse
 from flwr.proto.message_pb2 import ObjectTree
 
-from clients.device import bounded_transport, fleet, service
-from clients.device.bounded_transport import BoundedTransport, TooLargeError
+from clients.device import fleet, service
 from clients.device.device import LOG, Device
-from clients.device.fleet import Fleet, NodeKey
-from clients.device.opening import opened_devices
-from clients.device.service import LONGEST_ONLINE, Served, Service
+from clients.device.fleet import BoundedTransport, Fleet, NodeKey, TooLargeError
+from clients.device.service import LONGEST_ONLINE, Served, Service, opened_devices
 from dprec.errors import InputError, RunError
 from dprec.refusals import RefusalCode
-from tests.clients.device.device_grid import report_in
+from tests.clients.device.devices import install, report_in
 from tests.clients.device.fake_superlink import NODE, FakeSuperLink
-from tests.clients.device.installing import install
 from tests.clients.device.test_device import RATINGS, ROUNDS_SETUP, again, train
 
 ADDRESS = "server.test:443"
@@ -257,17 +255,16 @@ def test_what_is_done_for_the_user_does_not_delay_the_end_that_a_server_sees(
     superlink: FakeSuperLink, device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     events: list[str] = []
-    closed, running = threading.Event(), serving(device)
-
-    def close() -> None:
-        events.append("closed")
-        closed.set()
-
-    monkeypatch.setattr(running.fleet, "close", close)
-    monkeypatch.setattr(Device, "take_work", lambda _: lambda: (closed.wait(1), events.append("worked")))
+    running = serving(device)
+    close, wait = running.fleet.close, running._worker.shutdown
+    monkeypatch.setattr(running.fleet, "close", lambda: (events.append("closed"), close()))
+    monkeypatch.setattr(running._worker, "shutdown", lambda: (events.append("waits"), wait()))
+    worked: list[bool] = []
+    monkeypatch.setattr(Device, "take_work", lambda _: partial(worked.append, True))
     superlink.put(train(1))
     running.run_once()
-    assert events == ["closed", "worked"]
+    assert events == ["closed", "waits"]
+    assert worked == [True]
 
 
 def test_only_the_newest_work_of_a_device_is_done(
@@ -378,7 +375,7 @@ def test_no_more_is_read_than_a_device_has_room_for(
         "handle_request",
         lambda self, request: httpx.Response(200, headers=headers, stream=Endless()),
     )
-    monkeypatch.setattr(bounded_transport, "LARGEST_BODY", SMALL)
+    monkeypatch.setattr(fleet, "LARGEST_BODY", SMALL)
     with httpx.Client(transport=BoundedTransport(True)) as client, pytest.raises(TooLargeError):
         client.post("https://server.test/")
 

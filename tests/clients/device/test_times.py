@@ -29,9 +29,8 @@ from dprec.personalization.ordinal_process import Devices
 from dprec.privacy.calibration import PrivacyBudget
 from dprec.setups import OneShotSetup
 from dprec.wire.item_table import ItemTable
-from tests.clients.device.device_grid import request
+from tests.clients.device.devices import agreement_on, install, request
 from tests.clients.device.fake_superlink import FakeSuperLink
-from tests.clients.device.installing import agreement_on, install
 from tests.clients.device.test_service import node_key, serving
 
 RATINGS = Synthetic(users=2, items=700, ratings=700).load()

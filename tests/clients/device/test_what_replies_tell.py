@@ -40,8 +40,15 @@ from dprec.setups import OneShotSetup, Setup
 from dprec.wire import item_table
 from dprec.wire.broadcast import encode_broadcast
 from dprec.wire.item_table import ItemTable
-from tests.clients.device.device_grid import report_in, request
-from tests.clients.device.installing import ITEMS, UNLIMITED, agreement_on, install, some_ratings
+from tests.clients.device.devices import (
+    ITEMS,
+    UNLIMITED,
+    agreement_on,
+    install,
+    report_in,
+    request,
+    some_ratings,
+)
 from tests.clients.device.test_device import ROUNDS_SETUP, factors, limits
 
 RATINGS = some_ratings()

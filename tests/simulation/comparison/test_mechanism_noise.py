@@ -72,6 +72,7 @@ def test_draws_agree_with_theory(comparison: Any) -> None:
         assert sum(row["theoretical_probability"] for row in lines) == pytest.approx(1)
 
 
+@pytest.mark.thorough
 def test_the_comparison_keeps_and_shows_the_noise(comparison: Any, tmp_path: Path) -> None:
     directory = compare(comparison(epsilons=[1.0], noise_samples=2000), tmp_path / "out").directory
     with (directory / "noise.csv").open(newline="") as file:

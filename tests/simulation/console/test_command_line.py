@@ -220,7 +220,7 @@ def run_movielens(dprec: Any, config: Path, tmp_path: Path, train: list[str], te
     dataset = movielens(tmp_path / "data", train, test)
     overrides = ["--set", dataset, "--set", "split={kind: predefined, fold: u1}"]
     overrides += ["--set", "protocol.completion.rank=1"]
-    finished: Finished = dprec("run", config, "-o", tmp_path / "run", "--quiet", *overrides)
+    finished: Finished = dprec("run", config, "-o", tmp_path / "run", "--quiet", "--no-page", *overrides)
     return finished
 
 
@@ -311,7 +311,7 @@ def test_help_is_as_it_is_read(dprec: Any, command: str) -> None:
 
 
 def test_a_directory_that_holds_a_run_is_one_line(dprec: Any, config: Path, tmp_path: Path) -> None:
-    assert dprec("run", config, "-o", tmp_path / "run", "--quiet").code == 0
+    assert dprec("run", config, "-o", tmp_path / "run", "--quiet", "--no-page").code == 0
     assert str(tmp_path / "run") in one_line(dprec("run", config, "-o", tmp_path / "run", "--quiet"), 2)
 
 

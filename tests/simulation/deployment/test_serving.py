@@ -1,5 +1,7 @@
 """A deployed run, with devices in this process: its run directory is that of the simulation."""
 
+from __future__ import annotations
+
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -7,10 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flwr.supercore.inflatable.inflatable_utils import ObjectPullError, ObjectUnavailableError
+from flwr.superlink.grid import http_grid
 
 from dprec.errors import InputError
-from simulation.deployment.enrolment import write_enrolment
-from simulation.deployment.serving import serve, server_app
+from simulation.deployment.server_folder import write_enrolment
+from simulation.deployment.serving import bounded_pulls, serve, server_app
 from simulation.pages import report
 from simulation.run import run
 from simulation.storage.run_files import read_run
@@ -91,3 +95,19 @@ def test_paths_are_those_of_the_server(given: dict[str, str]) -> None:
     context = Context(run_id=1, node_id=1, node_config={}, state=RecordDict(), run_config=dict(given))
     with pytest.raises(InputError, match="an absolute path"):
         server_app()(None, context)  # type: ignore[arg-type]
+
+
+def never(object_id: str) -> bytes:
+    raise ObjectUnavailableError(object_id)
+
+
+def test_contents_that_never_come_are_given_up() -> None:
+    before = http_grid.pull_objects
+    with bounded_pulls(0.05), pytest.raises(ObjectPullError):
+        http_grid.pull_objects(["id"], never)
+    assert http_grid.pull_objects is before
+
+
+def test_contents_that_come_are_returned() -> None:
+    with bounded_pulls(0.05):
+        assert http_grid.pull_objects(["id"], lambda object_id: b"object") == {"id": b"object"}

@@ -13,7 +13,7 @@ import ray
 from flwr.app import Context, Message
 
 from clients.app import client_app
-from clients.brought import Brought
+from clients.population import Brought
 from simulation.comparison.cell_work import CellEnd
 from simulation.comparison.ray_workers import CellWorker
 from simulation.comparison.shared_ratings import SharedRatings

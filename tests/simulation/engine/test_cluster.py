@@ -20,9 +20,9 @@ from dprec.messages import TRAIN
 from simulation.comparison import ray_workers
 from simulation.configuration.models import RunConfig, SimulationOptions
 from simulation.configuration.strict_yaml import parse_yaml
-from simulation.engine import cluster_nodes, runtime
-from simulation.engine.cluster_nodes import check_nodes, working_nodes
-from simulation.engine.ray_connection import ADDRESS, connected_to_ray
+from simulation.engine import ray_cluster
+from simulation.engine import session as sessions
+from simulation.engine.ray_cluster import ADDRESS, check_nodes, connected_to_ray, working_nodes
 from simulation.engine.session import Session, open_session
 from tests.simulation.conftest import TINY
 from tests.simulation.divisions import bits, compare, divided, written
@@ -132,14 +132,14 @@ class TestTheNodesOfACluster:
     def session(self, joined: int, faults: Path) -> Iterator[Session]:
         """Start a session whose devices have the faults."""
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(runtime, "client_app", partial(FaultyApp, faults=faults))
+            patch.setattr(sessions, "client_app", partial(FaultyApp, faults=faults))
             with open_session(SimulationOptions(backend="ray", workers=joined), 4) as session:
                 yield session
 
     def test_other_versions_are_named(self, joined: int, monkeypatch: pytest.MonkeyPatch) -> None:
         assert joined == 2
-        own = cluster_nodes.installation()
-        monkeypatch.setattr(cluster_nodes, "installation", lambda: {**own, "SciPy": "0.1"})
+        own = ray_cluster.installation()
+        monkeypatch.setattr(ray_cluster, "installation", lambda: {**own, "SciPy": "0.1"})
         with pytest.raises(RunError, match=rf"^the Ray node \w+ has SciPy {own['SciPy']}, not 0\.1$"):
             check_nodes(None, "")
 

@@ -8,7 +8,7 @@ PACKAGES = ("dprec", "clients", "strategies", "simulation")
 PUBLIC = {"flwr.app", "flwr.clientapp", "flwr.serverapp", "flwr.serverapp.strategy", "flwr.simulation"}
 MAY_USE_MORE = (
     "clients/device/fleet.py",
-    "clients/device/state.py",
+    "clients/device/durable.py",
     "simulation/deployment/",
     "simulation/engine/",
     "strategies/envelope.py",

@@ -6,11 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from simulation.pages.figures.panels import WIDE
-from simulation.pages.figures.rendering import Plot, Rendered
-from simulation.pages.run_page import run_page
 from simulation.run import run
-from simulation.storage.run_files import read_run
 
 CLAIMED = {"x-map", "x-map-shrunk", "one-bit-output", "one-bit-output-effects"}
 WITHOUT_PRIVACY = {
@@ -31,12 +27,6 @@ TRUSTING = (
     | {"one-bit-objective", "one-bit-objective-effects", "dp-als", "dp-item-effects"}
 )
 SUMMING = {"secagg-als", "secagg-item-effects"}
-
-
-def drawn(plot: Plot) -> Rendered:
-    """Draw a figure without rendering it, which would take longer than the run."""
-    plot.draw(WIDE)
-    return Rendered(plot, "<svg/>", "<svg/>", b"")
 
 
 def test_a_preset_runs_and_leaves_a_valid_directory(tmp_path: Path, preset: dict[str, Any]) -> None:
@@ -93,4 +83,3 @@ def test_a_preset_runs_and_leaves_a_valid_directory(tmp_path: Path, preset: dict
             spent = summary["privacy"]["epsilon_per_rating"]
         assert spent <= promised * (1 + 1e-6)
     assert result.summary["accuracy"] == summary["accuracy"]
-    assert preset["name"] in run_page(read_run(tmp_path), "", None, drawn)

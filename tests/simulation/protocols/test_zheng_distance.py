@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from simulation import run
@@ -27,6 +28,7 @@ def test_a_run_measures_what_its_server_sees(tiny: dict[str, Any]) -> None:
     assert (found["tolerance"], found["rating_noise"]) == (0.05, 0.0)
 
 
+@pytest.mark.thorough
 def test_a_comparison_draws_bound_and_distance(tmp_path: Path) -> None:
     for preset in ("zheng-laplace", "zheng-rr", "plain-mf"):
         (tmp_path / f"{preset}.yaml").write_text((CONFIGS / f"{preset}.yaml").read_text())

@@ -118,7 +118,7 @@ def test_a_run_of_a_damaged_result_can_be_repeated(directory: Path, finished: Pa
     for name in ROWS:
         (directory / name).write_bytes(b"")
     (directory / "summary.json").unlink()
-    run(copy.deepcopy(TINY), directory, resume=True)
+    run(copy.deepcopy(TINY), directory, resume=True, page=False)
     for name in ("traffic.csv", "predictions.csv"):
         assert (directory / name).read_bytes() == (finished / name).read_bytes()
     report(directory)

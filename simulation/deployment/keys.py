@@ -1,16 +1,32 @@
-"""The keys of a deployment, and certificates: an authority of its own, and what it says of the server."""
+"""The keys of a deployment: made, certified by an authority of its own, and registered with a SuperLink."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from cryptography import x509
-    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+import httpx
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_ssh_public_key,
+)
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from flwr.proto.control_pb2 import ListNodesRequest, RegisterNodeRequest
+from flwr.supercore.control import ControlHttpClient
+from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor
+
+from dprec.errors import RunError, one_line
 
 _LABEL = re.compile("(?!-)[A-Za-z0-9-]{1,63}(?<!-)")
 _LONGEST_NAME = 64
@@ -51,9 +67,6 @@ class NodeKeyPair:
 
 def new_node_key() -> NodeKeyPair:
     """Make the key of a device."""
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
     key = ec.generate_private_key(ec.SECP384R1())
     public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
     return NodeKeyPair(_pem(key), public.decode())
@@ -74,10 +87,6 @@ def issue(hosts: list[str], days: int) -> tuple[Issued, Issued]:
     authority, server : Issued
         The key of the authority is needed for nothing else but further certificates.
     """
-    from cryptography import x509
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.x509.oid import ExtendedKeyUsageOID
-
     authority, server = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     issuer = _name("dprec pilot authority")
     builder = _builder(issuer, issuer, authority, days)
@@ -103,7 +112,6 @@ def is_host(text: str) -> bool:
 def _builder(
     subject: x509.Name, issuer: x509.Name, key: EllipticCurvePrivateKey, days: int
 ) -> x509.CertificateBuilder:
-    from cryptography import x509
 
     now = datetime.now(UTC)
     return (
@@ -118,14 +126,11 @@ def _builder(
 
 
 def _signed(builder: x509.CertificateBuilder, key: EllipticCurvePrivateKey) -> bytes:
-    from cryptography.hazmat.primitives.hashes import SHA256
-    from cryptography.hazmat.primitives.serialization import Encoding
 
     return builder.sign(key, SHA256()).public_bytes(Encoding.PEM)
 
 
 def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    from cryptography import x509
 
     return x509.KeyUsage(
         digital_signature=not signs_certificates,
@@ -142,8 +147,6 @@ def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
 
 def _general(host: str) -> x509.GeneralName:
     """Return a host as a certificate has it: an address as an address, all else as a name."""
-    from cryptography import x509
-
     try:
         return x509.IPAddress(ip_address(host))
     except ValueError:
@@ -151,13 +154,63 @@ def _general(host: str) -> x509.GeneralName:
 
 
 def _name(common: str) -> x509.Name:
-    from cryptography import x509
-    from cryptography.x509.oid import NameOID
 
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
 
 
 def _pem(key: EllipticCurvePrivateKey) -> bytes:
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def registered_nodes(address: str, certificate: bytes, keys: Iterable[str]) -> dict[str, int]:
+    """Register public keys that are not registered yet; return the node ids of all of them.
+
+    Parameters
+    ----------
+    address : str
+        Host and port of the SuperLink.
+    certificate : bytes
+        Of the authority that signed the SuperLink's, as PEM.
+    keys : iterable of str
+        Lines in the format of OpenSSH.
+
+    Raises
+    ------
+    RunError
+        When the SuperLink cannot be reached, or refuses.
+    """
+
+    def pem(key: str) -> bytes:
+        return load_ssh_public_key(key.encode()).public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
+    with _connected(address, certificate) as client:
+        listed = client.ListNodes(ListNodesRequest()).nodes_info
+        known = {node.public_key: node.node_id for node in listed if node.status != "unregistered"}
+        nodes = {}
+        for key in keys:
+            public = pem(key)
+            if public not in known:
+                known[public] = client.RegisterNode(RegisterNodeRequest(public_key=public)).node_id
+            nodes[key] = int(known[public])
+    return nodes
+
+
+@contextmanager
+def _connected(address: str, certificate: bytes) -> Iterator[ControlHttpClient]:
+
+    client = ControlHttpClient.from_server_address(
+        server_address=address,
+        insecure=False,
+        root_certificates=certificate,
+        interceptors=[RuntimeVersionHttpInterceptor(component_name="flwr CLI")],
+    )
+    try:
+        yield client
+    except httpx.ConnectError as error:
+        reason = f"{one_line(error)}; started, it takes some seconds until it answers"
+        raise RunError(f"the SuperLink at {address} cannot be reached: {reason}") from None
+    except (httpx.HTTPError, OSError) as error:
+        raise RunError(f"the SuperLink at {address} does not register devices: {one_line(error)}") from None
+    finally:
+        client.close()

@@ -1,16 +1,64 @@
-"""A grid in this process, each of whose nodes is a device with a folder."""
+"""Folders of devices for tests, and a grid in this process, each of whose nodes is a device with a folder."""
+
+from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
+import numpy as np
 from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.app.message import make_message
 from flwr.app.metadata import Metadata
 from flwr.clientapp import ClientApp
 from flwr.common.constant import SUPERLINK_NODE_ID
 
+from clients.device import Agreement, DeviceFolder, Limits, write_device
 from clients.device.device import Device
-from simulation.engine.local_grid import LocalGrid
+from dprec.datasets.synthetic import Synthetic
+from dprec.ratings import Ratings
+from dprec.run_keys import InstalledKeys, RunKeys
+from dprec.setups import Setup
+from simulation.engine.grids import LocalGrid
+
+USERS, ITEMS = 5, 12
+UNLIMITED = Limits(
+    per_rating=None, per_rating_lifetime=None, per_user=None, per_user_lifetime=None, runs=None
+)
+KEYS = RunKeys.derive(1).installed
+
+
+def some_ratings() -> Ratings:
+    return Synthetic(users=USERS, items=ITEMS, ratings=30).load()
+
+
+def agreement_on(setup: Setup, ratings: Ratings) -> Agreement:
+    item_ids = [str(item) for item in ratings.item_ids]
+    return Agreement.of(setup, ratings.scale, item_ids, public=KEYS.public)
+
+
+def install(
+    folder: Path,
+    setup: Setup,
+    ratings: Ratings,
+    user: int = 0,
+    *,
+    limits: Limits = UNLIMITED,
+    seeded: InstalledKeys | None = None,
+) -> DeviceFolder:
+    """Make the device of one of the users."""
+    own = slice(int(ratings.indptr[user]), int(ratings.indptr[user + 1]))
+    return write_device(
+        folder,
+        profile=(ratings.items[own], ratings.values_at(np.arange(own.start, own.stop))),
+        user=user,
+        limits=limits,
+        agreement=agreement_on(setup, ratings),
+        item_ids=[str(item) for item in ratings.item_ids],
+        node_key=b"",
+        seeded=seeded,
+    )
+
 
 RUN = 1
 """The run of every message that is made in a test process."""

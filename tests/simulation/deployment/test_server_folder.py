@@ -1,11 +1,13 @@
 """The enrolment list: gaps are allowed, and everything else that is not a list is refused with its line."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import pytest
 
 from dprec.errors import InputError
-from simulation.deployment.enrolment import Enrolled, read_enrolment, with_nodes, write_enrolment
+from simulation.deployment.server_folder import Enrolled, read_enrolment, with_nodes, write_enrolment
 
 SOME = [Enrolled("u1", "key one", 2**64 - 1), Enrolled("u,2", "key two"), Enrolled("u3", None)]
 

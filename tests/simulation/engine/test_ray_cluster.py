@@ -1,11 +1,11 @@
-"""Which Ray a run uses, and that a Ray or a runtime that does not work ends the run with its reason."""
+"""Which Ray a run uses, what its nodes compute with, and that one that does not work ends the run."""
+
+from __future__ import annotations
 
 import platform
 import signal
 import socket
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,10 @@ import pytest
 import ray
 from ray._private.utils import check_version_info
 
+import dprec
 from dprec.errors import InputError, RunError
-from simulation.configuration.models import SimulationOptions
-from simulation.engine import ray_connection, runtime
-from simulation.engine.ray_connection import ADDRESS, connected_to_ray
-from simulation.engine.session import open_session
+from simulation.engine import ray_cluster
+from simulation.engine.ray_cluster import ADDRESS, _sources, check_same, connected_to_ray, installation
 
 Starts = list[tuple[tuple[Any, ...], dict[str, Any]]]
 
@@ -98,7 +97,7 @@ def test_an_address_without_a_cluster_is_named(starts: Starts, monkeypatch: pyte
 
 
 def test_what_is_no_ray_at_an_address_is_named(starts: Starts, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ray_connection, "_CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr(ray_cluster, "_CONNECT_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         monkeypatch.setenv(ADDRESS, address)
@@ -144,21 +143,36 @@ def test_a_ray_that_refuses_ends_the_run(kind: type[Exception], monkeypatch: pyt
         pass
 
 
-def test_a_runtime_that_dies_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    @contextmanager
-    def connected(workers: int, folder: Path, accepted: str) -> Iterator[int]:
-        assert folder.is_dir()
-        assert "--population-dir" in accepted
-        yield workers
+def test_an_installation_names_everything_that_bits_depend_on() -> None:
+    own = installation()
+    assert list(own) == ["dprec", "Python", "NumPy", "SciPy", "Flower", "sources"]
+    assert own["dprec"] == dprec.__version__
+    assert platform.python_version().startswith(own["Python"] + ".")
 
-    def crash(*_arguments: Any) -> None:
-        try:
-            raise OSError("no space left")
-        except OSError as error:
-            raise RuntimeError("Simulation Runtime crashed.") from error
 
-    monkeypatch.setattr(runtime, "connected_to_ray", connected)
-    monkeypatch.setattr(runtime, "_run_simulation", crash)
-    message = "^Flower's simulation runtime ended: no space left$"
-    with pytest.raises(RunError, match=message), open_session(SimulationOptions(), 2):
-        pass
+def test_the_same_installation_passes() -> None:
+    check_same("n1", installation(), installation())
+
+
+def test_what_differs_is_named_with_both_versions() -> None:
+    theirs = {**installation(), "dprec": "0.0.9", "sources": "0123"}
+    message = (
+        rf"^the Ray node n1 has dprec 0\.0\.9, not {dprec.__version__}; sources 0123, not [0-9a-f]{{12}}$"
+    )
+    with pytest.raises(RunError, match=message):
+        check_same("n1", theirs, installation())
+
+
+def test_any_changed_source_changes_the_digest(tmp_path: Path) -> None:
+    source = tmp_path / "clients" / "app.py"
+    source.parent.mkdir()
+    source.write_text("x = 1\n")
+    (tmp_path / "notes.py").write_text("not of the packages\n")
+    before = _sources(tmp_path)
+    (tmp_path / "notes.py").write_text("changed\n")
+    assert _sources(tmp_path) == before
+    source.write_text("x = 2\n")
+    after = _sources(tmp_path)
+    assert after != before
+    source.rename(tmp_path / "clients" / "apps.py")
+    assert _sources(tmp_path) not in {before, after}

@@ -1,0 +1,345 @@
+"""The grids through which a server reaches its devices: in this process, supervised, and with a deadline.
+
+Who drops out of a simulation, is late or sends garbage is decided by the fault settings, on the nodes, and
+arrives as an ordinary reply. An error reply is therefore a failure of the simulation itself, such as a lost
+worker, and ends the run rather than that it goes on without its users.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Sequence
+from uuid import uuid4
+
+from flwr.app import ConfigRecord, Context, Error, Message, RecordDict
+from flwr.clientapp import ClientApp
+from flwr.common.constant import SUPERLINK_NODE_ID, ErrorCode
+from flwr.serverapp import Grid
+from flwr.supercore.run import Run
+from flwr.supercore.task_identity import TaskIdentity
+
+from dprec.errors import RunError
+from dprec.refusals import RefusalCode
+from strategies.arrivals import reply_record
+
+
+class _WaitingGrid(Grid):
+    """Another grid, to which all is left but how long replies are waited for."""
+
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
+
+    def set_run(self, run: Run) -> None:
+        """Set the run."""
+        self._grid.set_run(run)
+
+    @property
+    def run(self) -> Run:
+        """The run."""
+        return self._grid.run
+
+    def create_message(
+        self,
+        content: RecordDict,
+        message_type: str,
+        dst_node_id: int,
+        group_id: str,
+        ttl: float | None = None,
+    ) -> Message:
+        """Create a message; Flower recommends its constructor instead."""
+        return self._grid.create_message(content, message_type, dst_node_id, group_id, ttl)
+
+    def get_node_ids(self) -> Iterable[int]:
+        """Return the ids of the nodes."""
+        return self._grid.get_node_ids()
+
+    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
+        """Send messages."""
+        return self._grid.push_messages(messages)
+
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
+        """Return the replies that have arrived."""
+        return self._grid.pull_messages(message_ids)
+
+
+_FIRST_NODE_ID = 1 << 63
+"""Node ids are as wide as those that Flower draws."""
+
+
+class LocalGrid(Grid):
+    """A grid without a network: the app is called in this process, for one node after the other.
+
+    Parameters
+    ----------
+    app : ClientApp
+    nodes : int
+    overhear : callable, optional
+        Given every message and its reply.
+    """
+
+    def __init__(
+        self, app: ClientApp, nodes: int, overhear: Callable[[Message, Message], None] | None = None
+    ) -> None:
+        self._app, self._overhear = app, overhear
+        self._run = Run.create_empty(run_id=1)
+        TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, SUPERLINK_NODE_ID
+        self._contexts = {
+            _FIRST_NODE_ID + partition: Context(
+                run_id=1,
+                node_id=_FIRST_NODE_ID + partition,
+                node_config={"partition-id": partition, "num-partitions": nodes},
+                state=RecordDict(),
+                run_config={},
+            )
+            for partition in range(nodes)
+        }
+        self._replies: dict[str, Message] = {}
+
+    def set_run(self, run: Run) -> None:
+        """Set the run."""
+        self._run = run
+
+    @property
+    def run(self) -> Run:
+        """The run."""
+        return self._run
+
+    def create_message(
+        self,
+        content: RecordDict,
+        message_type: str,
+        dst_node_id: int,
+        group_id: str,
+        ttl: float | None = None,
+    ) -> Message:
+        """Create a message; Flower recommends its constructor instead."""
+        return Message(content, dst_node_id, message_type, ttl=ttl, group_id=group_id)
+
+    def get_node_ids(self) -> Iterable[int]:
+        """Return the ids of all nodes."""
+        return list(self._contexts)
+
+    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
+        """Answer each message at once and keep the reply until it is pulled."""
+        identifiers = []
+        for message in messages:
+            reply = self.answer(message)
+            if self._overhear is not None:
+                self._overhear(message, reply)
+            identifiers.append(message.metadata.message_id)
+            self._replies[identifiers[-1]] = reply
+        return identifiers
+
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
+        """Return the replies to the given messages, once."""
+        return [self._replies.pop(message) for message in message_ids if message in self._replies]
+
+    def send_and_receive(
+        self, messages: Iterable[Message], *, timeout: float | None = None
+    ) -> Iterable[Message]:
+        """Send messages and return the replies."""
+        return self.pull_messages(self.push_messages(messages))
+
+    def answer(self, message: Message) -> Message:
+        """Return the reply to a message, which is neither kept nor overheard."""
+        stamped(message)
+        try:
+            reply = self._app(message, self._contexts[message.metadata.dst_node_id])
+        except Exception as error:  # a device that fails is an error reply, as in Flower's runtime
+            reason = f"{type(error).__name__}: {error}"
+            reply = Message(Error(ErrorCode.CLIENT_APP_RAISED_EXCEPTION, reason), reply_to=message)
+        return stamped(reply)
+
+
+def stamped(message: Message) -> Message:
+    """Give a message an identifier, as Flower's runtime does with a message that is sent."""
+    message.metadata.__dict__["_message_id"] = str(uuid4())
+    return message
+
+
+_POLL_SECONDS = 0.05
+
+_WRAPPED = re.compile(r"^<class '[\w.]*(?:\([\w.]*\))?'>:<'(.*)'>$")
+"""A reason as Flower writes it: the type of an exception, then its text."""
+
+_FIRST_ANSWER_SECONDS = 300.0
+"""Longest wait for the very first answer, to a question that takes no work."""
+
+_NEXT_ANSWER_SECONDS = 3600.0
+"""Longest wait for the next answer; the work of one node has to fit into it."""
+
+
+class SupervisedGrid(_WaitingGrid):
+    """Another grid, supervised.
+
+    Parameters
+    ----------
+    grid : Grid
+    check : callable, optional
+        Called while waiting; raises what ends the wait.
+    """
+
+    def __init__(self, grid: Grid, check: Callable[[], None] = lambda: None) -> None:
+        super().__init__(grid)
+        self._check, self._patience = check, _FIRST_ANSWER_SECONDS
+
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
+        """Return the replies that have arrived.
+
+        Raises
+        ------
+        RunError
+            When a node failed, with its reason.
+        """
+        replies = list(super().pull_messages(message_ids))
+        _refuse_failures(replies)
+        return replies
+
+    def send_and_receive(
+        self, messages: Iterable[Message], *, timeout: float | None = None
+    ) -> Iterable[Message]:
+        """Send messages and return the replies.
+
+        Raises
+        ------
+        RunError
+            When a node failed, with its reason, or no node answered for too long.
+        """
+        waiting = set(self.push_messages(messages))
+        replies: list[Message] = []
+        started = last_answer = time.monotonic()
+        while waiting:
+            arrived = list(self.pull_messages(waiting))
+            replies += arrived
+            waiting.difference_update(reply.metadata.reply_to_message_id for reply in arrived)
+            now = time.monotonic()
+            if arrived:
+                last_answer, self._patience = now, _NEXT_ANSWER_SECONDS
+                continue
+            if timeout is not None and now - started > timeout:
+                break
+            self._check()
+            if now - last_answer > self._patience:
+                raise RunError(f"{len(waiting)} nodes did not answer, and none did for {self._patience:g} s")
+            time.sleep(_POLL_SECONDS)
+        return replies
+
+
+def _refuse_failures(replies: Sequence[Message]) -> None:
+    """Raise a `RunError` if there are error replies, with the reason that the first one gives."""
+    errors = [reply.error for reply in replies if reply.has_error()]
+    if errors:
+        others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        raise RunError(f"a node{others} failed: {_reason(errors[0])}")
+
+
+def _reason(error: Error) -> str:
+    """Return the reason of an error; a device that fails gives none, but logs it where it runs."""
+    if error.code == RefusalCode.INTERNAL_FAILURE:
+        return f"{error.reason}; run with simulation.backend=local to see why"
+    return _without_wrapping(error.reason or f"code {error.code}")
+
+
+def _without_wrapping(reason: str) -> str:
+    """Return a reason in one line, without what Ray and Flower put around an app's own words."""
+    words = _WRAPPED.sub(r"\1", " ".join(reason.split()))
+    return words.rpartition("ClientAppException occurred. Message: ")[2]
+
+
+_FIRST_POLL_SECONDS, _LAST_POLL_SECONDS = 0.5, 5.0
+_POLLS = 0.02
+"""Time between polls, as a share of the time that a round has lasted."""
+
+
+class DeadlineGrid(_WaitingGrid):
+    """Another grid, that of a SuperLink, whose rounds end at a deadline.
+
+    A device is asked once it is online, until the deadline; whoever has been asked may answer for as long as
+    the grace lasts, and is marked as late. A question is deleted with its grace, so that no device spends its
+    budget on an answer that nobody hears. The SuperLink deletes a question to a device that is lost too: it
+    is asked again when it is back.
+
+    Parameters
+    ----------
+    grid : Grid
+    deadline, grace : float
+        Seconds.
+
+    Attributes
+    ----------
+    reached : set of int
+        Ids of the nodes that were asked anything.
+    """
+
+    def __init__(self, grid: Grid, deadline: float, grace: float) -> None:
+        super().__init__(grid)
+        self._deadline, self._grace = deadline, grace
+        self.reached: set[int] = set()
+
+    def send_and_receive(
+        self, messages: Iterable[Message], *, timeout: float | None = None
+    ) -> Iterable[Message]:
+        """Ask whoever is online until the deadline; return the replies, late ones marked.
+
+        Parameters
+        ----------
+        messages : iterable of Message
+        timeout : float, optional
+            A deadline that is earlier than the grid's.
+        """
+        began = time.monotonic()
+        deadline = self._deadline if timeout is None else min(timeout, self._deadline)
+        unasked = {message.metadata.dst_node_id: message for message in messages}
+        asked: dict[str, Message] = {}
+        replies: list[Message] = []
+        while asked or unasked:
+            passed = time.monotonic() - began
+            if passed < deadline:
+                asked |= self._ask(unasked, deadline + self._grace - passed)
+            elif not asked or passed > deadline + self._grace:
+                break
+            for reply in self.pull_messages(asked) if asked else ():
+                question = asked.pop(reply.metadata.reply_to_message_id)
+                if reply.metadata.src_node_id == SUPERLINK_NODE_ID:
+                    unasked[question.metadata.dst_node_id] = question
+                elif time.monotonic() - began <= deadline:
+                    replies.append(reply)
+                else:
+                    replies += marked_late(reply)
+            if asked or unasked:
+                time.sleep(min(max(_FIRST_POLL_SECONDS, _POLLS * passed), _LAST_POLL_SECONDS))
+        return replies
+
+    def _ask(self, unasked: dict[int, Message], seconds: float) -> dict[str, Message]:
+        """Send the questions to nodes that are online, and forget them; return them by their ids."""
+        here = sorted(unasked.keys() & set(self.get_node_ids())) if unasked else []
+        questions = [_living(unasked.pop(node), seconds) for node in here]
+        sent = list(self.push_messages(questions)) if questions else []
+        asked = {}
+        for message_id, question in zip(sent, questions, strict=True):
+            node = question.metadata.dst_node_id
+            if message_id:
+                asked[message_id] = question
+                self.reached.add(node)
+            else:
+                unasked[node] = question
+        return asked
+
+
+def _living(message: Message, seconds: float) -> Message:
+    """Return a message anew, which lives for so long from now on."""
+    given = message.metadata
+    return Message(
+        message.content, given.dst_node_id, given.message_type, ttl=seconds, group_id=given.group_id
+    )
+
+
+def marked_late(reply: Message) -> list[Message]:
+    """Return a reply whose reports are all marked as late; nothing if it has none to mark."""
+    record = reply_record(reply)
+    reports = None if record is None else record.get("reports")
+    if not isinstance(record, ConfigRecord) or not isinstance(reports, list):
+        return [reply] if reply.has_error() else []
+    record["late"] = list(range(len(reports)))
+    return [reply]
