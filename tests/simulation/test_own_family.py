@@ -10,9 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clients.device import DeviceFolder
-from clients.device.device import Device
-from dprec.errors import InputError
 from simulation import audit, compare, run
 from simulation.deployment.serving import serve
 from simulation.storage.run_files import read_run
@@ -89,26 +86,3 @@ def test_it_is_deployed_on_devices_whose_installation_names_it(tmp_path: Path) -
     assert [replace(each, seconds=0.0) for each in deployed.rounds] == [
         replace(each, seconds=0.0, accuracy=None) for each in simulated.record.rounds
     ]
-
-
-def test_a_device_imports_no_class_that_its_installation_does_not_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pilot(VALUES, tmp_path / "pilot")
-    folder = min((tmp_path / "pilot" / "devices").iterdir())
-    place = tmp_path / "planted"
-    (tmp_path / "planted_family.py").write_text(f"import os\nos.mkdir({str(place)!r})\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    protocol = folder / "protocol.json"
-    text = protocol.read_text()
-    for other in ("planted_family:Bits", "os:system"):
-        protocol.write_text(text.replace(OWN, other))
-        with pytest.raises(InputError) as caught:
-            Device(DeviceFolder(folder), seeded=True)
-        assert "setup.mechanism.kind" in caught.value.where
-        assert not place.exists()
-    options = json.loads((folder / "device.json").read_text())
-    protocol.write_text(text)
-    (folder / "device.json").write_text(json.dumps({**options, "classes": []}))
-    with pytest.raises(InputError):
-        Device(DeviceFolder(folder), seeded=True)
